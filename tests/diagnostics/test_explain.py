@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import boxscore
-import boxscore.matching.matcher
+import boxscore.matching.candidates
 from boxscore.diagnostics import ablation, explain, find_number, tool_names
 from boxscore.diagnostics._tools import tool_protocols
 from boxscore.diagnostics.explaining import CHOICES
@@ -432,9 +432,9 @@ def test_ultralytics_formula(scene, tool, to_one, next_best, seed):
 def test_overlaps_are_found_once_per_way_of_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     """From VOC 2012's rules to COCO's there are nine numbers; boxes are measured with and without +1 pixels."""
     calls = []
-    find = boxscore.matching.matcher.candidate_pairs
+    find = boxscore.matching.candidates.candidate_pairs
     monkeypatch.setattr(
-        "boxscore.matching.matcher.candidate_pairs",
+        "boxscore.matching.candidates.candidate_pairs",
         lambda *args, **options: calls.append(1) or find(*args, **options),
     )
     truth = boxscore.load_ground_truth(SHAPES / "instances.json")

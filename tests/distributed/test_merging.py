@@ -317,7 +317,7 @@ def test_rules_that_parts_cannot_meet_are_refused_by_name(rules: dict[str, Any],
     assert "evaluate all" in str(caught.value)
 
 
-@each(["crowd_image", "crowd_category", "crowd_counts", "truth_takes_part"])
+@each(["crowds:image", "crowds:category", "crowds", "takes_part"])
 def test_columns_of_crowds_that_do_not_fit_are_refused(name: str) -> None:
     rules = {"extends": "crowdhuman", "ap": {"recall_over": "all"}}
     tables = crowd_cases.tables(crowd_cases.scene(3))
@@ -391,6 +391,17 @@ def test_a_file_that_is_no_part_or_damaged_is_refused(tmp_path: Path) -> None:
             load_part(tmp_path / name)
     with pytest.raises(boxscore.InputError, match=r"be named \*.npz"):
         part.save(tmp_path / "a.json")
+
+
+def test_a_file_of_another_form_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = parts_of(scene(), "coco", np.zeros(12, dtype=int))[0]
+    with monkeypatch.context() as patch:
+        patch.setattr("boxscore.distributed.parts.FORM", 1)
+        old = part.to_bytes()
+    with pytest.raises(
+        boxscore.FileFormatError, match=r"a part's file must be of form 2\. Got 1.*another boxs"
+    ):
+        Part.from_bytes(old)
 
 
 @given(name=st.sampled_from(["image", "truth", "outcome", "bounds", "pair_count", "score", "truth_image"]))

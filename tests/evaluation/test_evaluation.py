@@ -85,7 +85,7 @@ def test_processes_share_the_summary(protocol: str, workers: int, monkeypatch: p
     monkeypatch.setattr("boxscore.similarity.box.BoxSimilarity.forks_from", 0)
     monkeypatch.setattr("boxscore.evaluation.SUMMARY_SHARED_FROM", 0)
     monkeypatch.setattr(
-        "boxscore.evaluation.Forked", lambda tasks: started.append(len(tasks)) or Forked(tasks)
+        "boxscore.evaluation.result.Forked", lambda tasks: started.append(len(tasks)) or Forked(tasks)
     )
     shared = boxscore.evaluate(truth, found, protocol=protocol, workers=workers)
     others = {"coco": 5, "voc2007": 0, "lvis": 3}[protocol]  # area ranges and caps besides the first

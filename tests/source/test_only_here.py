@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from boxscore.matching.matches import Matches
+from boxscore.protocols.extra_columns import EXTRA_COLUMNS
 from support.each import each
 from support.sources import FILES, ROOT, last_name, tree_of
 
@@ -27,13 +28,41 @@ BITS = {field.name for field in dataclasses.fields(Matches) if field.name.endswi
 
 
 def test_matches_has_bits() -> None:
-    assert {"in_range_bits", "counted_bits", "matched_bits", "absorbed_bits"} == BITS
+    assert {"in_range_bits", "counted_bits", "matched_bits"} == BITS
 
 
 @each([file for file in FILES if file not in ("matching/matches.py", "matching/packed.py")])
 def test_only_matches_reads_its_bits(file: str) -> None:  # and packed.py copies them
     names = BITS | {"_true_bits"}
     assert [f"line {node.lineno}: {node.attr}" for node in attributes_read(file, names)] == []
+
+
+BITS_OF_RULES = {name: name.upper() for name, column in EXTRA_COLUMNS.items() if column.kind == "bits"}
+"""Columns of bits that rules declare, and what their declarations are called."""
+
+MAKES_BITS = "matching/matcher.py"
+
+
+def test_rules_declare_bits() -> None:
+    assert BITS_OF_RULES == {"absorbed_bits": "ABSORBED_BITS"}
+
+
+@each([file for file in FILES if file != "matching/matches.py" and not file.startswith("protocols/")])
+def test_only_matches_reads_the_bits_that_rules_declare(file: str) -> None:
+    """Who makes them has the declaration as a key, and asks it for nothing but whether it is asked for."""
+    tree = tree_of(file)
+    read = [
+        f"line {node.lineno}: {node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and last_name(node.value) in BITS_OF_RULES.values()
+    ]
+    named = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)} & {*BITS_OF_RULES}
+    imported = {
+        alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+    } & {*BITS_OF_RULES.values()}
+    assert read == []
+    assert named == set()
+    assert imported == set() or file == MAKES_BITS
 
 
 # ---------------------------------------------------------------- rank, pairs, match

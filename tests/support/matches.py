@@ -23,12 +23,20 @@ def match_tables(
 
 def assert_same_matches(ours: Matches, expected: Matches) -> None:
     """Compare every column to the bit, and the vocabularies by their ids."""
-    for field in dataclasses.fields(Matches):
-        first, second = getattr(ours, field.name), getattr(expected, field.name)
-        if field.name in ("images", "categories"):
-            assert first.ids.tolist() == second.ids.tolist(), field.name
+    assert {*ours.extra} == {*expected.extra}
+    for name, first in columns_of(ours).items():
+        second = columns_of(expected)[name]
+        if name in ("images", "categories"):
+            assert first.ids.tolist() == second.ids.tolist(), name
         elif isinstance(first, np.ndarray):
-            assert first.dtype == second.dtype, field.name
-            assert first.tobytes() == second.tobytes(), field.name
+            assert first.dtype == second.dtype, name
+            assert first.shape == second.shape, name
+            assert first.tobytes() == second.tobytes(), name
         else:
-            assert first == second, field.name
+            assert first == second, name
+
+
+def columns_of(matches: Matches) -> dict[str, Any]:
+    """Return every field by its name, and every extra column by its own."""
+    fields = {field.name: getattr(matches, field.name) for field in dataclasses.fields(matches)}
+    return fields | fields.pop("extra")

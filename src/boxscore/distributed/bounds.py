@@ -41,6 +41,7 @@ from boxscore.errors import InputError, ProtocolError
 from boxscore.evaluation import counts_of_classes
 from boxscore.matching.matches import Bits, Matches, bit_type
 from boxscore.matching.packed import Placed, unpacked
+from boxscore.protocols.extra_columns import TRUTH_WEIGHT
 from boxscore.protocols.protocol import ApRules, Protocol
 from boxscore.scoring.counts import Outcomes
 from boxscore.scoring.curves import Curves
@@ -183,7 +184,7 @@ def histogram_of(part: Part) -> Histogram:
         When the protocol has no bounds.
     """
     check_bounds(part.protocol)
-    if part.matches.truth_weight is not None:
+    if TRUTH_WEIGHT.of(part.matches.extra) is not None:
         rule = "count as one each, for bounds"
         raise InputError("ground truths", rule, got="weights", cause="evaluate exactly, exact=True")
     protocol = part.protocol

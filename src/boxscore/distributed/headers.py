@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.distributed.merging import check_headers
 from boxscore.distributed.parts import Part, TruthIdentity
+from boxscore.protocols.extra_columns import TRUTH_WEIGHT
 from boxscore.protocols.protocol import Protocol
 
 __all__ = ["PartHeader", "added_headers", "added_stand_ins", "header_of"]
@@ -58,7 +59,7 @@ def header_of(part: Part) -> PartHeader:
         part.counts,
         part.left_out,
         np.diff(part.matches.bounds[0]),
-        part.matches.truth_weight is not None,
+        TRUTH_WEIGHT.of(part.matches.extra) is not None,
         part.nbytes,
         part.identity,
         part.stand_ins,

@@ -39,12 +39,12 @@ from boxscore.errors import FileFormatError, InputError, ProtocolError
 from boxscore.evaluation import Evaluation, counts_of_tables
 from boxscore.formats._archive import Archive, open_archive
 from boxscore.matching.matcher import Matcher
-from boxscore.matching.matches import Matches, bit_type
+from boxscore.matching.matches import Matches
 from boxscore.matching.packed import PackedMatches, packed
+from boxscore.matching.packed_reading import packed_of_arrays
 from boxscore.matching.preparing import GivenScores
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.kinds import counted_for
-from boxscore.scoring.kinds.ji import jaccard_areas
 
 __all__ = [
     "COUNTED",
@@ -62,7 +62,7 @@ __all__ = [
     "truth_digest",
 ]
 
-FORM = 1
+FORM = 2
 """Version of the file's form."""
 
 RowOrder = Literal["own", "shared", "image"]
@@ -564,9 +564,6 @@ def _check_stretched(protocol: Protocol) -> None:
 
 # ---------------------------------------------------------------- reading
 
-_CROWDS = {"crowd_image", "crowd_category", "crowd_counts"}
-_OPTIONAL = {"row", "truth_weight", "truth_takes_part"} | _CROWDS
-
 
 def _read(archive: Archive, source: str) -> Part:
     members = {name: archive.member(name) for name in archive.names}
@@ -592,7 +589,7 @@ def _read(archive: Archive, source: str) -> Part:
         spent = None
         if "spent_row" in arrays:
             spent = Spent(*(arrays.pop(f"spent_{name}") for name in Spent._fields))
-        matches = _packed(arrays, protocol, len(ids), len(categories))
+        matches = packed_of_arrays(arrays, protocol, len(ids), len(categories))
         counts = {name: _whole(header["counts"][name]) for name in COUNTED}
         left_out = {str(name): _whole(count) for name, count in header["left_out"].items()}
         if header["row_order"] not in get_args(RowOrder):
@@ -645,74 +642,6 @@ def _header(archive: Archive, members: Mapping[str, Any], source: str) -> dict[s
             cause="of another boxscore?",
         )
     return header
-
-
-def _packed(arrays: dict[str, NDArray[Any]], protocol: Protocol, images: int, K: int) -> PackedMatches:
-    """Check the columns against each other, so that nothing that they point to is missing."""
-    fields = [field.name for field in dataclasses.fields(PackedMatches)]
-    columns = [name for name in fields if name in arrays]
-    unknown = sorted(set(arrays) - set(columns))
-    if unknown:
-        raise ValueError(f"the unknown column {unknown[0]}")
-    missing = set(fields[:-3]) - set(columns) - _OPTIONAL
-    missing |= {"truth_takes_part"} - set(columns) if protocol.ap.recall_over == "all" else set()
-    missing |= _CROWDS - set(columns) if jaccard_areas(protocol) else set()
-    if missing:
-        raise ValueError(f"no column {min(missing)}")
-    classes = K if protocol.matching.per_class else 1
-    T, A = len(protocol.matching.iou_thresholds), len(protocol.ignore.area_ranges)
-    bounds = arrays["bounds"]
-    if bounds.dtype != np.int64 or bounds.shape != (3, classes + 1):
-        raise ValueError(f"bounds {bounds.dtype} {list(bounds.shape)}")
-    if (bounds[:, 0] != 0).any() or (np.diff(bounds, axis=1) < 0).any():
-        raise ValueError("bounds that do not ascend")
-    D, P, G = bounds[:, -1].tolist()
-    lengths = dict.fromkeys(("score", "image", "rank", "in_range", "pair_count", "row"), D)
-    lengths |= {"truth": P, "outcome": P, "truth_image": G, "truth_counted": G, "truth_weight": G}
-    lengths["truth_takes_part"] = G
-    for name, length in lengths.items():
-        values = arrays.get(name)
-        if values is None:
-            continue
-        kind = {"score": "f", "truth_weight": "f", "truth_takes_part": "b"}.get(name, "u")
-        if values.dtype.kind != kind or values.shape != (length,):
-            raise ValueError(f"{name} {values.dtype} {list(values.shape)}, not [{length}]")
-    outcomes = arrays["outcomes"]
-    if outcomes.dtype != bit_type(T) or outcomes.ndim != 2 or outcomes.shape[1] not in (A, 2 * A):
-        raise ValueError(f"outcomes {outcomes.dtype} {list(outcomes.shape)}")
-    for name, size in (("image", images), ("truth_image", images), ("truth", G), ("outcome", len(outcomes))):
-        if len(arrays[name]) and int(arrays[name].max()) >= size:
-            raise ValueError(f"{name} {int(arrays[name].max())} of {size}")
-    if "crowd_counts" in arrays:
-        image, category, counts = (arrays[name] for name in ("crowd_image", "crowd_category", "crowd_counts"))
-        shape = len(image), 3, len(jaccard_areas(protocol)), T, len(protocol.jaccard.score_thresholds)
-        if counts.shape != shape or category.shape != image.shape or image.ndim != 1:
-            raise ValueError(f"crowd_counts {list(counts.shape)}, not {list(shape)}")
-        if any(column.dtype.kind != "u" for column in (image, category, counts)):
-            raise ValueError(f"crowd_counts {counts.dtype}")
-        if (np.diff(category.astype(np.int64)) < 0).any() or category.max(initial=0) >= max(classes, 1):
-            raise ValueError("classes of crowds that do not ascend")
-        if image.max(initial=0) >= max(images, 1):
-            raise ValueError(f"crowd_image {int(image.max())} of {images}")
-    ends = np.concatenate([[0], np.cumsum(arrays["pair_count"], dtype=np.int64)])
-    if (ends[bounds[0]] != bounds[1]).any():
-        raise ValueError("pairs of other detections")
-    low, high = np.repeat(bounds[2, :-1], np.diff(bounds[1])), np.repeat(bounds[2, 1:], np.diff(bounds[1]))
-    if ((arrays["truth"] < low) | (arrays["truth"] >= high)).any():
-        raise ValueError("pairs across classes")
-    score, first = arrays["score"], np.zeros(D, dtype=bool)
-    first[bounds[0][bounds[0] < D]] = True
-    if not np.isfinite(score).all() or (~first[1:] & (score[1:] > score[:-1])).any():
-        raise ValueError("scores that do not descend")
-    order = protocol.matching.equal_scores
-    if "row" not in arrays and (order != "image_order" or protocol.matching.cap_scope == "data_set_class"):
-        raise ValueError("no column row")
-    return PackedMatches(
-        **{name: arrays.get(name) for name in fields[:-3]},  # type: ignore[arg-type]
-        threshold_count=T,
-        area_count=A,
-        equal_scores=order,
-    )
 
 
 def _objects(values: Any) -> NDArray[Any]:

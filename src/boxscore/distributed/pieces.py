@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
 import itertools
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.distributed.parts import Part
+from boxscore.matching.extra import extra_in_parts, image_numbers, of_classes, renumbered
 from boxscore.matching.packed import narrowed
 
 __all__ = ["Cut", "cut", "edges_between", "sample_of"]
@@ -89,35 +92,32 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
         truths = np.arange(bounds[2, 0], bounds[2, -1])
         sizes = np.diff(bounds, axis=1)
         truth_of_pair = _taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]
-    image, truth_image = _taken(own.image, kept), own.truth_image[truths]
+    columns = own.columns(
+        {
+            "detection": functools.partial(_taken, slices=kept),
+            "pair": functools.partial(_taken, slices=pairs),
+            "truth": itemgetter(truths),
+            "outcome": np.copy,
+        }
+    )
+    extra = of_classes(columns["extra"], low, high)
     there = np.zeros(len(part.image_ids), dtype=bool)
-    there[image] = True
-    there[truth_image] = True
-    crowds = own.crowds_of(low, high)
-    if crowds is not None:
-        there[crowds.image] = True
+    for image in (columns["image"], columns["truth_image"], *image_numbers(extra)):
+        there[image] = True
     images = np.flatnonzero(there)
     row = np.cumsum(there) - 1
+    columns |= {
+        "image": narrowed(row[columns["image"]]),
+        "truth": narrowed(truth_of_pair),
+        "truth_image": narrowed(row[columns["truth_image"]]),
+        "extra": extra_in_parts(renumbered(extra, row)),
+    }
     # Rows are found by position, so that truths of pieces need not be those of the part.
     matches = dataclasses.replace(
         own,
         bounds=np.concatenate([np.zeros((3, 1), dtype=np.int64), np.cumsum(sizes, axis=1)], axis=1),
-        score=_taken(own.score, kept),
-        image=narrowed(row[image]),
-        rank=_taken(own.rank, kept),
-        in_range=_taken(own.in_range, kept),
-        pair_count=_taken(own.pair_count, kept),
-        row=None if own.row is None else _taken(own.row, kept),
-        truth=narrowed(truth_of_pair),
-        outcome=_taken(own.outcome, pairs),
         outcomes=own.outcomes.copy(),  # nothing of a piece may hold on to the pages of a whole part
-        truth_image=narrowed(row[truth_image]),
-        truth_counted=own.truth_counted[truths],
-        truth_weight=None if own.truth_weight is None else own.truth_weight[truths],
-        truth_takes_part=None if own.truth_takes_part is None else own.truth_takes_part[truths],
-        crowd_image=None if crowds is None else narrowed(row[crowds.image]),
-        crowd_category=None if crowds is None else narrowed(crowds.category),
-        crowd_counts=None if crowds is None else crowds.counts,
+        **columns,
     )
     places = images + place if isinstance(place, int) else place[images]
     per_class = part.protocol.matching.per_class

@@ -36,6 +36,7 @@ from boxscore.distributed.plan import ClassPlan, name_of
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import narrowed
+from boxscore.protocols.extra_columns import TAKES_PART
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.blocks import MOST_CELLS
 from boxscore.scoring.curves import Curves
@@ -192,9 +193,9 @@ def _truths_of(part: Part, place: int | NDArray[np.int64], block: Cut) -> TruthR
     bits = packed.truth_counted[chosen]
     areas = np.arange(packed.area_count, dtype=bits.dtype)[:, None]
     counted = ((bits >> areas) & 1).astype(bool)
-    taking_part = counted
-    if packed.truth_takes_part is not None:
-        taking_part = np.broadcast_to(packed.truth_takes_part[chosen], counted.shape)
+    taking_part, takes_part = counted, TAKES_PART.of(packed.extra)
+    if takes_part is not None:
+        taking_part = np.broadcast_to(takes_part[chosen], counted.shape)
     return TruthRows(image + place if isinstance(place, int) else place[image], counted, taking_part)
 
 

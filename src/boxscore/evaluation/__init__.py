@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import itertools
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from boxscore._utils import checks
-from boxscore._utils.processes import Forked
 from boxscore.data.alignment import align, select
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
@@ -30,8 +23,7 @@ from boxscore.evaluation.result import (
 from boxscore.formats import reading
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
-from boxscore.protocols.protocol import Protocol, SummaryRow
-from boxscore.scoring.summary import summary_total, summary_values
+from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
 
 __all__ = [
@@ -107,43 +99,13 @@ def evaluate(
     matcher = result.matcher
     check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, chosen)
     if workers > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
-        _summarise_in_processes(result, workers)
+        result.summarise_in_processes(workers)
     warn_of_id_zero(result)
     warn_of_numbering(result, workers)
     stand_ins = matcher.similarity.stand_ins(ground_truth, detections)
     if stand_ins:
         warnings.warn(stand_ins, BoxscoreWarning, stacklevel=2)
     return result
-
-
-def _summarise_in_processes(result: Evaluation, workers: int) -> None:
-    """Compute the summary in several processes: each has the rows of some area ranges and caps."""
-    curves: dict[tuple[str, int], list[SummaryRow]] = {}
-    for row in result.protocol.rows:
-        curves.setdefault((row.area, row.cap % len(result.protocol.caps)), []).append(row)
-    if len(curves) < 2:
-        return
-    first, *others = curves.values()  # mostly all areas: about as much work as the others together
-    shares = [first, *(list(itertools.chain(*others[start :: workers - 1])) for start in range(workers - 1))]
-    tasks = [functools.partial(_summary_of, result, share) for share in shares if share]
-    found: dict[str, tuple[float, NDArray[np.float64] | None]] = {}
-    with contextlib.closing(Forked(tasks[1:])) as forked:
-        for part in (tasks[0](), *forked.results()):
-            found |= part
-    rows, keys = result.protocol.rows, result.protocol.class_keys
-    result.once("metrics", lambda: {row.key: found[row.key][0] for row in rows})
-    result.once("class values", lambda: {keys[row.key]: found[row.key][1] for row in rows if row.key in keys})
-
-
-def _summary_of(
-    result: Evaluation, rows: list[SummaryRow]
-) -> dict[str, tuple[float, NDArray[np.float64] | None]]:
-    """Value of each row over all classes, and of each class where it has one."""
-    keys, common = result.protocol.class_keys, (result.protocol, result.curves_of)
-    return {
-        row.key: (summary_total(row, *common), summary_values(row, *common) if row.key in keys else None)
-        for row in rows
-    }
 
 
 def tables_of(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.processes import Forked
 from boxscore._utils.records import record
 from boxscore._utils.text import html_folded, html_summary, html_table
 from boxscore.data.tables import Detections, GroundTruth
@@ -230,8 +233,7 @@ class Evaluation(PicklesFields):
     @property
     def metrics(self) -> dict[str, float]:
         """The summary metrics, by the keys of the protocol's summary; NaN where undefined."""
-        rows, common = self.protocol.rows, (self.protocol, self.curves_of)
-        return self.once("metrics", lambda: {row.key: summary_total(row, *common) for row in rows})
+        return {row.key: self._total(row) for row in self.protocol.rows}
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
@@ -256,11 +258,47 @@ class Evaluation(PicklesFields):
     @property
     def class_values(self) -> dict[str, NDArray[np.float64]]:
         """Each summary metric of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
-        rows, keys, common = self.protocol.rows, self.protocol.class_keys, (self.protocol, self.curves_of)
-        return self.once(
-            "class values",
-            lambda: {keys[row.key]: summary_values(row, *common) for row in rows if row.key in keys},
-        )
+        keys = self.protocol.class_keys
+        return {keys[row.key]: self._values_of_classes(row) for row in self.protocol.rows if row.key in keys}
+
+    def _total(self, row: SummaryRow) -> float:
+        """Value of a summary metric over all classes."""
+        return self.once(("total", row.key), lambda: summary_total(row, self.protocol, self.curves_of))
+
+    def _values_of_classes(self, row: SummaryRow) -> NDArray[np.float64]:
+        """Value of a summary metric of each class, [K]."""
+        return self.once(("values", row.key), lambda: summary_values(row, self.protocol, self.curves_of))
+
+    def summarise_in_processes(self, workers: int) -> None:
+        """Compute the summary now, in several processes: each has the rows of some area ranges and caps.
+
+        Parameters
+        ----------
+        workers : int
+        """
+        curves: dict[tuple[str, int], list[SummaryRow]] = {}
+        for row in self.protocol.rows:
+            curves.setdefault((row.area, row.cap % len(self.protocol.caps)), []).append(row)
+        if len(curves) < 2:
+            return
+        first, *others = curves.values()  # mostly all areas: about as much work as the others together
+        shares = [
+            first,
+            *(list(itertools.chain(*others[start :: workers - 1])) for start in range(workers - 1)),
+        ]
+        tasks = [functools.partial(self._summary_of, share) for share in shares if share]
+        with contextlib.closing(Forked(tasks[1:])) as forked:
+            for part in (tasks[0](), *forked.results()):
+                self._kept.update(part)
+
+    def _summary_of(self, rows: list[SummaryRow]) -> dict[Hashable, Any]:
+        """Return what is kept of some rows: values over all classes, and of each where there is a column."""
+        keys = self.protocol.class_keys
+        found: dict[Hashable, Any] = {("total", row.key): self._total(row) for row in rows}
+        for row in rows:
+            if row.key in keys:
+                found["values", row.key] = self._values_of_classes(row)
+        return found
 
     @property
     def summary_classes(self) -> dict[str, list[str]]:

@@ -1,3 +1,3 @@
-"""From tables to :class:`~boxscore.matching.greedy.greedy.Matches`."""
+"""From tables to :class:`~boxscore.matching.matches.Matches`."""
 
 __all__: list[str] = []

@@ -16,31 +16,28 @@ import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, run_starts, stable_order
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.errors import InputError
 from boxscore.matching.ignoring import Ignoring
+from boxscore.matching.pairs import Overlaps, Pairs
 from boxscore.matching.ranking import Ranking
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.pairs import Comparison, TooManyPairsError
 from boxscore.similarity.registry import similarity_of
 
-__all__ = ["MOST_PAIRS", "Pairs", "candidate_blocks", "candidate_pairs", "candidate_shares"]
+__all__ = ["MOST_PAIRS", "KnownOverlaps", "candidate_blocks", "candidate_pairs", "candidate_shares"]
 
 MOST_PAIRS = 1 << 21
 """Pairs that are matched together. Each takes about 170 bytes until it is matched."""
 
-
-class Pairs(NamedTuple):
-    """Overlapping pairs in group order, and inside one detection in file order of the ground truths."""
-
-    detection: NDArray[np.intp]  # [P] positions in class order (Ranking.rows)
-    ground_truth: NDArray[np.intp]  # [P] rows of the table
-    iou: NDArray[np.float64]  # [P]
+MOST_HELD = 1 << 25
+"""Pairs that are held to answer further questions; about 100 bytes each while they are sorted."""
 
 
 def candidate_pairs(
@@ -115,6 +112,48 @@ def candidate_shares(
     return [
         functools.partial(candidates.between, low, high, most) for low, high in itertools.pairwise(bounds)
     ]
+
+
+class KnownOverlaps:
+    """Overlaps of all rows of two tables, held to answer further questions, by how they are measured."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Any, tuple[float, Overlaps]] = {}
+
+    def of(
+        self, key: Any, truth: GroundTruth, detections: Detections, protocol: Protocol, flags: Ignoring
+    ) -> Overlaps:
+        """Return those of the protocol's floor or a lower one; ``key`` tells the order of the tables."""
+        fitted_to = similarity_of(protocol).fitted_to
+        measured = (protocol.similarity, protocol.boxes, protocol.masks, protocol.keypoints, fitted_to)
+        key = (key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes())
+        floor = protocol.matching.lowest_threshold
+        known, overlaps = self._kept.get(key, (np.inf, None))
+        if overlaps is None or floor < known:
+            overlaps = _overlaps(truth, detections, protocol, flags)
+            self._kept[key] = floor, overlaps
+        return overlaps
+
+
+def _overlaps(
+    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, flags: Ignoring
+) -> Overlaps:
+    """Compute the overlapping pairs of all rows."""
+    group = detections.image.astype(np.int64) * len(detections.categories) + detections.category
+    rows = stable_order(group, len(detections.images) * len(detections.categories))
+    everyone = np.arange(len(rows))
+    ranking = Ranking(rows, np.zeros(len(rows), dtype=np.int32), everyone, group[rows])
+    try:
+        pairs = candidate_pairs(ground_truth, detections, ranking, protocol, flags, most=MOST_HELD)
+    except TooManyPairsError:
+        raise InputError(
+            "overlapping pairs",
+            f"be at most {MOST_HELD:,} where all are held together",
+            got="more",
+            cause="the detections of one image may nearly all overlap: suppress them first, or raise the "
+            "score threshold of what writes them",
+        ) from None
+    return Overlaps.of(pairs, rows)
 
 
 class _Candidates:

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, rank_in_runs, run_starts, stable_order
-from boxscore.matching.candidates import Pairs
 from boxscore.matching.matches import Bits, bit_type
+from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.protocols.protocol import MatchingRules
 
 __all__ = ["MOST_KEPT", "best_of_each", "match_greedily"]
@@ -46,12 +46,12 @@ def match_greedily(
     absorbs: NDArray[np.bool_],
     rules: MatchingRules,
     class_names: NDArray[Any] | None = None,
-) -> tuple[Pairs, Bits, bool]:
+) -> Outcome:
     """Match detections to ground truths, block by block: runs of detections in group order.
 
-    Returns the pairs [P] that the candidate rule keeps, bits [P, A]: bit ``t`` for a match at threshold
-    ``t``, and whether these are all pairs. ``group`` [G] and ``counted`` [G, A] are of the ground truths;
-    names of the classes [K] are needed where some have thresholds of their own.
+    Returns the pairs that the candidate rule keeps, or of very many those that are matches. ``group`` [G] and
+    ``counted`` [G, A] are of the ground truths; names of the classes [K] are needed where some have
+    thresholds of their own.
     """
     lanes = _lanes(counted, absorbs, len(rules.iou_thresholds))
     parts: list[tuple[Pairs, Bits]] = []
@@ -63,16 +63,14 @@ def match_greedily(
             parts, every_pair = [_only_matches(*part) for part in parts], False
         parts.append((pairs, matched) if every_pair else _only_matches(pairs, matched))
     if len(parts) == 1:
-        return *parts[0], every_pair
-    position, truth, iou = (
-        np.concatenate(column) for column in zip(*(pairs for pairs, _ in parts), strict=True)
-    )
-    return Pairs(position, truth, iou), np.concatenate([matched for _, matched in parts]), every_pair
+        return Outcome(*parts[0], every_pair)
+    every = Pairs.joined(pairs for pairs, _ in parts)
+    return Outcome(every, np.concatenate([matched for _, matched in parts]), every_pair)
 
 
 def _only_matches(pairs: Pairs, matched: Bits) -> tuple[Pairs, Bits]:
     some = np.flatnonzero(matched.any(axis=1))
-    return Pairs(pairs.detection[some], pairs.ground_truth[some], pairs.iou[some]), matched[some]
+    return pairs.take(some), matched[some]
 
 
 def _match_block(

@@ -20,31 +20,87 @@ The TensorFlow Object Detection API, ``per_image_evaluation.py`` (``group_of``, 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import run_starts, stable_order
-from boxscore.matching.candidates import Pairs
 from boxscore.matching.greedy import best_of_each
 from boxscore.matching.matches import Bits
+from boxscore.matching.pairs import Outcome, Pairs
+from boxscore.matching.sources import Match, PairSource
 from boxscore.protocols.protocol import MatchingRules
 
-__all__ = ["LATER_TURNS", "in_later_turns", "of_first_turn"]
-
-Match = Callable[
-    [Iterable[Pairs], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_], MatchingRules],
-    tuple[Pairs, Bits, bool],
-]
-"""What the matcher matches the first turn with."""
+__all__ = ["LATER_TURNS", "InTurns"]
 
 LATER_TURNS = 3
 """Turns after the first; see :func:`~boxscore.matching.ignoring.turns`."""
 
 
-def of_first_turn(
+class InTurns(NamedTuple):
+    """The pairs of a source, those of later turns matched to what the first turn left."""
+
+    source: PairSource
+    turn: NDArray[np.int8]
+    """Of each ground truth, [G]."""
+    score: NDArray[np.float64]
+    """By position in class order, [D]."""
+    rules: MatchingRules
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the source is."""
+        return self.source.lasting
+
+    def matched(self, match: Match) -> Outcome:
+        """Match the first turn by ``match``, and then the later ones."""
+        first = self.source.matched(functools.partial(_first_turn, match, self.turn))
+        return self._in_later_turns(first, match)
+
+    def _in_later_turns(self, first: Outcome, match: Match) -> Outcome:
+        """Match what the first turn left; the pairs of later turns stand behind those of the first."""
+        score, rules = self.score, self.rules
+        pairs, matched = first.pairs, first.bits
+        taken = np.zeros((len(score), matched.shape[1]), dtype=matched.dtype)
+        starts = run_starts(pairs.detection)
+        if len(starts):
+            taken[pairs.detection[starts]] = np.bitwise_or.reduceat(matched, starts, axis=0)
+        parts, part_bits, part_absorbed = [pairs], [matched], [np.zeros_like(matched)]
+        for number, blocks in enumerate(first.left, start=1):
+            if not blocks:
+                continue
+            some = Pairs.joined(blocks)
+            if number == 2:
+                some, bits = _ignored_objects(some, taken, len(self.turn), rules, match)
+                absorbed = np.zeros_like(bits)
+            else:
+                some, bits = _absorbed(some, taken, rules)
+                standing = _standing(
+                    bits, some.ground_truth, score[some.detection] > 0, len(rules.iou_thresholds)
+                )
+                absorbed = bits & ~standing
+            np.bitwise_or.at(taken, some.detection, bits)
+            parts.append(some)
+            part_bits.append(bits)
+            part_absorbed.append(absorbed)
+        return Outcome(
+            Pairs.joined(parts),
+            np.concatenate(part_bits),
+            first.every_pair,
+            absorbed=np.concatenate(part_absorbed),
+        )
+
+
+def _first_turn(match: Match, turn: NDArray[np.int8], blocks: Iterable[Pairs], **changed: Any) -> Outcome:
+    """Match the pairs with ground truths of the first turn [G], and leave the others."""
+    left: list[list[Pairs]] = [[] for _ in range(LATER_TURNS)]
+    return match(_of_first_turn(blocks, turn, left), **changed)._replace(left=left)
+
+
+def _of_first_turn(
     blocks: Iterable[Pairs], turn: NDArray[np.int8], later: Sequence[list[Pairs]]
 ) -> Iterator[Pairs]:
     """Yield the pairs with ground truths of the first turn [G]; put others into the list of their turn."""
@@ -53,87 +109,47 @@ def of_first_turn(
         turn_of_pair = turn[block.ground_truth]
         for number, parts in enumerate(later, start=1):
             if there[number]:
-                parts.append(_some(block, turn_of_pair == number))
-        yield _some(block, turn_of_pair == 0)
-
-
-def _some(pairs: Pairs, chosen: NDArray[Any]) -> Pairs:
-    return Pairs(pairs.detection[chosen], pairs.ground_truth[chosen], pairs.iou[chosen])
-
-
-def in_later_turns(
-    pairs: Pairs,
-    matched: Bits,
-    later: Sequence[list[Pairs]],
-    score: NDArray[np.float64],
-    group: NDArray[np.int64],
-    rules: MatchingRules,
-    match: Match,
-) -> tuple[Pairs, Bits, Bits]:
-    """Match what the first turn left, ``score`` [D] by position in class order, ``group`` [G], by ``match``.
-
-    Returns the pairs, those of later turns behind, their bits [P, A], and the bits at which a pair is
-    absorbed though another detection stands for the group.
-    """
-    taken = np.zeros((len(score), matched.shape[1]), dtype=matched.dtype)
-    starts = run_starts(pairs.detection)
-    if len(starts):
-        taken[pairs.detection[starts]] = np.bitwise_or.reduceat(matched, starts, axis=0)
-    parts, part_bits, part_absorbed = [pairs], [matched], [np.zeros_like(matched)]
-    for number, blocks in enumerate(later, start=1):
-        if not blocks:
-            continue
-        some = Pairs(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
-        if number == 2:
-            some, bits = _ignored_objects(some, taken, group, rules, match)
-            absorbed = np.zeros_like(bits)
-        else:
-            some, bits = _absorbed(some, taken, rules)
-            standing = _standing(
-                bits, some.ground_truth, score[some.detection] > 0, len(rules.iou_thresholds)
-            )
-            absorbed = bits & ~standing
-        np.bitwise_or.at(taken, some.detection, bits)
-        parts.append(some)
-        part_bits.append(bits)
-        part_absorbed.append(absorbed)
-    every = Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    return every, np.concatenate(part_bits), np.concatenate(part_absorbed)
+                parts.append(block.take(turn_of_pair == number))
+        yield block.take(turn_of_pair == 0)
 
 
 def _absorbed(pairs: Pairs, taken: Bits, rules: MatchingRules) -> tuple[Pairs, Bits]:
     """Let groups absorb what is not taken [D, A]: the pair of each detection with the best, and its bits."""
     starts = run_starts(pairs.detection)
     widths = np.diff(np.append(starts, len(pairs.detection)))
-    best = _some(pairs, best_of_each(pairs.iou, starts, widths, last_wins=False))
+    best = pairs.take(best_of_each(pairs.iou, starts, widths, last_wins=False))
     level = np.searchsorted(rules.effective_thresholds, best.iou, side="right")
     reached = ((np.uint64(1) << level.astype(np.uint64)) - np.uint64(1)).astype(taken.dtype)
     return best, reached[:, None] & ~taken[best.detection]
 
 
 def _ignored_objects(
-    pairs: Pairs, taken: Bits, group: NDArray[np.int64], rules: MatchingRules, match: Match
+    pairs: Pairs,
+    taken: Bits,
+    truths: int,
+    rules: MatchingRules,
+    match: Match,
 ) -> tuple[Pairs, Bits]:
     """Match what is not taken to objects, each once: the pairs that match anywhere, and their bits.
 
     Who is still there differs by area range and threshold, so each of them is matched apart.
     """
     bits = np.zeros((len(pairs.detection), taken.shape[1]), dtype=taken.dtype)
-    order = stable_order(pairs.ground_truth, len(group))  # to find a pair again: detections ascend in it
+    order = stable_order(pairs.ground_truth, truths)  # to find a pair again: detections ascend in it
     key = pairs.ground_truth[order] * len(taken) + pairs.detection[order]
-    none = np.zeros(len(group), dtype=bool)
+    none = np.zeros(truths, dtype=bool)
     for area in range(bits.shape[1]):
         for threshold, value in enumerate(rules.iou_thresholds):
             bit = taken.dtype.type(1 << threshold)
-            there = _some(pairs, np.flatnonzero((taken[pairs.detection, area] & bit) == 0))
+            there = pairs.take(np.flatnonzero((taken[pairs.detection, area] & bit) == 0))
             alone = dataclasses.replace(rules, iou_thresholds=(value,))
-            found, matched, _ = match([there], group, none[:, None], none, alone)
+            outcome = match([there], counted=none[:, None], absorbs=none, rules=alone, class_names=None)
+            found, matched = outcome.pairs, outcome.bits
             hits = np.flatnonzero(matched[:, 0])
             at = np.searchsorted(key, found.ground_truth[hits] * len(taken) + found.detection[hits])
             bits[order[at], area] |= bit
     some = np.flatnonzero(bits.any(axis=1))
-    pairs, bits = _some(pairs, some), bits[some]
-    return pairs, bits
+    return pairs.take(some), bits[some]
 
 
 def _standing(bits: Bits, truth: NDArray[np.intp], eligible: NDArray[np.bool_], threshold_count: int) -> Bits:

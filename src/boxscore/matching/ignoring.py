@@ -28,6 +28,7 @@ from boxscore.similarity.base import box_only
 
 __all__ = [
     "Ignoring",
+    "Ranges",
     "evaluated",
     "ignoring",
     "inside_column_ranges",
@@ -42,6 +43,17 @@ BoolArray = NDArray[np.bool_]
 
 EVERY_AREA = 1e10
 """A range from 0 to this, COCO's "all", or beyond holds an object of any area, also of an unknown one."""
+
+
+class Ranges(NamedTuple):
+    """What lies in which area range, ground truths in the order in which they are matched."""
+
+    inside: BoolArray
+    """Ground truths, [G, A]."""
+    counted: BoolArray
+    """Ground truths inside that are not ignored, [G, A]."""
+    near: BoolArray | None
+    """Detections of the right height, [D, A], by position in class order; None: all."""
 
 
 class Ignoring(NamedTuple):

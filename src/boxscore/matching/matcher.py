@@ -16,33 +16,31 @@ Conventions
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import ragged_ranges, stable_order
-from boxscore._utils.processes import Forked
+from boxscore._utils.ordering import stable_order
 from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.errors import InputError
 from boxscore.matching.admission import admitted, inexhaustive
 from boxscore.matching.candidates import (
     MOST_PAIRS,
-    Pairs,
+    KnownOverlaps,
     candidate_blocks,
     candidate_pairs,
     candidate_shares,
 )
 from boxscore.matching.greedy import match_greedily
-from boxscore.matching.groups import LATER_TURNS, in_later_turns, of_first_turn
+from boxscore.matching.groups import InTurns
 from boxscore.matching.ignoring import (
     Ignoring,
+    Ranges,
     ignoring,
     inside_column_ranges,
     inside_ranges,
@@ -51,8 +49,17 @@ from boxscore.matching.ignoring import (
     zero_ids,
 )
 from boxscore.matching.matches import Bits, Matches, bit_type, merge, pack_bits
+from boxscore.matching.pairs import Outcome, Overlaps
 from boxscore.matching.preparing import shares_of_regions
 from boxscore.matching.ranking import Ranking, rank_detections
+from boxscore.matching.sources import Blocks, PairSource, RangeByRange, SharedOut
+from boxscore.protocols.extra_columns import (
+    ABSORBED_BITS,
+    TAKES_PART,
+    TRUTH_SHARE,
+    TRUTH_WEIGHT,
+    ExtraColumn,
+)
 from boxscore.protocols.protocol import MatchingRules, Protocol
 from boxscore.similarity.pairs import TooManyPairsError
 from boxscore.similarity.registry import similarity_of
@@ -63,10 +70,6 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 Values = TypeVar("Values", FloatArray, BoolArray, "FloatArray | None", "BoolArray | None")
-
-
-MOST_HELD = 1 << 25
-"""Pairs that are held to answer further questions; about 100 bytes each while they are sorted."""
 
 
 class CrossPairs(NamedTuple):
@@ -84,108 +87,6 @@ class CrossPairs(NamedTuple):
     """Position of the detection by descending score over all images, [P]."""
 
 
-class _Overlaps(NamedTuple):
-    """The pairs of all rows of two tables that reach a floor, by row of the detections."""
-
-    starts: Rows
-    """Where the pairs of each detection start, [D]."""
-    counts: Rows
-    """How many it has, [D]."""
-    truth: Rows
-    """[P]"""
-    value: FloatArray
-    """[P]"""
-
-    def under(self, rows: Rows, positions: Rows, floor: float) -> Pairs:
-        """Pairs of some rows at or above a floor, each under the position that it has in a ranking."""
-        counts = self.counts[rows]
-        pairs = ragged_ranges(self.starts[rows], counts)
-        detection, iou = np.repeat(positions, counts), self.value[pairs]
-        enough = np.flatnonzero(iou >= floor)
-        if len(enough) < len(pairs):
-            detection, pairs, iou = detection[enough], pairs[enough], iou[enough]
-        return Pairs(detection, self.truth[pairs], iou)
-
-
-Outcome = tuple[Pairs, Bits, bool]
-"""Of :func:`~boxscore.matching.greedy.match_greedily`."""
-
-
-class _Shares(NamedTuple):
-    """Functions that find the pairs of runs of groups, one for each process."""
-
-    of_pairs: list[Callable[[], Pairs]]
-
-    def matched(self, match: Callable[[Iterable[Pairs]], Outcome]) -> Outcome:
-        """Find and match the pairs, each share in a process of its own but the first."""
-        tasks = [functools.partial(_matched_share, pairs, match) for pairs in self.of_pairs]
-        with contextlib.closing(Forked(tasks[1:])) as forked:
-            parts = [tasks[0](), *forked.results()]
-        columns = (np.concatenate(each) for each in zip(*(part[0] for part in parts), strict=True))
-        return Pairs(*columns), np.concatenate([bits for _, bits, _ in parts]), True
-
-
-class _Ranges(NamedTuple):
-    """What lies in which area range, ground truths in the order in which they are matched."""
-
-    inside: BoolArray
-    """Ground truths, [G, A]."""
-    counted: BoolArray
-    """Ground truths inside that are not ignored, [G, A]."""
-    near: BoolArray | None
-    """Detections of the right height, [D, A], by position in class order; None: all."""
-
-
-class _RangeByRange(NamedTuple):
-    """Finds the candidate pairs under given flags, where how a pair is measured depends on the range."""
-
-    pairs_under: Callable[[Ignoring], Iterable[Pairs]]
-
-    def matched(
-        self, match: Callable[..., Outcome], flags: Ignoring, ranges: _Ranges, protocol: Protocol
-    ) -> Outcome:
-        """Match every range on its own."""
-        outside, parts = protocol.ignore.outside, []
-        same = None if outside == "iof" else list(self.pairs_under(flags))
-        for a in range(ranges.inside.shape[1]):
-            own, beyond = flags, ~ranges.inside[:, a]
-            if outside != "ignore":
-                own = own._replace(absorbs=own.absorbs | beyond)
-            if outside == "iof":
-                own = own._replace(by_foreground=own.by_foreground | beyond)
-            blocks = self.pairs_under(own) if same is None else same
-            if ranges.near is not None:
-                blocks = (_of_detections(block, ranges.near[:, a]) for block in blocks)
-            counted = ranges.counted[:, a : a + 1]
-            pairs, matched, every_pair = match(blocks, counted=counted, absorbs=own.absorbs)
-            bits = np.zeros((len(matched), ranges.inside.shape[1]), dtype=matched.dtype)
-            bits[:, a] = matched[:, 0]
-            parts.append((pairs, bits, every_pair))
-        columns = (np.concatenate(each) for each in zip(*(part[0] for part in parts), strict=True))
-        bits = np.concatenate([bits for _, bits, _ in parts])
-        return Pairs(*columns), bits, all(every_pair for _, _, every_pair in parts)
-
-
-class _Matched(NamedTuple):
-    """Pairs after matching, by position of their detection in class order."""
-
-    pairs: Pairs
-    bits: Bits
-    """[P, A]"""
-    absorbed: Bits | None
-    """[P, A]; None where there are no later turns."""
-    every_pair: bool
-
-
-def _of_detections(pairs: Pairs, kept: BoolArray) -> Pairs:
-    some = np.flatnonzero(kept[pairs.detection])
-    return Pairs(pairs.detection[some], pairs.ground_truth[some], pairs.iou[some])
-
-
-def _matched_share(pairs: Callable[[], Pairs], match: Callable[[Iterable[Pairs]], Outcome]) -> Outcome:
-    return match([pairs()])
-
-
 class Matcher:
     """Matches two tables under one protocol.
 
@@ -198,6 +99,8 @@ class Matcher:
         What area ranges measure in a detection, square pixels; as the protocol says when not given.
     admitted : ndarray of bool, [D], optional
         Which detections are evaluated, where that was decided for a larger table.
+    known : KnownOverlaps, optional
+        Overlaps of all rows of these tables, which several protocols share.
 
     Raises
     ------
@@ -213,6 +116,7 @@ class Matcher:
         *,
         areas: FloatArray | None = None,
         admitted: BoolArray | None = None,
+        known: KnownOverlaps | None = None,
     ) -> None:
         self.protocol = protocol
         self.ground_truth = ground_truth
@@ -220,9 +124,8 @@ class Matcher:
         self.similarity.check_units(ground_truth)
         self.detections = self.similarity.with_needed_columns(ground_truth, detections)
         self._given_areas, self._given_admitted = areas, admitted
-        self._kept: dict[Any, tuple[float, _Overlaps]] = {}  # overlaps of all rows, by how they are measured
-        self._shares = False  # whether other protocols use them
-        self._candidates: Pairs | None = None
+        self._known, self._shares_known = known or KnownOverlaps(), known is not None
+        self._held: PairSource | None = None  # of all detections
         # Tables in the order in which they are matched, and the given rows behind their rows; None: the same.
         self._ordered_truth, self._ordered_detections = ground_truth, self.detections
         self._truth_rows: Rows | None = None
@@ -243,9 +146,7 @@ class Matcher:
 
         Overlaps that both protocols measure alike are computed once and shared.
         """
-        other = Matcher(self.ground_truth, self.detections, protocol)
-        other._kept, other._shares = self._kept, True
-        return other
+        return Matcher(self.ground_truth, self.detections, protocol, known=self._known)
 
     @functools.cached_property
     def ignoring(self) -> Ignoring:
@@ -277,15 +178,10 @@ class Matcher:
         """Match all detections; the number of threads, or of processes, does not change the result."""
         if workers == 1 or self.similarity.forks_for(self.detections):
             ranking = self._rank()
-            tables = self._ordered_detections, ranking
-            apart = self.protocol.group.treatment == "merge"  # found beside the pairs
-            by_range = self.protocol.ignore.range_by_range
-            if workers > 1 and not (self.similarity.shares_pairs or self._shares or apart or by_range):
-                shares = self._shared_out(ranking, workers)
-                with contextlib.suppress(TooManyPairsError):
-                    return self._matches(*tables, shares, self._ordered(self.areas), self.protocol)
-            pairs = self._pairs(ranking, workers=workers)  # first: masks that are compared are measured too
-            return self._matches(*tables, pairs, self._ordered(self.areas), self.protocol)
+            ranges = self._ranges(self._ordered_detections, ranking, self.protocol)
+            source = self._source(ranking, ranges, workers)  # first: masks that are compared are measured too
+            areas = self._ordered(self.areas)
+            return self._matches(self._ordered_detections, ranking, ranges, source, areas, self.protocol)
         bounds = np.linspace(0, len(self.ground_truth.images), workers + 1).round().astype(int)
         blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
         return merge(in_threads(lambda block: self._block(*block), blocks, workers=workers))
@@ -298,15 +194,15 @@ class Matcher:
         chosen = np.flatnonzero(~np.isnan(lowered))
         detections = dataclasses.replace(self._ordered_detections.take(chosen), scores=lowered[chosen])
         ranking = rank_detections(detections, self.protocol, self._admitted_of(rows, scores, chosen))
+        ranges = self._ranges(detections, ranking, self.protocol)
 
-        def pairs_under(flags: Ignoring) -> list[Pairs]:
+        def under(flags: Ignoring) -> Blocks:
             rows = chosen[ranking.rows[ranking.grouped]]
-            return [self._overlaps_under(flags).under(rows, ranking.grouped, self._floor)]
+            return Blocks.held([self._overlaps_under(flags).under(rows, ranking.grouped, self._floor)])
 
-        by_range = self.protocol.ignore.range_by_range
-        blocks = _RangeByRange(pairs_under) if by_range else pairs_under(self._truth_ignoring)
+        source = self._source_of(under, ranges)
         areas = self._ordered(self.areas)[chosen]
-        return self._matches(detections, ranking, blocks, areas, self.protocol, rows=chosen)
+        return self._matches(detections, ranking, ranges, source, areas, self.protocol, rows=chosen)
 
     def match_ranges(
         self,
@@ -328,14 +224,9 @@ class Matcher:
         )
         values = None if detection_values is None else self._ordered(detection_values)
         ranking = self._rank()
-        matches = self._matches(
-            self._ordered_detections,
-            ranking,
-            self._pairs(ranking),
-            values,
-            protocol,
-            truth_values=truth_values,
-        )
+        inside = self._ranges(self._ordered_detections, ranking, protocol, truth_values)
+        source = self._source(ranking, inside)
+        matches = self._matches(self._ordered_detections, ranking, inside, source, values, protocol)
         return matches, protocol
 
     def across_classes(
@@ -369,9 +260,17 @@ class Matcher:
 
     # ------------------------------------------------------------ parts
 
-    def _truth_shares(self) -> FloatArray:
-        """Largest share of each given ground truth that lies in one region measured so, [G]."""
-        return shares_of_regions(self.ground_truth, self.ignoring.by_foreground, self.protocol)
+    def _extra(self, protocol: Protocol, absorbed: Bits | None) -> dict[str, NDArray[Any]]:
+        """Make the columns that the protocol's rules ask for; ``absorbed`` are bits of the pairs, [P, A]."""
+        truth, flags = self.ground_truth, self.ignoring
+        makers: dict[ExtraColumn, Callable[[], NDArray[Any]]] = {
+            TRUTH_WEIGHT: lambda: np.where(truth.group, protocol.group.weight, 1.0),
+            TAKES_PART: lambda: ~flags.deleted,
+            TRUTH_SHARE: lambda: shares_of_regions(truth, flags.by_foreground, self.protocol),
+        }
+        if absorbed is not None:
+            makers[ABSORBED_BITS] = lambda: absorbed
+        return {column.name: make() for column, make in makers.items() if column.asked_for(protocol)}
 
     @property
     def _floor(self) -> float:
@@ -408,74 +307,58 @@ class Matcher:
             everyone[rows] = admitted(self.ground_truth, some, lambda: areas, self.ignoring, self.protocol)
         return self._ordered(everyone)[chosen]
 
-    def _shared_out(self, ranking: Ranking, workers: int) -> _Shares:
-        """Share the candidate pairs out to processes, which match them and hold none for later questions."""
-        shares = candidate_shares(
-            self._ordered_truth,
-            self._ordered_detections,
-            ranking,
-            self.protocol,
-            self._truth_ignoring,
-            shares=workers,
-            most=MOST_PAIRS // workers,
-        )
-        return _Shares(shares)
+    def _source(self, ranking: Ranking, ranges: Ranges, workers: int = 1) -> PairSource:
+        """Return what finds the candidate pairs of all detections: held, shared out to processes, or here."""
+        if self._held is not None:
+            return self._held
 
-    def _pairs(self, ranking: Ranking, *, workers: int = 1) -> Iterable[Pairs] | _RangeByRange:
-        """Find the candidate pairs of all detections, and keep them unless there are very many."""
+        def here() -> PairSource:
+            find = functools.partial(self._pairs_under, ranking, workers=workers)
+            source = self._source_of(find, ranges)
+            if source.lasting and not self._shares_known:
+                self._held = source
+            return source
+
+        by_range = self.protocol.ignore.range_by_range
+        if workers == 1 or self.similarity.shares_pairs or self._shares_known or by_range:
+            return here()
+        asked = self._ordered_truth, self._ordered_detections, ranking, self.protocol, self._truth_ignoring
+        return SharedOut(candidate_shares(*asked, shares=workers, most=MOST_PAIRS // workers), here)
+
+    def _source_of(self, find: Callable[[Ignoring], Blocks], ranges: Ranges) -> PairSource:
+        """Return a source of pairs that are found once, or anew for each range if that decides about them."""
         if self.protocol.ignore.range_by_range:
-            return _RangeByRange(functools.partial(self._pairs_under, ranking))
-        if self._candidates is not None and not self._shares:
-            return [self._candidates]
-        pairs = self._pairs_under(ranking, self._truth_ignoring, workers=workers)
-        if isinstance(pairs, list) and not self._shares:
-            (self._candidates,) = pairs
-        return pairs
+            return RangeByRange(find, self._truth_ignoring, ranges, self.protocol.ignore.outside)
+        return find(self._truth_ignoring)
 
-    def _pairs_under(self, ranking: Ranking, flags: Ignoring, *, workers: int = 1) -> Iterable[Pairs]:
+    def _pairs_under(self, ranking: Ranking, flags: Ignoring, *, workers: int = 1) -> Blocks:
         """Find the candidate pairs of all detections with ground truths measured as flags say.
 
-        One list of all, or block by block if very many.
+        All are held, or found block by block if very many.
         """
-        if self._shares:
+        if self._shares_known:
             overlaps = self._overlaps_under(flags)
-            return [overlaps.under(ranking.rows[ranking.grouped], ranking.grouped, self._floor)]
+            return Blocks.held([overlaps.under(ranking.rows[ranking.grouped], ranking.grouped, self._floor)])
         asked = self._ordered_truth, self._ordered_detections, ranking, self.protocol, flags
         try:
-            return [candidate_pairs(*asked, most=MOST_PAIRS, workers=workers)]
+            return Blocks.held([candidate_pairs(*asked, most=MOST_PAIRS, workers=workers)])
         except TooManyPairsError as many:
-            return candidate_blocks(*asked, compared=many.compared // 2)
+            return Blocks(candidate_blocks(*asked, compared=many.compared // 2))
 
-    def _overlaps_under(self, flags: Ignoring) -> _Overlaps:
+    def _overlaps_under(self, flags: Ignoring) -> Overlaps:
         """Overlaps of all rows, class by class, with ground truths measured as flags say."""
         rules = self.protocol.matching
         order = (rules.per_class, rules.per_class or rules.equal_scores)
-        return self._cached_overlaps(
-            order, self._ordered_truth, self._ordered_detections, self.protocol, flags
-        )
+        return self._known.of(order, self._ordered_truth, self._ordered_detections, self.protocol, flags)
 
-    def _across(self, floor: float, by_foreground: BoolArray | None) -> _Overlaps:
+    def _across(self, floor: float, by_foreground: BoolArray | None) -> Overlaps:
         """Overlaps of all rows, whatever the classes."""
         flags = self.ignoring
         if by_foreground is not None:
             flags = flags._replace(deleted=np.zeros_like(flags.deleted), by_foreground=by_foreground)
         protocol = dataclasses.replace(self.protocol, matching=MatchingRules(iou_thresholds=(floor,)))
         tables = pool_classes(self.ground_truth), pool_classes(self.detections)
-        return self._cached_overlaps("across classes", *tables, protocol, flags)
-
-    def _cached_overlaps(
-        self, key: Any, truth: GroundTruth, detections: Detections, protocol: Protocol, flags: Ignoring
-    ) -> _Overlaps:
-        """Return cached overlaps of this floor or a lower one, else compute them."""
-        fitted_to = similarity_of(protocol).fitted_to
-        measured = (protocol.similarity, protocol.boxes, protocol.masks, protocol.keypoints, fitted_to)
-        key = (key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes())
-        floor = protocol.matching.lowest_threshold
-        known, overlaps = self._kept.get(key, (np.inf, None))
-        if overlaps is None or floor < known:
-            overlaps = _overlaps(truth, detections, protocol, flags)
-            self._kept[key] = floor, overlaps
-        return overlaps
+        return self._known.of("across classes", *tables, protocol, flags)
 
     def _block(self, first: int, end: int) -> Matches:
         """Match the images with row numbers in [first, end)."""
@@ -494,11 +377,11 @@ class Matcher:
         self,
         detections: Detections,
         ranking: Ranking,
-        blocks: Iterable[Pairs] | _Shares | _RangeByRange,
+        ranges: Ranges,
+        source: PairSource,
         areas: FloatArray | None,
         protocol: Protocol,
         *,
-        truth_values: FloatArray | None = None,
         rows: Rows | None = None,
     ) -> Matches:
         """Match candidate pairs of ranked detections; ground truths come back in the order given.
@@ -506,9 +389,9 @@ class Matcher:
         ``rows`` are those of ``detections`` in the table that is matched, where they are some of it.
         """
         truth, back = self._ordered_truth, self._truth_rows
-        ranges = self._ranges(detections, ranking, protocol, truth_values)
         score = np.take(detections.scores, ranking.rows)
-        pairs, matched, absorbed, every_pair = self._matched(blocks, ranges, score, protocol)
+        outcome = self._matched(source, ranges, score, protocol)
+        pairs, absorbed = outcome.pairs, outcome.absorbed
         order = stable_order(pairs.detection, len(ranking.rows))
         truth_of_pair = pairs.ground_truth.take(order)
         counted_bits = pack_bits(ranges.counted)
@@ -519,9 +402,6 @@ class Matcher:
             given[back] = counted_bits
             counted_bits, truth_category = given, np.zeros(len(truth), dtype=np.int32)
         given_rows = self._given_rows(ranking.rows if rows is None else rows[ranking.rows])
-        truth_weight = None
-        if protocol.group.weighs:
-            truth_weight = np.where(self.ground_truth.group, protocol.group.weight, 1.0)
         matches = Matches(
             images=truth.images,
             categories=truth.categories,
@@ -538,14 +418,11 @@ class Matcher:
             pair_detection=pairs.detection.take(order),
             pair_truth=truth_of_pair,
             iou=pairs.iou.take(order),
-            matched_bits=matched.take(order, axis=0),
+            matched_bits=outcome.bits.take(order, axis=0),
             threshold_count=len(protocol.matching.iou_thresholds),
             equal_scores=protocol.matching.equal_scores,
-            every_pair=every_pair,
-            absorbed_bits=absorbed[order] if absorbed is not None else None,
-            truth_weight=truth_weight,
-            takes_part=~self.ignoring.deleted if protocol.ap.recall_over == "all" else None,
-            truth_share=self._truth_shares() if protocol.asks_for("JI") else None,
+            every_pair=outcome.every_pair,
+            extra=self._extra(protocol, None if absorbed is None else absorbed[order]),
         )
         if protocol.matching.equal_scores == "last_first":
             matches = matches.in_class_order()
@@ -554,8 +431,12 @@ class Matcher:
         return matches
 
     def _ranges(
-        self, detections: Detections, ranking: Ranking, protocol: Protocol, truth_values: FloatArray | None
-    ) -> _Ranges:
+        self,
+        detections: Detections,
+        ranking: Ranking,
+        protocol: Protocol,
+        truth_values: FloatArray | None = None,
+    ) -> Ranges:
         """Find what lies in which range, by the areas of ground truths or by other values of theirs [G]."""
         values = self.similarity.truth_areas(self.ground_truth) if truth_values is None else truth_values
         inside = inside_ranges(values, protocol.ignore.bounds)
@@ -567,41 +448,25 @@ class Matcher:
         near = of_right_height(detections, protocol)
         if near is not None:
             near = np.take(near, ranking.rows, axis=0)
-        return _Ranges(inside, inside & ~self._truth_ignoring.ignored[:, None], near)
+        return Ranges(inside, inside & ~self._truth_ignoring.ignored[:, None], near)
 
-    def _matched(
-        self,
-        blocks: Iterable[Pairs] | _Shares | _RangeByRange,
-        ranges: _Ranges,
-        score: FloatArray,
-        protocol: Protocol,
-    ) -> _Matched:
-        """Match pairs, ``score`` [D] by position in class order: in one turn, range by range, or in turns."""
+    def _matched(self, source: PairSource, ranges: Ranges, score: FloatArray, protocol: Protocol) -> Outcome:
+        """Match pairs, ``score`` [D] by position in class order."""
         truth, flags = self._ordered_truth, self._truth_ignoring
         group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
-        match = functools.partial(
-            match_greedily,
-            group=group,
-            counted=ranges.counted,
-            absorbs=flags.absorbs,
-            rules=protocol.matching,
-            class_names=truth.categories.names if protocol.matching.class_thresholds else None,
-        )
         turn = turns(truth, protocol)
-        if isinstance(blocks, _Shares):
-            pairs, bits, every_pair = blocks.matched(match)
-        elif isinstance(blocks, _RangeByRange):
-            pairs, bits, every_pair = blocks.matched(match, flags, ranges, protocol)
-        elif turn is None:
-            pairs, bits, every_pair = match(blocks)
-        else:
-            later: list[list[Pairs]] = [[] for _ in range(LATER_TURNS)]
-            first, first_bits, every_pair = match(of_first_turn(blocks, turn, later))
-            pairs, bits, absorbed = in_later_turns(
-                first, first_bits, later, score, group, protocol.matching, match_greedily
+        if turn is not None:
+            source = InTurns(source, turn, score, protocol.matching)
+        return source.matched(
+            functools.partial(
+                match_greedily,
+                group=group,
+                counted=ranges.counted,
+                absorbs=flags.absorbs,
+                rules=protocol.matching,
+                class_names=truth.categories.names if protocol.matching.class_thresholds else None,
             )
-            return _Matched(pairs, bits, absorbed, every_pair)
-        return _Matched(pairs, bits, None, every_pair)
+        )
 
     def _in_range_bits(
         self,
@@ -624,27 +489,3 @@ class Matcher:
         if ignored is not None:
             in_range[ignored] = 0
         return in_range
-
-
-def _overlaps(
-    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, rules: Ignoring
-) -> _Overlaps:
-    """Compute the overlapping pairs of all rows."""
-    group = detections.image.astype(np.int64) * len(detections.categories) + detections.category
-    rows = stable_order(group, len(detections.images) * len(detections.categories))
-    everyone = np.arange(len(rows))
-    ranking = Ranking(rows, np.zeros(len(rows), dtype=np.int32), everyone, group[rows])
-    try:
-        pairs = candidate_pairs(ground_truth, detections, ranking, protocol, rules, most=MOST_HELD)
-    except TooManyPairsError:
-        raise InputError(
-            "overlapping pairs",
-            f"be at most {MOST_HELD:,} where all are held together",
-            got="more",
-            cause="the detections of one image may nearly all overlap: suppress them first, or raise the "
-            "score threshold of what writes them",
-        ) from None
-    row = rows[pairs.detection]
-    by_row = stable_order(row, len(rows))
-    count = np.bincount(row, minlength=len(rows))
-    return _Overlaps(np.cumsum(count) - count, count, pairs.ground_truth[by_row], pairs.iou[by_row])

@@ -12,13 +12,17 @@ Conventions
 - Outcomes at all thresholds and area ranges are bits of unsigned integers: a few bytes per pair instead of
   T x A flags, and one operation serves all of them. Only this module reads the bits; everyone else asks.
 - A value carries its vocabularies. Merging parts with different images and classes renumbers them.
+- What one rule alone asks for stands in ``extra`` (:mod:`boxscore.protocols.extra_columns`), and is taken,
+  ordered and merged by its axis.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -29,11 +33,21 @@ from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.records import record
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.errors import InputError
+from boxscore.matching.extra import (
+    Extra,
+    Take,
+    check_declared,
+    merged_extra,
+    of_images,
+    of_rows,
+    renumbered,
+    taken,
+)
+from boxscore.protocols.extra_columns import ABSORBED_BITS, EXTRA_COLUMNS, TAKES_PART, TRUTH_WEIGHT
 from boxscore.protocols.protocol import EqualScores
 
 __all__ = [
     "Bits",
-    "CrowdCounts",
     "DetectionOutcomes",
     "Matches",
     "PairOutcomes",
@@ -77,17 +91,6 @@ class DetectionOutcomes(NamedTuple):
     """Overlap with that ground truth; NaN without one, [D]."""
 
 
-class CrowdCounts(NamedTuple):
-    """What the Jaccard index needs of each image: the N pairs of a class and an image that have anything."""
-
-    image: NDArray[np.integer[Any]]
-    """Row numbers, ascending in each class, [N]."""
-    category: NDArray[np.integer[Any]]
-    """Row numbers, ascending, [N]."""
-    counts: NDArray[np.integer[Any]]
-    """Partners, objects, detections; at A area ranges, T IoU thresholds, S confidences: [N, 3, A, T, S]."""
-
-
 @record(frozen=True, eq=False)
 class Matches(PicklesFields):
     """The outcome of matching some images.
@@ -122,16 +125,8 @@ class Matches(PicklesFields):
         by row.
     every_pair : bool
         False where so many pairs overlap that only those that are matches were kept.
-    absorbed_bits : ndarray of unsigned, [P, A], or None
-        Bit ``t``: the pair is a match with a group for which another detection stands.
-    truth_weight : ndarray of float64, [G], or None
-        How much each ground truth counts, where not 1.
-    takes_part : ndarray of bool, [G], or None
-        Whether each ground truth, counted or ignored, takes part in matching; where the protocol asks.
-    truth_share : ndarray of float64, [G], or None
-        Largest share of each ground truth that lies in one ignored region; where the protocol asks.
-    crowds : CrowdCounts, or None
-        Counted before, where overlaps are not kept and the protocol asks.
+    extra : mapping of str to ndarray
+        Columns that the protocol's rules ask for, by the names that they declare.
     """
 
     images: Images
@@ -153,11 +148,10 @@ class Matches(PicklesFields):
     threshold_count: int
     equal_scores: EqualScores = "image_order"
     every_pair: bool = True
-    absorbed_bits: Bits | None = None
-    truth_weight: NDArray[np.float64] | None = None
-    takes_part: BoolArray | None = None
-    truth_share: NDArray[np.float64] | None = None
-    crowds: CrowdCounts | None = None
+    extra: Extra = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_declared(self.extra)
 
     def __len__(self) -> int:
         return len(self.image)
@@ -185,12 +179,13 @@ class Matches(PicklesFields):
         """Count the counted ground truths per class, [K]; int64, or float64 where they have weights."""
         counted = self.counted(area)
         category, K = self.truth_category.take(np.flatnonzero(counted)), len(self.categories)
-        if self.truth_weight is None:
+        truth_weight = TRUTH_WEIGHT.of(self.extra)
+        if truth_weight is None:
             return np.bincount(category, minlength=K)
         # As TensorFlow adds them up: image by image, whole objects and then parts.
         group = self.truth_image[counted].astype(np.int64) * K + category
         groups, at = np.unique(group, return_inverse=True)
-        weight = self.truth_weight[counted]
+        weight = truth_weight[counted]
         total = np.bincount(at, weights=weight == 1, minlength=len(groups))
         for part in np.unique(weight[weight != 1]).tolist():
             total += part * np.bincount(at, weights=weight == part, minlength=len(groups))
@@ -198,13 +193,15 @@ class Matches(PicklesFields):
 
     def taking_part(self, area: int) -> BoolArray:
         """Whether recall is over each ground truth, [G]: the counted ones, or the ignored ones too."""
-        return self.counted(area) if self.takes_part is None else self.takes_part
+        takes_part = TAKES_PART.of(self.extra)
+        return self.counted(area) if takes_part is None else takes_part
 
     def recall_total(self, area: int) -> NDArray[Any]:
         """Count the ground truths that recall is over, per class, [K]."""
-        if self.takes_part is None:
+        takes_part = TAKES_PART.of(self.extra)
+        if takes_part is None:
             return self.positives(area)
-        return np.bincount(self.truth_category[self.takes_part], minlength=len(self.categories))
+        return np.bincount(self.truth_category[takes_part], minlength=len(self.categories))
 
     def pairs_matched(self, threshold: int, area: int) -> NDArray[np.intp]:
         """Positions of the pairs that are matches, ignored ground truths included; ascending."""
@@ -251,16 +248,17 @@ class Matches(PicklesFields):
             images=self.images.take(np.flatnonzero(kept)),
             image=number[left.image],
             truth_image=number[left.truth_image],
-            crowds=None if self.crowds is None else _crowds_of(self.crowds, kept, number),
+            extra={**left.extra, **of_images(self.extra, kept, number)},
         )
 
     def with_images(self, images: Images, rows: NDArray[np.int32]) -> Matches:
         """Put the images into another vocabulary, where they have other rows, [I]."""
-        crowds = self.crowds
-        if crowds is not None:
-            crowds = crowds._replace(image=rows[crowds.image])
         return dataclasses.replace(
-            self, images=images, image=rows[self.image], truth_image=rows[self.truth_image], crowds=crowds
+            self,
+            images=images,
+            image=rows[self.image],
+            truth_image=rows[self.truth_image],
+            extra=renumbered(self.extra, rows),
         )
 
     def pooled(self, selection: str = "") -> Matches:
@@ -276,7 +274,7 @@ class Matches(PicklesFields):
             categories=one,
             category=np.zeros(len(kept), dtype=np.int32),
             truth_category=np.zeros(len(kept.truth_image), dtype=np.int32),
-            crowds=None,
+            extra=of_rows(kept.extra),
         )
         if self.equal_scores == "image_order":
             order = stable_order(kept.image, len(kept.images))
@@ -292,25 +290,26 @@ class Matches(PicklesFields):
 
     def _reordered(self, order: NDArray[np.intp]) -> Matches:
         """Return the matches with detections in another order, [D]."""
-        columns: dict[str, Any] = {name: getattr(self, name)[order] for name in _DETECTION}
         detection = inverse_order(order)[self.pair_detection]
         pairs = stable_order(detection, len(order))
-        columns |= {name: getattr(self, name)[pairs] for name in self._present(_PAIR)}
+        columns = self._columns({"detection": itemgetter(order), "pair": itemgetter(pairs)})
         return dataclasses.replace(self, **{**columns, "pair_detection": detection[pairs]})
-
-    def _present(self, names: Iterable[str]) -> list[str]:
-        """Leave out the columns that these matches do not have."""
-        return [name for name in names if getattr(self, name) is not None]
 
     def _take(self, detections: BoolArray, truths: BoolArray) -> Matches:
         """Keep some detections [D] and ground truths [G], and the pairs between them."""
         pairs = np.flatnonzero(detections[self.pair_detection] & truths[self.pair_truth])
-        columns: dict[str, Any] = {name: getattr(self, name)[detections] for name in _DETECTION}
-        columns |= {name: getattr(self, name)[truths] for name in self._present(_TRUTH)}
-        columns |= {name: getattr(self, name)[pairs] for name in self._present(_PAIR)}
+        rows = {"detection": itemgetter(detections), "truth": itemgetter(truths), "pair": itemgetter(pairs)}
+        columns = self._columns(rows)
         columns["pair_detection"] = (np.cumsum(detections) - 1)[columns["pair_detection"]]
         columns["pair_truth"] = (np.cumsum(truths) - 1)[columns["pair_truth"]]
-        return dataclasses.replace(self, **columns, crowds=None)  # counted with all detections
+        return dataclasses.replace(self, **{**columns, "extra": of_rows(columns["extra"])})
+
+    def _columns(self, rows: Mapping[str, Take]) -> dict[str, Any]:
+        """Take rows of every column on some axes."""
+        columns: dict[str, Any] = {
+            name: take(getattr(self, name)) for axis, take in rows.items() for name in _COLUMNS[axis]
+        }
+        return {**columns, "extra": taken(self.extra, rows)}
 
     def pair_outcomes(self, area: int, *, max_detections: int | None = None) -> PairOutcomes:
         """Tell what became of the detections with a candidate, up to a cap, at every threshold."""
@@ -326,13 +325,14 @@ class Matches(PicklesFields):
         true, matched = _or_in_runs([true, matched], starts)
         count = self.threshold_count
         spread = _spread(true, count), _spread(matched & ~true, count)
-        if self.truth_weight is None:
+        truth_weight = TRUTH_WEIGHT.of(self.extra)
+        if truth_weight is None:
             return PairOutcomes(detection[starts], *spread)
         weight = np.zeros(spread[0].shape)
         for threshold in range(count):
             hits = self.pairs_true(threshold, area)
             by_detection = np.zeros(len(self))
-            by_detection[self.pair_detection[hits]] = self.truth_weight[self.pair_truth[hits]]
+            by_detection[self.pair_detection[hits]] = truth_weight[self.pair_truth[hits]]
             weight[threshold] = by_detection[detection[starts]]
         return PairOutcomes(detection[starts], *spread, weight)
 
@@ -362,13 +362,8 @@ class Matches(PicklesFields):
         areas = np.arange(self.area_count, dtype=self.counted_bits.dtype)
         counted = (self.counted_bits[self.pair_truth, None] >> areas) & 1
         true: Bits = self.matched_bits * counted.astype(self.matched_bits.dtype)
-        return true if self.absorbed_bits is None else true & ~self.absorbed_bits
-
-
-def _crowds_of(crowds: CrowdCounts, kept: BoolArray, number: NDArray[np.int32]) -> CrowdCounts:
-    """Keep some images [I], which get other numbers."""
-    rows = np.flatnonzero(kept[crowds.image])
-    return CrowdCounts(number[crowds.image[rows]], crowds.category[rows], crowds.counts[rows])
+        absorbed = ABSORBED_BITS.of(self.extra)
+        return true if absorbed is None else true & ~absorbed
 
 
 def bit_type(count: int) -> np.dtype[Any]:
@@ -412,17 +407,12 @@ def _spread(bits: Bits, count: int) -> BoolArray:
 
 # ---------------------------------------------------------------- merging
 
-_DETECTION = ("image", "category", "score", "rank", "row", "in_range_bits")
-_TRUTH = (
-    "truth_image",
-    "truth_category",
-    "truth_row",
-    "counted_bits",
-    "truth_weight",
-    "takes_part",
-    "truth_share",
-)
-_PAIR = ("pair_detection", "pair_truth", "iou", "matched_bits", "absorbed_bits")
+_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "detection": ("image", "category", "score", "rank", "row", "in_range_bits"),
+    "truth": ("truth_image", "truth_category", "truth_row", "counted_bits"),
+    "pair": ("pair_detection", "pair_truth", "iou", "matched_bits"),
+}
+"""Columns that all matches have, by axis."""
 
 
 def merge(parts: Iterable[Matches]) -> Matches:
@@ -448,7 +438,7 @@ def merge(parts: Iterable[Matches]) -> Matches:
     _check_disjoint(parts, image_rows, images)
 
     columns: dict[str, Any] = {}
-    for name in first._present((*_DETECTION, *_TRUTH, *_PAIR)):
+    for name in itertools.chain(*_COLUMNS.values()):
         values = [getattr(part, name) for part in parts]
         rows = image_rows if name.endswith("image") else category_rows if name.endswith("category") else None
         if rows is not None:
@@ -465,9 +455,17 @@ def merge(parts: Iterable[Matches]) -> Matches:
     columns["pair_detection"] = inverse_order(order)[columns["pair_detection"]]
     columns["pair_truth"] = inverse_order(truth_order)[columns["pair_truth"]]
     pair_order = stable_order(columns["pair_detection"], len(order))
-    for names, positions in ((_DETECTION, order), (_TRUTH, truth_order), (_PAIR, pair_order)):
-        for name in first._present(names):
-            columns[name] = columns[name][positions]
+    taking = {
+        "detection": itemgetter(order),
+        "truth": itemgetter(truth_order),
+        "pair": itemgetter(pair_order),
+    }
+    for axis, take in taking.items():
+        for name in _COLUMNS[axis]:
+            columns[name] = take(columns[name])
+    extra = merged_extra(
+        [renumbered(part.extra, *new) for part, *new in zip(parts, image_rows, category_rows, strict=True)]
+    )
     return Matches(
         images=images,
         categories=categories,
@@ -475,12 +473,13 @@ def merge(parts: Iterable[Matches]) -> Matches:
         threshold_count=first.threshold_count,
         equal_scores=first.equal_scores,
         every_pair=all(part.every_pair for part in parts),
+        extra=taken(extra, taking),
     )
 
 
 def _shape(part: Matches) -> tuple[int | str | bool, ...]:
-    optional = (part.absorbed_bits, part.truth_weight, part.takes_part, part.truth_share)
-    return part.threshold_count, part.area_count, part.equal_scores, *(one is not None for one in optional)
+    rows = [name for name, column in EXTRA_COLUMNS.items() if column.axis != "class_image"]
+    return part.threshold_count, part.area_count, part.equal_scores, *(name in part.extra for name in rows)
 
 
 def _united(vocabularies: Sequence[Names]) -> tuple[Names, list[NDArray[Any] | None]]:

@@ -10,8 +10,8 @@ Conventions
 - Kept: of a detection its score, image, rank and area ranges; of a pair that is a match, its ground truth and
   its outcomes; of a ground truth its image and where it counts. Overlaps, candidates that no threshold
   matched, and rows of tables are left out; the row of a detection is kept where it orders equal scores.
-- Where a protocol asks for more, and only there, its small facts are kept too: which ground truths recall is
-  over, and what the Jaccard index counts in each image (:class:`~boxscore.matching.matches.CrowdCounts`).
+- Where a protocol asks for more, and only there, its extra columns that scores read are kept too. Bits of
+  pairs stand beside ``outcomes``: they are of an outcome, not of a pair.
 - Columns are in class order, and so is the ground truth: a class is a slice of each, and :func:`unpacked`
   reads some classes of many parts at a time.
 - Every column has the smallest type that holds its values; a score is a float32 where all are. Outcomes are
@@ -21,7 +21,8 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,10 +31,48 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import stable_order
 from boxscore._utils.pickling import PicklesFields
 from boxscore.data.vocabulary import Categories, Images
-from boxscore.matching.matches import Bits, CrowdCounts, Matches
+from boxscore.matching.extra import (
+    Extra,
+    Take,
+    bits_of,
+    check_declared,
+    extra_in_parts,
+    merged_extra,
+    narrowed,
+    of_classes,
+    renumbered,
+    taken,
+)
+from boxscore.matching.matches import Bits, Matches
 from boxscore.protocols.protocol import EqualScores
 
-__all__ = ["PackedMatches", "Placed", "narrowed", "numbered_rows", "packed", "unpacked"]
+__all__ = [
+    "EXTRA_PREFIX",
+    "PACKED_COLUMNS",
+    "PackedMatches",
+    "Placed",
+    "narrowed",
+    "numbered_rows",
+    "packed",
+    "unpacked",
+]
+
+PACKED_COLUMNS: Mapping[str, tuple[str, str]] = {
+    "score": ("detection", "f"),
+    "image": ("detection", "u"),
+    "rank": ("detection", "u"),
+    "in_range": ("detection", "u"),
+    "pair_count": ("detection", "u"),
+    "row": ("detection", "u"),
+    "truth": ("pair", "u"),
+    "outcome": ("pair", "u"),
+    "truth_image": ("truth", "u"),
+    "truth_counted": ("truth", "u"),
+}
+"""Axis and NumPy kind of the columns that all packed matches have, but for ``row``."""
+
+EXTRA_PREFIX = "extra:"
+"""Before the names of extra columns in :meth:`PackedMatches.arrays`."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,17 +95,13 @@ class PackedMatches(PicklesFields):
         Position of the ground truth.
     outcome : ndarray of unsigned, [P]
         Position in ``outcomes``.
-    outcomes : ndarray of unsigned, [U, A] or [U, 2 A]
-        Bits over thresholds: matched and, where there are groups, absorbed.
+    outcomes : ndarray of unsigned, [U, A]
+        Bits over thresholds: matched.
     truth_image : ndarray of unsigned, [G]
     truth_counted : ndarray of unsigned, [G]
         Bits over area ranges.
-    truth_weight : ndarray of float64, [G], or None
-    truth_takes_part : ndarray of bool, [G], or None
-        Whether recall is over each ground truth, where that is not whether it is counted.
-    crowd_image, crowd_category : ndarray of unsigned, [N], or None
-    crowd_counts : ndarray of unsigned, [N, 3, A, T, S], or None
-        As in :class:`~boxscore.matching.matches.CrowdCounts`, where the summary has the Jaccard index.
+    extra : mapping of str to ndarray
+        Extra columns that scores read; bits of pairs are [U, A].
     threshold_count : int
     area_count : int
     equal_scores : {"image_order", "file_order", "last_first"}
@@ -84,14 +119,13 @@ class PackedMatches(PicklesFields):
     outcomes: Bits
     truth_image: NDArray[np.unsignedinteger[Any]]
     truth_counted: Bits
-    truth_weight: NDArray[np.float64] | None
-    truth_takes_part: NDArray[np.bool_] | None
-    crowd_image: NDArray[np.unsignedinteger[Any]] | None
-    crowd_category: NDArray[np.unsignedinteger[Any]] | None
-    crowd_counts: NDArray[np.integer[Any]] | None
+    extra: Extra
     threshold_count: int
     area_count: int
     equal_scores: EqualScores
+
+    def __post_init__(self) -> None:
+        check_declared(self.extra)
 
     def __len__(self) -> int:
         return len(self.score)
@@ -103,16 +137,17 @@ class PackedMatches(PicklesFields):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the columns that are there, by name."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        values = {name: getattr(self, name) for name in ("bounds", *PACKED_COLUMNS, "outcomes")}
+        there = {name: value for name, value in values.items() if value is not None}
+        return there | {EXTRA_PREFIX + name: value for name, value in self.extra.items()}
 
-    def crowds_of(self, low: int, high: int) -> CrowdCounts | None:
-        """Return what the Jaccard index counts of the classes in [low, high), numbered from 0."""
-        if self.crowd_image is None or self.crowd_category is None or self.crowd_counts is None:
-            return None
-        own = slice(*np.searchsorted(self.crowd_category, [low, high]).tolist())
-        category = self.crowd_category[own].astype(np.int64) - low
-        return CrowdCounts(self.crowd_image[own], category, self.crowd_counts[own])
+    def columns(self, rows: Mapping[str, Take]) -> dict[str, Any]:
+        """Take rows of every column on some axes; ``extra`` among them."""
+        found: dict[str, Any] = {}
+        for name, (axis, _) in PACKED_COLUMNS.items():
+            values = getattr(self, name)
+            found[name] = None if values is None else rows[axis](values)
+        return {**found, "extra": taken(self.extra, rows, packed=True)}
 
 
 class Placed(NamedTuple):
@@ -134,13 +169,15 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
     by_class = stable_order(matches.truth_category, K)
     place = np.empty(len(by_class), dtype=np.int64)
     place[by_class] = np.arange(len(by_class))
-    bits = matches.matched_bits[kept]
-    if matches.absorbed_bits is not None:
-        bits = np.concatenate([bits, matches.absorbed_bits[kept]], axis=1)
-    outcome, outcomes = numbered_rows(bits)
+    extra = taken(extra_in_parts(matches.extra), {"pair": itemgetter(kept), "truth": itemgetter(by_class)})
+    of_pairs, A = bits_of(extra), matches.area_count
+    bits = [matches.matched_bits[kept], *(extra[name] for name in of_pairs)]
+    outcome, outcomes = numbered_rows(np.concatenate(bits, axis=1) if of_pairs else bits[0])
+    for number, name in enumerate(of_pairs, start=1):
+        extra[name] = np.ascontiguousarray(outcomes[:, number * A : (number + 1) * A])
     detections = np.searchsorted(matches.category, classes)
     truth_category = matches.truth_category[by_class]
-    rows, crowds = with_rows or matches.equal_scores != "image_order", matches.crowds
+    rows = with_rows or matches.equal_scores != "image_order"
     with np.errstate(over="ignore"):
         narrow = matches.score.astype(np.float32)
     return PackedMatches(
@@ -159,14 +196,10 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
         row=narrowed(matches.row) if rows else None,
         truth=narrowed(place[matches.pair_truth[kept]]),
         outcome=outcome,
-        outcomes=outcomes,
+        outcomes=np.ascontiguousarray(outcomes[:, :A]),
         truth_image=narrowed(matches.truth_image[by_class]),
         truth_counted=matches.counted_bits[by_class],
-        truth_weight=None if matches.truth_weight is None else matches.truth_weight[by_class],
-        truth_takes_part=None if matches.takes_part is None else matches.takes_part[by_class],
-        crowd_image=None if crowds is None else narrowed(crowds.image),
-        crowd_category=None if crowds is None else narrowed(crowds.category),
-        crowd_counts=None if crowds is None else narrowed(crowds.counts),
+        extra=extra,
         threshold_count=matches.threshold_count,
         area_count=matches.area_count,
         equal_scores=matches.equal_scores,
@@ -190,10 +223,10 @@ def unpacked(
     pieces = [_piece(part, low, high) for part in parts]
     detections, truths = ([len(piece[name]) for piece in pieces] for name in ("score", "truth_image"))
     pairs = [len(piece["pair_truth"]) for piece in pieces]
+    extra = merged_extra([piece.pop("extra") for piece in pieces])
     columns: dict[str, Any] = {}
     for name in list(pieces[0]):  # each let go of when it is joined
-        values = [piece.pop(name) for piece in pieces]
-        columns[name] = None if values[0] is None else np.concatenate(values)
+        columns[name] = np.concatenate([piece.pop(name) for piece in pieces])
     columns["pair_detection"] += np.repeat(np.cumsum([0, *detections[:-1]]), pairs)
     columns["pair_truth"] += np.repeat(np.cumsum([0, *truths[:-1]]), pairs)
     if rows_by_image:
@@ -201,7 +234,6 @@ def unpacked(
         columns["row"][order] = np.arange(len(order))
     every = high - low == len(categories)
     return Matches(
-        crowds=_joined_crowds(parts, low, high),
         images=images,
         categories=categories if every else categories.take(np.arange(low, high)),
         truth_row=np.arange(sum(truths)),
@@ -209,18 +241,21 @@ def unpacked(
         threshold_count=parts[0].packed.threshold_count,
         equal_scores=parts[0].packed.equal_scores,
         every_pair=False,
+        extra=extra,
         **columns,
     ).in_class_order()
 
 
 def _piece(part: Placed, low: int, high: int) -> dict[str, Any]:
     """Return the columns of some classes of one part, as :class:`Matches` has them."""
-    own, A = part.packed, part.packed.area_count
+    own = part.packed
     (d, d_end), (p, p_end), (g, g_end) = own.bounds[:, [low, high]].tolist()
     detections, pairs, truths = slice(d, d_end), slice(p, p_end), slice(g, g_end)
     numbers = np.arange(high - low, dtype=np.int32)
     sizes = np.diff(own.bounds[:, low : high + 1], axis=1)
-    bits = own.outcomes[own.outcome[pairs]]
+    outcome = own.outcome[pairs]
+    rows = {"detection": detections, "pair": pairs, "truth": truths, "outcome": outcome}
+    extra = taken(own.extra, {axis: itemgetter(some) for axis, some in rows.items()}, packed=True)
     count = own.pair_count[detections].astype(np.intp)
     row = np.zeros(d_end - d, dtype=np.int8)  # no order asks for it
     if own.row is not None:
@@ -235,30 +270,11 @@ def _piece(part: Placed, low: int, high: int) -> dict[str, Any]:
         "truth_image": part.image[own.truth_image[truths]],
         "truth_category": np.repeat(numbers, sizes[2]),
         "counted_bits": own.truth_counted[truths],
-        "truth_weight": None if own.truth_weight is None else own.truth_weight[truths],
-        "takes_part": None if own.truth_takes_part is None else own.truth_takes_part[truths],
         "pair_detection": np.repeat(np.arange(len(count)), count),
         "pair_truth": own.truth[pairs].astype(np.intp) - g,
-        "matched_bits": bits[:, :A],
-        "absorbed_bits": bits[:, A:] if bits.shape[1] > A else None,
+        "matched_bits": own.outcomes[outcome],
+        "extra": renumbered(of_classes(extra, low, high), part.image),
     }
-
-
-def _joined_crowds(parts: Sequence[Placed], low: int, high: int) -> CrowdCounts | None:
-    """Join what the Jaccard index counts, class by class and image by image."""
-    each = [part.packed.crowds_of(low, high) for part in parts]
-    there = [own for own in each if own is not None]
-    if len(there) < len(each):
-        return None
-    image = np.concatenate([part.image[own.image] for part, own in zip(parts, there, strict=True)])
-    category = np.concatenate([own.category for own in there])
-    order = np.lexsort((image, category))
-    return CrowdCounts(image[order], category[order], np.concatenate([own.counts for own in there])[order])
-
-
-def narrowed(values: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]:
-    """Return whole numbers, none negative, in the smallest type that holds them."""
-    return values.astype(np.min_scalar_type(int(values.max(initial=0))), copy=False)
 
 
 def numbered_rows(bits: Bits) -> tuple[NDArray[np.unsignedinteger[Any]], Bits]:

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils.ordering import run_starts
 from boxscore.errors import InputError
-from boxscore.matching.matches import CrowdCounts, Matches
+from boxscore.matching.matches import Matches
+from boxscore.protocols.extra_columns import CROWDS, TRUTH_SHARE, ClassImageRows, jaccard_areas
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import Cells, HeldCells
 from boxscore.scoring.curves import Curves
@@ -44,18 +45,13 @@ Counts = NDArray[np.int64]
 EPSILON = 1e-6
 
 
-def jaccard_areas(protocol: Protocol) -> list[int]:
-    """Positions of the area ranges at which the summary asks for JI, ascending."""
-    names = list(protocol.ignore.area_ranges)
-    return sorted({names.index(row.area) for row in protocol.rows if row.metric == "JI"})
-
-
 def with_crowd_counts(matches: Matches, protocol: Protocol) -> Matches:
     """Count the crowds of matches once, where the summary has JI."""
     areas = jaccard_areas(protocol)
-    if not areas or matches.crowds is not None:
+    if not areas or CROWDS.of(matches.extra) is not None:
         return matches
-    return dataclasses.replace(matches, crowds=_crowd_counts(matches, protocol, areas))
+    counted = zip(CROWDS.names, _crowd_counts(matches, protocol, areas), strict=True)
+    return dataclasses.replace(matches, extra={**matches.extra, **dict(counted)})
 
 
 def _values(curves: Curves, protocol: Protocol) -> Cells:
@@ -64,7 +60,7 @@ def _values(curves: Curves, protocol: Protocol) -> Cells:
     assert outcomes is not None
     assert outcomes.matches is not None
     matches, area = outcomes.matches, outcomes.area
-    crowds, at = matches.crowds, jaccard_areas(protocol)
+    crowds, at = CROWDS.rows_of(matches.extra), jaccard_areas(protocol)
     if crowds is None:
         crowds, at = _crowd_counts(matches, protocol, [area]), [area]
     multiplicity = np.ones(len(matches.images)) if weights is None else weights
@@ -75,7 +71,7 @@ def _values(curves: Curves, protocol: Protocol) -> Cells:
         if curves.positive[k]:
             own = slice(bounds[k], bounds[k + 1])
             partners, objects, detections = (
-                crowds.counts[own, :, at.index(area), t].astype(np.int64).swapaxes(0, 1)
+                crowds.values[own, :, at.index(area), t].astype(np.int64).swapaxes(0, 1)
             )
             best[t, k] = _best_index(partners, objects, detections, multiplicity[crowds.image[own]])
     return HeldCells(best)
@@ -94,7 +90,7 @@ def _best_index(k: Counts, m: Counts, n: Counts, multiplicity: FloatArray) -> fl
     )
 
 
-def _crowd_counts(matches: Matches, protocol: Protocol, areas: Sequence[int]) -> CrowdCounts:
+def _crowd_counts(matches: Matches, protocol: Protocol, areas: Sequence[int]) -> ClassImageRows:
     """Match every image by the largest sum of overlaps, at some area ranges, and count.
 
     Raises
@@ -102,7 +98,7 @@ def _crowd_counts(matches: Matches, protocol: Protocol, areas: Sequence[int]) ->
     InputError
         When the overlaps were not kept.
     """
-    if not matches.every_pair or matches.truth_share is None:
+    if not matches.every_pair or TRUTH_SHARE.of(matches.extra) is None:
         raise InputError(
             "overlapping pairs",
             "be all kept for the Jaccard index",
@@ -130,7 +126,7 @@ def _crowd_counts(matches: Matches, protocol: Protocol, areas: Sequence[int]) ->
                 counts[own, :, a, t, s] = crowd.counts(score)[there[own] % max(images, 1)]
     some = counts.any(axis=(1, 2, 3, 4))
     there = there[some]
-    return CrowdCounts(there % max(images, 1), there // max(images, 1), counts[some])
+    return ClassImageRows(there // max(images, 1), there % max(images, 1), counts[some])
 
 
 class _Crowd:
@@ -147,8 +143,9 @@ class _Crowd:
         self._in_region[detection[~with_object]] = True
         self._of_class = matches.category == k
         self._objects = np.flatnonzero(counted & (matches.truth_category == k))
-        assert matches.truth_share is not None
-        self._covered = matches.truth_share >= floor
+        share = TRUTH_SHARE.of(matches.extra)
+        assert share is not None
+        self._covered = share >= floor
 
     def counts(self, score: float) -> Counts:
         """Partners, objects and detections of each image, for the detections above a score; [I, 3]."""

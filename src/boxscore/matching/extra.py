@@ -1,0 +1,152 @@
+"""What is done with extra columns, whatever they are: by the axis that each declares.
+
+Conventions
+-----------
+- Extra columns are a mapping of names to arrays. A column of classes and images is three arrays: its values,
+  and the row numbers of its classes and of its images.
+- In packed matches bits stand on an axis of their own, ``outcome``: those of each outcome that occurs.
+- A name that no rule declares is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.protocols.extra_columns import EXTRA_COLUMNS, ExtraColumn
+
+__all__ = [
+    "Extra",
+    "Take",
+    "bits_of",
+    "check_declared",
+    "extra_in_parts",
+    "image_numbers",
+    "merged_extra",
+    "narrowed",
+    "of_classes",
+    "of_images",
+    "of_rows",
+    "renumbered",
+    "taken",
+]
+
+Extra = Mapping[str, NDArray[Any]]
+Take = Callable[[NDArray[Any]], NDArray[Any]]
+"""Takes some rows of an array."""
+
+
+def check_declared(extra: Extra) -> None:
+    """Refuse names that no rule declares."""
+    known = {name for column in EXTRA_COLUMNS.values() for name in column.names}
+    for name in extra:
+        if name not in known:
+            raise ValueError(f"the unknown column {name}")
+
+
+def _declared(extra: Extra) -> Iterator[ExtraColumn]:
+    """Yield the declarations of the columns that are there."""
+    return (EXTRA_COLUMNS[name] for name in extra if name in EXTRA_COLUMNS)
+
+
+def _counts(extra: Extra) -> Iterator[ExtraColumn]:
+    """Yield the declarations of the columns of classes and images that are there."""
+    return (column for column in _declared(extra) if column.axis == "class_image")
+
+
+def taken(extra: Extra, rows: Mapping[str, Take], *, packed: bool = False) -> dict[str, NDArray[Any]]:
+    """Take rows of the columns on some axes; other columns stay as they are."""
+    found = dict(extra)
+    for column in _declared(extra):
+        axis = "outcome" if packed and column.kind == "bits" else column.axis
+        if axis in rows:
+            found[column.name] = rows[axis](extra[column.name])
+    return found
+
+
+def of_rows(extra: Extra) -> dict[str, NDArray[Any]]:
+    """Leave out the columns of classes and images: they were counted of all detections."""
+    return {column.name: extra[column.name] for column in _declared(extra) if column.axis != "class_image"}
+
+
+def of_images(extra: Extra, kept: NDArray[np.bool_], number: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Take the rows of some images [I], which get other numbers [I], of the columns of classes and images."""
+    found: dict[str, NDArray[Any]] = {}
+    for column in _counts(extra):
+        category, image, values = (extra[name] for name in column.names)
+        rows = np.flatnonzero(kept[image])
+        some = category[rows], number[image[rows]], values[rows]
+        found |= dict(zip(column.names, some, strict=True))
+    return found
+
+
+def of_classes(extra: Extra, low: int, high: int) -> dict[str, NDArray[Any]]:
+    """Cut the columns of classes and images to the classes in [low, high), numbered from 0; others stay."""
+    found = dict(extra)
+    for column in _counts(extra):
+        category, image, values = (extra[name] for name in column.names)
+        own = slice(*np.searchsorted(category, [low, high]).tolist())
+        some = category[own].astype(np.int64) - low, image[own], values[own]
+        found |= dict(zip(column.names, some, strict=True))
+    return found
+
+
+def image_numbers(extra: Extra) -> list[NDArray[np.integer[Any]]]:
+    """Return the images that columns of classes and images speak of, one array a column."""
+    return [extra[column.names[1]] for column in _counts(extra)]
+
+
+def renumbered(
+    extra: Extra, images: NDArray[Any] | None, categories: NDArray[Any] | None = None
+) -> dict[str, NDArray[Any]]:
+    """Give the images and classes of columns of both other numbers; None: they keep theirs."""
+    found = dict(extra)
+    for column in _counts(extra):
+        for name, new in zip(column.names, (categories, images), strict=False):
+            if new is not None:
+                found[name] = new[extra[name]]
+    return found
+
+
+def merged_extra(parts: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """Join columns part by part, which have them alike; classes and images are numbered as one.
+
+    Columns of classes and images are left out where a part was not counted. The parts are emptied as their
+    columns are joined.
+    """
+    counted = {name for part in parts for column in _counts(part) for name in column.names}
+    names = {name: None for part in parts for name in part}
+    joined = [name for name in names if name not in counted or all(name in part for part in parts)]
+    found = {name: np.concatenate([part.pop(name) for part in parts]) for name in joined}
+    for column in _counts(found):
+        category, image = (found[name] for name in column.names[:2])
+        order = np.lexsort((image, category))
+        found |= {name: found[name][order] for name in column.names}
+    return found
+
+
+# ---------------------------------------------------------------- packed
+
+
+def extra_in_parts(extra: Extra) -> dict[str, NDArray[Any]]:
+    """Leave out what scores do not read; whole numbers get the smallest type that holds them."""
+    found: dict[str, NDArray[Any]] = {}
+    for column in _declared(extra):
+        if column.in_parts:
+            *keys, own = column.names
+            found |= {key: narrowed(extra[key]) for key in keys}
+            found[own] = narrowed(extra[own]) if column.kind == "whole" else extra[own]
+    return found
+
+
+def bits_of(extra: Extra) -> list[str]:
+    """Return the names of the columns of bits."""
+    return [column.name for column in _declared(extra) if column.kind == "bits"]
+
+
+def narrowed(values: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]:
+    """Return whole numbers, none negative, in the smallest type that holds them."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))), copy=False)

@@ -1,0 +1,92 @@
+"""Pairs of a detection and a ground truth that overlap, and what became of them in matching."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.ordering import ragged_ranges, stable_order
+from boxscore.matching.matches import Bits
+
+__all__ = ["Outcome", "Overlaps", "Pairs"]
+
+
+class Pairs(NamedTuple):
+    """Overlapping pairs in group order, and inside one detection in file order of the ground truths."""
+
+    detection: NDArray[np.intp]  # [P] positions in class order (Ranking.rows)
+    ground_truth: NDArray[np.intp]  # [P] rows of the table
+    iou: NDArray[np.float64]  # [P]
+
+    def take(self, chosen: NDArray[Any]) -> Pairs:
+        """Take some pairs: flags or positions."""
+        return Pairs(self.detection[chosen], self.ground_truth[chosen], self.iou[chosen])
+
+    def of_detections(self, kept: NDArray[np.bool_]) -> Pairs:
+        """Take the pairs of some detections, [D]."""
+        return self.take(np.flatnonzero(kept[self.detection]))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Pairs]) -> Pairs:
+        """Put pairs behind one another."""
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+class Overlaps(NamedTuple):
+    """The pairs of all rows of two tables that reach a floor, by row of the detections."""
+
+    starts: NDArray[np.intp]
+    """Where the pairs of each detection start, [D]."""
+    counts: NDArray[np.intp]
+    """How many it has, [D]."""
+    truth: NDArray[np.intp]
+    """[P]"""
+    value: NDArray[np.float64]
+    """[P]"""
+
+    @classmethod
+    def of(cls, pairs: Pairs, rows: NDArray[np.intp]) -> Overlaps:
+        """Put the pairs of all detections by row; ``rows`` [D] are those of their positions."""
+        row = rows[pairs.detection]
+        by_row = stable_order(row, len(rows))
+        count = np.bincount(row, minlength=len(rows))
+        return cls(np.cumsum(count) - count, count, pairs.ground_truth[by_row], pairs.iou[by_row])
+
+    def under(self, rows: NDArray[np.intp], positions: NDArray[np.intp], floor: float) -> Pairs:
+        """Pairs of some rows at or above a floor, each under the position that it has in a ranking."""
+        counts = self.counts[rows]
+        pairs = ragged_ranges(self.starts[rows], counts)
+        detection, iou = np.repeat(positions, counts), self.value[pairs]
+        enough = np.flatnonzero(iou >= floor)
+        if len(enough) < len(pairs):
+            detection, pairs, iou = detection[enough], pairs[enough], iou[enough]
+        return Pairs(detection, self.truth[pairs], iou)
+
+
+class Outcome(NamedTuple):
+    """Pairs that were matched."""
+
+    pairs: Pairs
+    bits: Bits
+    """Bit ``t``: a match at threshold ``t``, [P, A]."""
+    every_pair: bool
+    """False where only matches were kept."""
+    left: Sequence[list[Pairs]] = ()
+    """What is left to each later turn."""
+    absorbed: Bits | None = None
+    """The bits at which another detection stands for the group, [P, A]; None where nothing is absorbed."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[Outcome]) -> Outcome:
+        """Put what was matched apart behind one another."""
+        return cls(
+            Pairs.joined(part.pairs for part in parts),
+            np.concatenate([part.bits for part in parts]),
+            all(part.every_pair for part in parts),
+            [functools.reduce(operator.add, lists) for lists in zip(*(p.left for p in parts), strict=True)],
+        )

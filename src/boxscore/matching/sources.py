@@ -1,0 +1,108 @@
+"""Where pairs come from: from blocks, from processes, or anew for each range. Each is asked in one way.
+
+Conventions
+-----------
+- A source finds candidate pairs and hands them to ``match``, in blocks in group order. Where it does so, in
+  this process or in others, and how often, is its own business.
+- ``match`` takes by keyword what is other than for all: flags of the ground truths, thresholds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from boxscore._utils.processes import Forked
+from boxscore.matching.ignoring import Ignoring, Ranges
+from boxscore.matching.pairs import Outcome, Pairs
+from boxscore.similarity.pairs import TooManyPairsError
+
+__all__ = ["Blocks", "Match", "PairSource", "RangeByRange", "SharedOut"]
+
+Match = Callable[..., Outcome]
+""":func:`~boxscore.matching.greedy.match_greedily` with all but the blocks given, which keywords replace."""
+
+
+class PairSource(Protocol):
+    """Finds pairs, and has them matched."""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it holds its pairs: asked again, it finds them at no cost."""
+
+    def matched(self, match: Match) -> Outcome:
+        """Find the pairs and match them."""
+
+
+class Blocks(NamedTuple):
+    """Pairs that are held in a list, or are found block by block as they are read, once."""
+
+    blocks: Iterable[Pairs]
+    lasting: bool = False
+
+    @classmethod
+    def held(cls, blocks: Iterable[Pairs]) -> Blocks:
+        """Hold pairs, to be read again."""
+        return cls(list(blocks), lasting=True)
+
+    def matched(self, match: Match) -> Outcome:
+        """Match the pairs here."""
+        return match(self.blocks)
+
+
+class SharedOut(NamedTuple):
+    """Functions that find the pairs of runs of groups, one for each process, which matches them as well."""
+
+    shares: Sequence[Callable[[], Pairs]]
+    otherwise: Callable[[], PairSource]
+    """What finds the pairs where there are too many for a share."""
+    lasting: bool = False
+
+    def matched(self, match: Match) -> Outcome:
+        """Find and match the pairs, each share in a process of its own but the first."""
+        tasks = [functools.partial(_matched_share, pairs, match) for pairs in self.shares]
+        with contextlib.suppress(TooManyPairsError), contextlib.closing(Forked(tasks[1:])) as forked:
+            return Outcome.joined([tasks[0](), *forked.results()])
+        return self.otherwise().matched(match)
+
+
+def _matched_share(pairs: Callable[[], Pairs], match: Match) -> Outcome:
+    return match([pairs()])
+
+
+class RangeByRange(NamedTuple):
+    """Pairs that are matched range by range: a range decides how they are measured, or who takes part."""
+
+    under: Callable[[Ignoring], Blocks]
+    """Finds the pairs with ground truths measured as flags say."""
+    flags: Ignoring
+    ranges: Ranges
+    outside: str
+    """``ignore.outside`` of the protocol."""
+    lasting: bool = False
+
+    def matched(self, match: Match) -> Outcome:
+        """Match every range on its own."""
+        same = None if self.outside == "iof" else Blocks.held(self.under(self.flags).blocks)
+        areas = range(self.ranges.inside.shape[1])
+        return Outcome.joined([self._of_range(area, same, match) for area in areas])
+
+    def _of_range(self, area: int, same: Blocks | None, match: Match) -> Outcome:
+        """Match one range, by pairs that are the same in all of them or by its own."""
+        own, beyond = self.flags, ~self.ranges.inside[:, area]
+        if self.outside != "ignore":
+            own = own._replace(absorbs=own.absorbs | beyond)
+        if self.outside == "iof":
+            own = own._replace(by_foreground=own.by_foreground | beyond)
+        blocks = self.under(own).blocks if same is None else same.blocks
+        near = self.ranges.near
+        if near is not None:
+            blocks = (block.of_detections(near[:, area]) for block in blocks)
+        outcome = match(blocks, counted=self.ranges.counted[:, area : area + 1], absorbs=own.absorbs)
+        bits = np.zeros((len(outcome.bits), self.ranges.inside.shape[1]), dtype=outcome.bits.dtype)
+        bits[:, area] = outcome.bits[:, 0]
+        return outcome._replace(bits=bits)

@@ -1,0 +1,164 @@
+"""Columns of matches that one rule alone reads: declared here once, and taken everywhere by their axes.
+
+Conventions
+-----------
+- A column is there where the protocol asks for it, by its name in ``Matches.extra`` and in the packed form.
+- Taking, ordering, merging, packing, cutting, saving and checking go over the declarations, and know no name:
+  :mod:`boxscore.matching.extra`. Who makes a column and who reads it import its declaration.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.records import record
+
+__all__ = [
+    "ABSORBED_BITS",
+    "CROWDS",
+    "EXTRA_COLUMNS",
+    "TAKES_PART",
+    "TRUTH_SHARE",
+    "TRUTH_WEIGHT",
+    "Axis",
+    "ClassImageRows",
+    "ExtraColumn",
+    "jaccard_areas",
+]
+
+Axis = Literal["detection", "pair", "truth", "class_image"]
+
+
+class ClassImageRows(NamedTuple):
+    """A column of the axis ``class_image``: N rows, each of a class and an image that have anything."""
+
+    category: NDArray[np.integer[Any]]
+    """Row numbers, ascending, [N]."""
+    image: NDArray[np.integer[Any]]
+    """Row numbers, ascending in each class, [N]."""
+    values: NDArray[Any]
+    """[N, ...]"""
+
+
+def _none(protocol: Any) -> tuple[int, ...]:
+    """Return the sizes of no axes."""
+    return ()
+
+
+@record(frozen=True, eq=False)
+class ExtraColumn:
+    """What is to be known of a column to carry it.
+
+    Attributes
+    ----------
+    name : str
+    axis : {"detection", "pair", "truth", "class_image"}
+        Whose rows it has: those of the matches, or, ``class_image``, rows of its own that are counted of all
+        detections of a class and an image: leaving out detections drops it.
+    kind : {"bool", "float", "whole", "bits"}
+        Whole numbers are never negative. Bits are of pairs, over thresholds at each area range: [P, A].
+    asked_for : callable
+        Whether a protocol asks for it.
+    shape : callable
+        Sizes of its other axes under a protocol.
+    in_parts : bool
+        Whether scores read it; a column that is only counted from stays out of parts.
+    most : float
+        Largest value of floats; none is below 0.
+    """
+
+    name: str
+    axis: Axis
+    kind: Literal["bool", "float", "whole", "bits"]
+    asked_for: Callable[[Any], bool]
+    shape: Callable[[Any], tuple[int, ...]] = _none
+    in_parts: bool = True
+    most: float = sys.float_info.max
+
+    def of(self, extra: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
+        """Return the column among others; None where it is not there."""
+        return extra.get(self.name)
+
+    def rows_of(self, extra: Mapping[str, NDArray[Any]]) -> ClassImageRows | None:
+        """Return a column of classes and images with its rows; None where it is not there."""
+        if self.name not in extra:
+            return None
+        return ClassImageRows(*(extra[name] for name in self.names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its arrays; one of classes and images has the numbers of both beside its values."""
+        if self.axis == "class_image":
+            return f"{self.name}:category", f"{self.name}:image", self.name
+        return (self.name,)
+
+
+# ---------------------------------------------------------------- groups
+
+ABSORBED_BITS = ExtraColumn(
+    "absorbed_bits",
+    "pair",
+    "bits",
+    asked_for=lambda protocol: protocol.group.treatment == "merge" or protocol.masks_may_lack,
+    shape=lambda protocol: (len(protocol.ignore.area_ranges),),
+)
+"""Bit ``t``: the pair is a match with a group for which another detection stands, [P, A]."""
+
+TRUTH_WEIGHT = ExtraColumn(
+    "truth_weight", "truth", "float", asked_for=lambda protocol: bool(protocol.group.weighs), most=1.0
+)
+"""How much each ground truth counts, [G]; 1 where it is not there."""
+
+
+# ---------------------------------------------------------------- what recall is over
+
+TAKES_PART = ExtraColumn(
+    "takes_part", "truth", "bool", asked_for=lambda protocol: protocol.ap.recall_over == "all"
+)
+"""Whether each ground truth, counted or ignored, takes part in matching, [G]."""
+
+
+# ---------------------------------------------------------------- the Jaccard index
+
+
+def jaccard_areas(protocol: Any) -> list[int]:
+    """Positions of the area ranges at which the summary asks for JI, ascending."""
+    names = list(protocol.ignore.area_ranges)
+    return sorted({names.index(row.area) for row in protocol.rows if row.metric == "JI"})
+
+
+TRUTH_SHARE = ExtraColumn(
+    "truth_share",
+    "truth",
+    "float",
+    asked_for=lambda protocol: bool(protocol.asks_for("JI")),
+    in_parts=False,
+    most=1.0,
+)
+"""Largest share of each ground truth that lies in one ignored region, [G]."""
+
+CROWDS = ExtraColumn(
+    "crowds",
+    "class_image",
+    "whole",
+    asked_for=lambda protocol: bool(jaccard_areas(protocol)),
+    shape=lambda protocol: (
+        3,
+        len(jaccard_areas(protocol)),
+        len(protocol.matching.iou_thresholds),
+        len(protocol.jaccard.score_thresholds),
+    ),
+)
+"""Partners, objects, detections; at A area ranges, T IoU thresholds, S confidences: [N, 3, A, T, S]. Counted
+before parts are cut, since they keep no overlaps."""
+
+
+EXTRA_COLUMNS = {
+    column.name: column for column in (ABSORBED_BITS, TRUTH_WEIGHT, TAKES_PART, TRUTH_SHARE, CROWDS)
+}
+"""All of them, by name."""
