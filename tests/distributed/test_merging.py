@@ -317,14 +317,14 @@ def test_rules_that_parts_cannot_meet_are_refused_by_name(rules: dict[str, Any],
     assert "evaluate all" in str(caught.value)
 
 
-@each(["crowds:image", "crowds:category", "crowds", "takes_part"])
+@each(["extra:crowds:image", "extra:crowds:category", "extra:crowds", "extra:takes_part"])
 def test_columns_of_crowds_that_do_not_fit_are_refused(name: str) -> None:
     rules = {"extends": "crowdhuman", "ap": {"recall_over": "all"}}
     tables = crowd_cases.tables(crowd_cases.scene(3))
     part = parts_of(tables, rules, [0] * len(tables[0].images))[0]
     column = columns_of(part)[name]
     assert len(column)
-    more = column.astype(np.int32) if name == "crowd_counts" else column.astype(np.uint16) + np.uint16(1000)
+    more = column.astype(np.int32) if name == "extra:crowds" else column.astype(np.uint16) + np.uint16(1000)
     Part.from_bytes(damaged(part, name, column))
     for wrong in (column[:-1], more, None):
         with pytest.raises(boxscore.FileFormatError, match="hold what boxscore wrote"):

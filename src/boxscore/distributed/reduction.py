@@ -38,7 +38,16 @@ from boxscore.scoring.kinds import Kind, folds_of, kind_of
 from boxscore.scoring.summary import Key, summary_keys
 from boxscore.scoring.totals import Before, Totals
 
-__all__ = ["Numbers", "draw_classes", "reduced"]
+__all__ = [
+    "BlockNumbers",
+    "Numbers",
+    "RangeTotals",
+    "draw_classes",
+    "draw_range",
+    "fold_ranges",
+    "reduced",
+    "totals_of_ranges",
+]
 
 
 class BlockNumbers(NamedTuple):

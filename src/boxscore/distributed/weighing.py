@@ -46,7 +46,7 @@ from boxscore.scoring.summary import Key, Weighed, summary_keys, summary_table, 
 from boxscore.scoring.totals import Before, Totals
 from boxscore.scoring.weighted import ImageWeights
 
-__all__ = ["HeldParts", "weighed_parts"]
+__all__ = ["BlockValues", "Chain", "HeldParts", "TruthRows", "weighed_parts"]
 
 FloatArray = NDArray[np.float64]
 Counts = NDArray[np.int64]

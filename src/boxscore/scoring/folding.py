@@ -33,6 +33,7 @@ class Lines(NamedTuple):
 
 
 def _joined(ranges: Sequence[Lines]) -> Lines:
+    """Put the lines of ranges one after the other, in each threshold and class."""
     split = [np.split(one.values, np.cumsum(one.sizes.ravel())[:-1]) for one in ranges]
     segments = [segment for of_segment in zip(*split, strict=True) for segment in of_segment]
     sizes: NDArray[np.integer[Any]] = np.sum([one.sizes for one in ranges], axis=0)

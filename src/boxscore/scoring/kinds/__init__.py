@@ -14,46 +14,14 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 
-from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.blocks import Cells
-from boxscore.scoring.curves import Curves
-from boxscore.scoring.folding import Fold, State
+from boxscore.scoring.folding import Fold
+from boxscore.scoring.kinds.kind import Kind
 
-__all__ = ["Folds", "Kind", "counted_for", "folds_of", "kind_of", "kinds_of"]
-
-Folds = Mapping[str, Fold]
-
-
-@record(frozen=True, eq=False)
-class Kind:
-    """One kind of summary metric."""
-
-    name: str
-    draw: Callable[[Curves, Protocol], State]
-    """What one range of scores says, by field."""
-    values: Callable[[Curves, Protocol], Cells]
-    """From curves, and the fields that :meth:`state` has of them, to cells."""
-    fold: Callable[[Protocol], Folds] | None
-    """How each field follows over ranges; None: one owner of a class."""
-    bounded: bool = False
-    """Whether a true positive that is moved up never makes it worse, so that cells bound it."""
-    of_numbers: bool = False
-    """Whether the numbers of closed curves are enough."""
-    count: Callable[[Matches, Protocol], Matches] | None = None
-    """Counts what it needs of overlaps, once, and keeps it with the matches."""
-
-    def state(self, curves: Curves, protocol: Protocol) -> State:
-        """Return the fields of curves that this kind draws."""
-        assert self.fold is not None, "a kind of one owner keeps no fields"
-        return curves.state(self.fold(protocol), lambda: self.draw(curves, protocol))
-
-    def cells(self, curves: Curves, protocol: Protocol) -> Cells:
-        """Return the values of curves; computed once."""
-        return curves.once(self.name, lambda: self.values(curves, protocol))
+__all__ = ["Kind", "counted_for", "folds_of", "kind_of", "kinds_of"]
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import Cells, HeldCells
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import JOINED, LARGEST, State
-from boxscore.scoring.kinds import Folds, Kind
+from boxscore.scoring.kinds.kind import Folds, Kind
 
 __all__ = ["KIND"]
 

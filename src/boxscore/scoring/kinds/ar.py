@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from boxscore.scoring.blocks import HeldCells
-from boxscore.scoring.kinds import Kind
+from boxscore.scoring.kinds.kind import Kind
 
 __all__ = ["KIND"]
 

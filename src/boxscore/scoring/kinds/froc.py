@@ -31,7 +31,7 @@ from boxscore.protocols.protocol import FrocInterpolation, Protocol
 from boxscore.scoring.blocks import Cells, HeldCells
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import LARGEST, SMALLEST, State
-from boxscore.scoring.kinds import Kind
+from boxscore.scoring.kinds.kind import Kind
 
 __all__ = ["KIND", "sensitivity_at"]
 

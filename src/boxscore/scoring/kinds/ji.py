@@ -33,7 +33,7 @@ from boxscore.protocols.extra_columns import CROWDS, TRUTH_SHARE, ClassImageRows
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import Cells, HeldCells
 from boxscore.scoring.curves import Curves
-from boxscore.scoring.kinds import Kind
+from boxscore.scoring.kinds.kind import Kind
 
 __all__ = ["KIND", "heaviest_matching", "jaccard_areas", "with_crowd_counts"]
 
