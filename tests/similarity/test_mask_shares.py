@@ -11,9 +11,11 @@ import pytest
 
 import boxscore
 from boxscore._utils.processes import Forked
-from boxscore.matching import matcher
 from boxscore.similarity import mask_pairs
+from boxscore.similarity.mask import MaskSimilarity
+from support import limits
 from support.instances import Record, evaluate, load
+from support.searches import searches
 
 COLUMNS = ("row", "rank", "in_range_bits", "pair_detection", "pair_truth", "iou", "matched_bits")
 
@@ -106,14 +108,11 @@ def test_where_no_process_can_be_started_the_work_is_done_here(
 def test_too_many_pairs_of_all_processes_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = evaluate(tmp_path, *mask_case(3), "coco-segm")
     monkeypatch.setattr(mask_pairs, "SHARE", 1e-9)
-    monkeypatch.setattr(matcher, "MOST_PAIRS", len(alone.matched.iou) - 1)
-    by_blocks, calls = matcher.candidate_blocks, []
-    monkeypatch.setattr(
-        matcher, "candidate_blocks", lambda *given, **named: calls.append(1) or by_blocks(*given, **named)
-    )
+    limits.few_pairs_at_a_time(monkeypatch, len(alone.matched.iou) - 1)
+    calls = searches(monkeypatch, MaskSimilarity)
     blocks = evaluate(tmp_path, *mask_case(3), "coco-segm", workers=2)
     assert np.array_equal(list(alone.metrics.values()), list(blocks.metrics.values()), equal_nan=True)
-    assert calls == [1]
+    assert len(calls) > 2  # all at once, then block by block
 
 
 def test_little_work_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

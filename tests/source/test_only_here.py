@@ -6,8 +6,8 @@ import ast
 import dataclasses
 from collections.abc import Iterator
 
-from boxscore.matching.matches import Matches
 from support.each import each
+from support.insides import Matches
 from support.sources import FILES, ROOT, last_name, tree_of
 
 

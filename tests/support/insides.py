@@ -4,6 +4,7 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 ``merge``. What stands here has a contract of its own, which no answer shows as sharply:
 
 - ``Matches``, ``merge_matches``: matches are values, which merge in any order.
+- ``heaviest_matching``: the pairs of the largest sum, each row and column once.
 - ``BoundCells``, ``score_keys``: counts of bounded number, which add up in any order.
 - ``bounds_of``, ``largest_cell``: bounds of parts, added up in groups of one's choice.
 - ``distributed_evaluation``, ``LocalEngine``, ``streamed``: parts to a result as on a cluster, without one.
@@ -31,6 +32,7 @@ from boxscore.distributed.streaming import StreamTask
 from boxscore.matching.matches import Matches
 from boxscore.matching.matches import merge as merge_matches
 from boxscore.protocols import Protocol
+from boxscore.scoring.jaccard import heaviest_matching
 
 __all__ = [
     "BoundCells",
@@ -43,6 +45,7 @@ __all__ = [
     "distributed_evaluation",
     "draw_classes",
     "evaluate_tasks",
+    "heaviest_matching",
     "largest_cell",
     "local_cluster",
     "merge_matches",
