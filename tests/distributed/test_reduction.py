@@ -18,7 +18,7 @@ from support import crowd_cases, federated_cases, instances, limits, open_images
 from support.cases import Case, coco_cases
 from support.examples import examples
 from support.insides import distributed_evaluation
-from support.parted import Tables, bits, drawn_tables, parts_of, whole
+from support.parted import Tables, bits, columns_of, drawn_tables, parts_of, whole
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_scores_of_single_and_double_precision_are_cut_alike() -> None:
     scores = [0.5, 0.5, 0.5 + 2.0**-50]
     found = boxscore.Detections.from_arrays([1, 2, 3], ["cat"] * 3, [other, box, box], scores)
     parts = parts_of((truth, found), "coco", [0, 1, 0])
-    assert [part.matches.score.dtype for part in parts] == [np.float64, np.float32]
+    assert [columns_of(part)["score"].dtype for part in parts] == [np.float64, np.float32]
     check_pieces(parts, 1, whole((truth, found), "coco"))
 
 

@@ -15,9 +15,8 @@ from boxscore.similarity import mask_pairs
 from boxscore.similarity.mask import MaskSimilarity
 from support import limits
 from support.instances import Record, evaluate, load
+from support.matches import assert_same_matches
 from support.searches import searches
-
-COLUMNS = ("row", "rank", "in_range_bits", "pair_detection", "pair_truth", "iou", "matched_bits")
 
 
 def mask_case(seed: int) -> tuple[Record, list[Record]]:
@@ -47,11 +46,6 @@ def mask_case(seed: int) -> tuple[Record, list[Record]]:
     return {"images": images, "annotations": annotations, "categories": categories}, results
 
 
-def assert_same_matches(one: boxscore.Evaluation, other: boxscore.Evaluation) -> None:
-    for name in COLUMNS:
-        assert getattr(one.matched, name).tobytes() == getattr(other.matched, name).tobytes(), name
-
-
 @pytest.mark.parametrize("protocol", ["coco-segm", "coco-boundary"])
 @pytest.mark.parametrize("workers", [2, 5])
 def test_processes_find_the_same(
@@ -72,7 +66,7 @@ def test_processes_find_the_same(
         shared = evaluate(tmp_path, *mask_case(seed), protocol, workers=workers)
         assert started == [workers - 1]
         started.clear()
-        assert_same_matches(alone, shared)
+        assert_same_matches(alone.matched, shared.matched)
 
 
 def test_what_children_have_measured_is_not_measured_again(
@@ -102,7 +96,7 @@ def test_where_no_process_can_be_started_the_work_is_done_here(
 
     monkeypatch.setattr(mask_pairs, "SHARE", 1e-9)
     monkeypatch.setattr(os, "fork", refuse)
-    assert_same_matches(alone, evaluate(tmp_path, *mask_case(2), "coco-segm", workers=2))
+    assert_same_matches(alone.matched, evaluate(tmp_path, *mask_case(2), "coco-segm", workers=2).matched)
 
 
 def test_too_many_pairs_of_all_processes_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
