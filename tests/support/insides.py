@@ -7,7 +7,7 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 - ``heaviest_matching``: the pairs of the largest sum, each row and column once.
 - ``BoundCells``, ``score_keys``: counts of bounded number, which add up in any order.
 - ``bounds_of``, ``largest_cell``: bounds of parts, added up in groups of one's choice.
-- ``distributed_evaluation``, ``LocalEngine``: parts to a result as on a cluster, without one.
+- ``distributed_evaluation``, ``Here``, ``LocalEngine``: parts to a result as on a cluster, without one.
 - ``plan_within``, ``bytes_of_plan``: how large partitions may be within a memory limit.
 - ``draw_classes``, ``StreamTask``: where a worker is held up, to be killed while it scores or matches.
 - ``evaluate_tasks``, ``local_cluster``: a cluster, and tasks that die on it.
@@ -35,6 +35,7 @@ from boxscore.scoring.jaccard import heaviest_matching
 
 __all__ = [
     "BoundCells",
+    "Here",
     "LocalEngine",
     "Matches",
     "StreamTask",
