@@ -1,14 +1,16 @@
-"""What every test shares: hypothesis profiles, kinds as markers, one line about what was skipped."""
+"""What every test shares: hypothesis profiles, kinds as markers, a line of what was skipped, and one of what was left."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from support.kinds import kinds_of
-from support.skipped import sentences
+from support.kinds import MAKE_TEST, counted_kinds, kinds_of
+from support.skipped import left_to_ci, sentences
 
 _COMMON = {
     "deadline": None,  # the machine is shared
@@ -34,6 +36,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("property")
 
 
+LEFT = pytest.StashKey[dict[str, int]]()
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Count what `make test` leaves to CI."""
+    config = items[0].config
+    if config.option.markexpr == MAKE_TEST and not config.option.keyword:
+        of_each = ([mark.name for mark in item.iter_markers()] for item in items)
+        config.stash[LEFT] = counted_kinds(of_each)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send the counts of a worker of pytest-xdist to the process that prints."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["left to CI"] = session.config.stash.get(LEFT, {})
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take the counts of one worker: each collects all tests."""
+    output = getattr(node, "workeroutput", None) or {}
+    if output.get("left to CI"):
+        node.config.stash[LEFT] = output["left to CI"]
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what was skipped in a line for each remedy, not for each place; ``-rs`` lists the places."""
     reasons = [
@@ -41,5 +69,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for report in terminalreporter.stats.get("skipped", [])
         if isinstance(report.longrepr, tuple)
     ]
-    for sentence in sentences(reasons):
+    left = left_to_ci(terminalreporter.config.stash.get(LEFT, {}))
+    for sentence in [*sentences(reasons), *filter(None, [left])]:
         terminalreporter.write_line(sentence)

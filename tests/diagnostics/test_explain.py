@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import boxscore
-import boxscore.matching.candidates
 from boxscore.diagnostics import ablation, explain, find_number, tool_names
 from boxscore.diagnostics._tools import tool_protocols
 from boxscore.diagnostics.explaining import CHOICES
 from boxscore.protocols import load_protocol
 from boxscore.protocols.fields import all_fields
+from boxscore.similarity.box import BoxSimilarity
+from support.searches import searches
 
 SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 
@@ -431,12 +432,7 @@ def test_ultralytics_formula(scene, tool, to_one, next_best, seed):
 
 def test_overlaps_are_found_once_per_way_of_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     """From VOC 2012's rules to COCO's there are nine numbers; boxes are measured with and without +1 pixels."""
-    calls = []
-    find = boxscore.matching.candidates.candidate_pairs
-    monkeypatch.setattr(
-        "boxscore.matching.candidates.candidate_pairs",
-        lambda *args, **options: calls.append(1) or find(*args, **options),
-    )
+    calls = searches(monkeypatch, BoxSimilarity)
     truth = boxscore.load_ground_truth(SHAPES / "instances.json")
     detections = boxscore.load_detections(SHAPES / "detections.json", truth)
     explanation = explain(truth, detections, "voc2012", "coco")

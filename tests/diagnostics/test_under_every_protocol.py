@@ -12,7 +12,6 @@ import pytest
 import boxscore
 from boxscore import diagnostics
 from boxscore._utils.resampling import Groups
-from boxscore.matching.outcomes import FALSE_POSITIVE, TRUE_POSITIVE
 from boxscore.protocols import load_protocol, protocol_names
 from support.drawn import drawn, each_protocol
 
@@ -42,8 +41,8 @@ def same(first: Any, second: Any) -> None:
 def test_counts_are_those_of_the_evaluation(protocol: str) -> None:
     for result in results(protocol):
         area, hits = first_area(result), result.class_counts["true_positives"]
-        judged = int(np.isin(result.outcomes.detection, (TRUE_POSITIVE, FALSE_POSITIVE)).sum())
-        wrong = int((result.outcomes.detection == FALSE_POSITIVE).sum())
+        outcomes = result.matches["outcome"].tolist()
+        right, wrong = (outcomes.count(name) for name in ("true positive", "false positive"))
         lrp = diagnostics.localisation_recall_precision(result, area=area, at_score=EVERYTHING)
         points = diagnostics.operating_points(result, area=area, at_score=EVERYTHING)
         images = diagnostics.image_scores(result, area=area, score_threshold=EVERYTHING)
@@ -51,7 +50,7 @@ def test_counts_are_those_of_the_evaluation(protocol: str) -> None:
         same(lrp.per_class.true_positives, hits)
         same(points.per_class.true_positives, hits)
         assert (images.true_positives.sum(), images.false_positives.sum()) == (hits.sum(), wrong)
-        assert calibration.total.detections.sum() == judged
+        assert calibration.total.detections.sum() == right + wrong
         same(calibration.per_class.detections.sum(axis=0), calibration.total.detections)
         same(lrp.per_class.false_negatives + hits, result.class_counts["ground_truths"])
 
@@ -164,7 +163,7 @@ def test_tide_starts_from_the_ap_of_its_protocol(seed: int, not_exhaustive: str)
     protocol = {"extends": "tide", "labels": {"not_exhaustive": not_exhaustive}}
     result = boxscore.evaluate(truth, found, protocol=protocol)
     ours = diagnostics.error_types(result).per_class.ap[:, 0]
-    theirs = result.curves_of(0, -1).average_precision[0]
+    theirs = result.ap_by_iou()[0]
     defined = ~np.isnan(ours)
     assert defined.any()
     same(ours[defined], theirs[defined])
@@ -178,7 +177,7 @@ def test_confusion_of_one_class_is_its_counts(seed: int, not_exhaustive: str) ->
     result = boxscore.evaluate(truth, found, protocol=protocol, classes=["pedestrian"])
     counts = diagnostics.confusion_matrix(result, score_threshold=EVERYTHING).counts
     hits = int(result.class_counts["true_positives"].sum())
-    wrong = int((result.outcomes.detection == FALSE_POSITIVE).sum())
+    wrong = result.matches["outcome"].tolist().count("false positive")
     assert counts.tolist() == [[hits, len(result.ground_truth) - hits], [wrong, 0]]
 
 

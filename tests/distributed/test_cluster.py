@@ -18,10 +18,11 @@ import pytest
 
 import boxscore
 from boxscore._utils.resampling import Draws, Groups
+from boxscore.cli import main
 from boxscore.distributed import evaluate
 from support import limits
 from support.dying import DyingTask
-from support.insides import cluster_client, evaluate_tasks, local_cluster
+from support.insides import evaluate_tasks, local_cluster
 from support.parted import bits, tasks_of, whole
 
 if not os.environ.get("CI"):  # there it must be installed
@@ -305,10 +306,13 @@ def _lives(process: int) -> bool:
         return False
 
 
-def test_no_scheduler_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_scheduler_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     limits.impatient(monkeypatch, 0.3)
-    with pytest.raises(boxscore.InputError, match="must answer"), cluster_client("tcp://127.0.0.1:9"):
-        os.abort()
+    sides = map(str, written(tmp_path))
+    assert main(["evaluate", *sides, "--scheduler", "tcp://127.0.0.1:9"]) == 2
+    assert "the scheduler tcp://127.0.0.1:9 must answer. Got " in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -30,7 +30,7 @@ from boxscore.cli import main
 from boxscore.distributed import evaluate, scan
 from support import dying, limits
 from support.dask_processes import DaskProcesses, dask_processes, descendants, kill_group, lives, until
-from support.insides import cluster_client, evaluate_tasks, states_of_workers
+from support.insides import evaluate_tasks
 from support.parted import bits, tasks_of, whole
 
 if not os.environ.get("CI"):  # there it must be installed
@@ -95,6 +95,11 @@ def waiting_tasks(mark: Path) -> tuple[list[Any], Any]:
     tasks = tasks_of(tables, "coco", 4)
     tasks[2] = dying.WaitingTask(tasks[2], str(mark))
     return tasks, whole(tables, "coco")
+
+
+def workers_of(client: Any) -> list[Any]:
+    """Return what the scheduler knows of each worker."""
+    return list(client.sync(client.scheduler.identity, n_workers=-1)["workers"].values())
 
 
 def in_thread(work: Any) -> tuple[threading.Thread, list[Any]]:
@@ -207,7 +212,7 @@ def test_workers_that_wait_for_memory(tmp_path: Path) -> None:
             DASK_DISTRIBUTED__WORKER__MEMORY__PAUSE="0.01",
             DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE="false",
         )
-        until(lambda: states_of_workers(client) == ["paused"])
+        until(lambda: [one["status"] for one in workers_of(client)] == ["paused"])
         with pytest.raises(
             boxscore.InputError, match=r"takes tasks\. Got 1 waiting for memory; use more part"
         ):
@@ -436,20 +441,18 @@ def listening(kind: str) -> Iterator[str]:
     "kind", ["http", "mute", "tcp://127.0.0.1:9", "tls://127.0.0.1:9", "nonsense", "ftp://host:1", ""]
 )
 @pytest.mark.usefixtures("impatient")
-def test_an_address_that_is_no_scheduler(kind: str) -> None:
+def test_an_address_that_is_no_scheduler(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = [str(path) for path in written(tmp_path)]
     start = time.monotonic()
-    with (
-        listening(kind) as address,
-        pytest.raises(boxscore.InputError, match=r"^the scheduler .* must answer\. Got ") as caught,
-        cluster_client(address),
-    ):
-        os.abort()
+    with listening(kind) as address:
+        assert main(["evaluate", *sides, "--scheduler", address]) == 2
     assert time.monotonic() - start < 10 * SECONDS
-    assert (
-        "certificates" in str(caught.value)
-        if kind.startswith("tls")
-        else "tcp://host:8786" in str(caught.value)
-    )
+    said = capsys.readouterr()
+    assert not said.out
+    assert said.err.startswith(f"boxscore: error: the scheduler {address} must answer. Got ")
+    assert ("certificates" if kind.startswith("tls") else "tcp://host:8786") in said.err
 
 
 @pytest.mark.usefixtures("impatient")

@@ -27,7 +27,7 @@ from support import crowd_cases, federated_cases, instances, limits, open_images
 from support.cases import Case, coco_cases
 from support.each import each
 from support.examples import examples
-from support.parted import Tables, bits, parts_of, whole
+from support.parted import Tables, bits, columns_of, parts_of, whole
 
 
 @pytest.fixture(scope="module")
@@ -329,11 +329,6 @@ def test_columns_of_crowds_that_do_not_fit_are_refused(name: str) -> None:
     for wrong in (column[:-1], more, None):
         with pytest.raises(boxscore.FileFormatError, match="hold what boxscore wrote"):
             Part.from_bytes(damaged(part, name, wrong))
-
-
-def columns_of(part: Part) -> dict[str, Any]:
-    with np.load(io.BytesIO(part.to_bytes())) as archive:
-        return dict(archive)
 
 
 def damaged(part: Part, name: str, column: Any) -> bytes:

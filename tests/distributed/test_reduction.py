@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boxscore
+from boxscore._utils.resampling import Groups
 from boxscore.distributed import Part, merge
 from boxscore.protocols import load_protocol
 from support import crowd_cases, federated_cases, instances, limits, open_images, rotated, voc_cases
 from support.cases import Case, coco_cases
 from support.examples import examples
-from support.insides import distributed_evaluation
-from support.parted import Tables, bits, drawn_tables, parts_of, whole
+from support.insides import Here, distributed_evaluation
+from support.parted import Tables, bits, columns_of, drawn_tables, parts_of, whole
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +138,7 @@ def test_scores_of_single_and_double_precision_are_cut_alike() -> None:
     scores = [0.5, 0.5, 0.5 + 2.0**-50]
     found = boxscore.Detections.from_arrays([1, 2, 3], ["cat"] * 3, [other, box, box], scores)
     parts = parts_of((truth, found), "coco", [0, 1, 0])
-    assert [part.matches.score.dtype for part in parts] == [np.float64, np.float32]
+    assert [columns_of(part)["score"].dtype for part in parts] == [np.float64, np.float32]
     check_pieces(parts, 1, whole((truth, found), "coco"))
 
 
@@ -149,6 +150,32 @@ def test_scores_that_are_equal_once_stretched_are_in_one_range() -> None:
     found = boxscore.Detections.from_arrays([1, 2, 3], ["cat"] * 3, [box, other, other], scores)
     rules = crowd_cases.crowd_protocol("stretched at points")
     check_pieces(parts_of((truth, found), rules, [0, 1, 2]), 1, whole((truth, found), rules))
+
+
+class Counting(Here):
+    """Counts what is run."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def submit(self, name: str, function: Any, *arguments: Any) -> Any:
+        self.calls += 1
+        return super().submit(name, function, *arguments)
+
+
+def test_fewer_detections_at_a_time_are_more_pieces() -> None:
+    """All at once, by classes, and each class by scores."""
+    calls = []
+    for most in (10**6, 20, 3):
+        with pytest.MonkeyPatch.context() as patch:
+            limits.few_detections_at_a_time(patch, most)
+            parts, engine = parts_of(drawn_tables(5), "coco", [0, 1] * 3 + [0]), Counting()
+            assert distributed_evaluation(parts, engine).metrics
+            weights = Groups(np.zeros(7, dtype=np.uint8), 0, 1)
+            result = distributed_evaluation(parts, engine)
+            assert len(result.weighed(result.protocol.rows, weights).values) == 1
+        calls.append(engine.calls)
+    assert calls[0] < calls[1] < calls[2]
 
 
 def test_an_image_in_two_parts_is_refused() -> None:

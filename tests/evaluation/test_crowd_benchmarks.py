@@ -14,6 +14,7 @@ from boxscore import Detections, GroundTruth
 from oracles import crowds
 from oracles.crowds import Found, Image, Truth
 from support.crowd_cases import HEIGHT, WIDTH, scene, tables, write_odgt
+from support.insides import heaviest_matching
 
 
 def same(ours: dict[str, float], theirs: dict[str, float]) -> None:

@@ -72,7 +72,7 @@ def test_a_group_without_a_score_above_zero_is_missed() -> None:
 
 def test_a_group_of_weight_zero_counts_nowhere() -> None:
     result = group_of_two(0.9, 0.8, weight=0)
-    assert result.matched.positives(0).tolist() == [1]
+    assert result.class_counts["ground_truths"].tolist() == [1]
     assert result.matches["outcome"].tolist() == ["ignored", "ignored"]
 
 

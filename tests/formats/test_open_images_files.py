@@ -69,7 +69,7 @@ def test_segments_are_joined_to_their_boxes(folder: Path) -> None:
     result = boxscore.evaluate(truth, found, protocol="openimages-segmentation")
     assert result["mAP"] == 1.0
     assert result.matches["outcome"].tolist() == ["true positive", "ignored"]
-    assert result.matched.positives(0).tolist() == [1]
+    assert result.class_counts["ground_truths"].tolist() == [1]
 
 
 def test_segments_that_fit_no_box_are_objects_of_their_own(folder: Path) -> None:
@@ -90,7 +90,8 @@ def test_nearly_equal_overlaps_are_one_in_single_precision() -> None:
     one = boxscore.Detections.from_arrays([1], ["a"], boxes[:1], [0.5], masks=[found.reshape(300, 400).T])
     for precision, taken in (("double", 1), ("single", 0)):
         rules = {"extends": "openimages-segmentation", "masks": {"precision": precision}}
-        assert boxscore.evaluate(truth, one, protocol=rules).matched.pair_truth.tolist() == [taken]
+        matches = boxscore.evaluate(truth, one, protocol=rules).matches
+        assert matches["annotation_id"].tolist() == [truth.ids[taken]]
 
 
 @pytest.mark.parametrize(

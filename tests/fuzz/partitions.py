@@ -36,7 +36,7 @@ from boxscore.diagnostics import bootstrap_intervals  # noqa: E402
 from boxscore.distributed import Part, load_part, merge, scan  # noqa: E402
 from boxscore.protocols import load_protocol, protocol_names  # noqa: E402
 from boxscore.similarity.registry import similarity_of  # noqa: E402
-from support.insides import LocalEngine, distributed_evaluation, streamed  # noqa: E402
+from support.insides import LocalEngine, distributed_evaluation  # noqa: E402
 from support.parted import bits, parts_of, whole  # noqa: E402
 
 Rows = list[dict[str, Any]]
@@ -405,16 +405,24 @@ def _outcome(function: Callable[[], Any]) -> Any:
         return error
 
 
-def _by_engine(one: Case, most: int, partition: int, folder: Path, workers: int) -> Any:
-    protocol = load_protocol(one.protocol)
-    scratch = folder / "scratch"
+def _by_engine(one: Case, most: int, partitions: int, folder: Path, workers: int) -> Any:
+    """Score ranges of scores in this process (0 workers), or from files, in this and in others."""
+    protocol, scratch = load_protocol(one.protocol), folder / "scratch"
     scratch.mkdir(exist_ok=True)
-    with streamed(one.truth, one.found, protocol, partition=partition, scratch=scratch) as tasks:
+    found: list[Any] = []
+
+    def score(run: Callable[[Any], Part], tasks: Any) -> list[Part]:
+        parts = [run(task) for task in tasks]
         if workers:
             with LocalEngine(scratch, workers) as engine:
-                parts = engine.match(tasks)
-                return bits(distributed_evaluation(parts, engine, asked=protocol, most=most))
-        return bits(distributed_evaluation([task.run() for task in tasks], asked=protocol, most=most))
+                stored = engine.match(tasks)
+                found.append(bits(distributed_evaluation(stored, engine, asked=protocol, most=most)))
+        else:
+            found.append(bits(distributed_evaluation(parts, asked=protocol, most=most)))
+        return parts
+
+    scan(one.truth, one.found, protocol=one.protocol, partitions=partitions, map=score)
+    return found[0]
 
 
 def _by_files(one: Case, partitions: int, folder: Path) -> Any:
@@ -431,7 +439,7 @@ def difference(one: Case, folder: Path, *, processes: bool = False) -> str | Non
     rng = one.rng
     at_once = _outcome(lambda: whole((one.truth, one.found), one.protocol))
     expected = at_once if isinstance(at_once, Exception) else bits(at_once)
-    partitions, partition, most = (int(rng.integers(1, high)) for high in (12, 60, 20))
+    partitions, many, most = (int(rng.integers(1, high)) for high in (12, 60, 20))
 
     def shuffled(function: Callable[[Any], Part], tasks: Any) -> list[Part]:
         tasks = list(tasks)
@@ -442,15 +450,15 @@ def difference(one: Case, folder: Path, *, processes: bool = False) -> str | Non
         "scan": lambda: bits(
             scan(one.truth, one.found, protocol=one.protocol, partitions=partitions, map=shuffled)
         ),
-        "here": lambda: _by_engine(one, most, partition, folder, 0),
-        "local": lambda: _by_engine(one, most, partition, folder, 1),
+        "here": lambda: _by_engine(one, most, many, folder, 0),
+        "local": lambda: _by_engine(one, most, many, folder, 1),
     }
     if not isinstance(table, Exception):
         ways["a table of ground truth"] = lambda: bits(
             scan(table, one.found, protocol=one.protocol, partitions=partitions)
         )
     if processes:
-        ways["processes"] = lambda: _by_engine(one, most, partition, folder, 2)
+        ways["processes"] = lambda: _by_engine(one, most, many, folder, 2)
     for name, way in ways.items():
         text = _compared(name, expected, _outcome(way))
         if text is not None:

@@ -15,6 +15,7 @@ from boxscore.protocols import load_protocol
 from boxscore.similarity.box import BoxSimilarity
 from support import limits
 from support.matches import assert_same_matches, match_tables
+from support.searches import searches
 
 MANY: dict[str, Any] = {"extends": "coco", "matching": {"max_detections": []}, "summary": [{"key": "AP"}]}
 FILE_ORDER: dict[str, Any] = {
@@ -69,8 +70,10 @@ def test_blocks_match_the_same(rules: Any, most: int, monkeypatch: pytest.Monkey
         whole = match_tables(truth, found, protocol)
         with monkeypatch.context() as patch:
             limits.few_pairs_at_a_time(patch, most)
+            found_again = searches(patch, BoxSimilarity)
             for workers in (1, 2):
                 assert_same_matches(match_tables(truth, found, protocol, workers=workers), whole)
+            assert len(found_again) > 2
 
 
 @pytest.mark.parametrize("rules", RULES, ids=str)

@@ -113,7 +113,7 @@ def test_a_table_without_keypoints_has_no_pairs() -> None:
     truth = boxscore.GroundTruth.from_arrays([], [], [], images=[1], categories=["person"])
     found = boxscore.Detections.from_arrays([], [], [], [])
     evaluation = boxscore.evaluate(truth, found, protocol="coco-keypoints")
-    assert len(evaluation.matched.iou) == 0
+    assert len(evaluation.matches) == 0
     assert np.isnan(evaluation.metrics["AP"])
 
 

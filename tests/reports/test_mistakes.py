@@ -7,7 +7,6 @@ import pytest
 
 import boxscore
 from boxscore.diagnostics import error_list
-from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED
 from boxscore.reports.gallery import Gallery
 from boxscore.reports.mistakes import KINDS, Mistakes
 from support.evaluations import evaluation
@@ -80,12 +79,16 @@ def test_kinds_are_those_of_the_errors(seed: int) -> None:
     }
     mistakes, table = Mistakes(result, score_threshold=-np.inf), result.detections
     labels, agree = result.labels, 0
-    false = np.flatnonzero(result.outcomes.detection == FALSE_POSITIVE)
+    false = np.flatnonzero(result.matches["outcome"] == "false positive")
     for row in false.tolist():
         key = (table.images.ids[table.image[row]], labels[table.category[row]], table.scores[row])
         kind = known.get((*key, *table.boxes[row].tolist()))
         agree += kind is None or KINDS[mistakes.of_detection(row)[0]] == kind
     assert len(false) > 50
+    matches = result.matches
+    found = matches[matches["outcome"] == "true positive"]["annotation_id"].tolist()
     assert agree >= 0.98 * len(false)  # the two match by different rules
-    for row in np.flatnonzero(result.outcomes.truth() == MISSED).tolist():
+    missed = result.outcomes.counted & ~np.isin(result.ground_truth.ids, found)
+    assert missed.any()
+    for row in np.flatnonzero(missed).tolist():
         assert KINDS[mistakes.of_truth(row)[0]] == "missed"

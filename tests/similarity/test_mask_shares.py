@@ -11,11 +11,12 @@ import pytest
 
 import boxscore
 from boxscore._utils.processes import Forked
-from boxscore.matching import matcher
 from boxscore.similarity import mask_pairs
+from boxscore.similarity.mask import MaskSimilarity
+from support import limits
 from support.instances import Record, evaluate, load
-
-COLUMNS = ("row", "rank", "in_range_bits", "pair_detection", "pair_truth", "iou", "matched_bits")
+from support.matches import assert_same_matches
+from support.searches import searches
 
 
 def mask_case(seed: int) -> tuple[Record, list[Record]]:
@@ -45,11 +46,6 @@ def mask_case(seed: int) -> tuple[Record, list[Record]]:
     return {"images": images, "annotations": annotations, "categories": categories}, results
 
 
-def assert_same_matches(one: boxscore.Evaluation, other: boxscore.Evaluation) -> None:
-    for name in COLUMNS:
-        assert getattr(one.matched, name).tobytes() == getattr(other.matched, name).tobytes(), name
-
-
 @pytest.mark.parametrize("protocol", ["coco-segm", "coco-boundary"])
 @pytest.mark.parametrize("workers", [2, 5])
 def test_processes_find_the_same(
@@ -70,7 +66,7 @@ def test_processes_find_the_same(
         shared = evaluate(tmp_path, *mask_case(seed), protocol, workers=workers)
         assert started == [workers - 1]
         started.clear()
-        assert_same_matches(alone, shared)
+        assert_same_matches(alone.matched, shared.matched)
 
 
 def test_what_children_have_measured_is_not_measured_again(
@@ -100,20 +96,17 @@ def test_where_no_process_can_be_started_the_work_is_done_here(
 
     monkeypatch.setattr(mask_pairs, "SHARE", 1e-9)
     monkeypatch.setattr(os, "fork", refuse)
-    assert_same_matches(alone, evaluate(tmp_path, *mask_case(2), "coco-segm", workers=2))
+    assert_same_matches(alone.matched, evaluate(tmp_path, *mask_case(2), "coco-segm", workers=2).matched)
 
 
 def test_too_many_pairs_of_all_processes_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = evaluate(tmp_path, *mask_case(3), "coco-segm")
     monkeypatch.setattr(mask_pairs, "SHARE", 1e-9)
-    monkeypatch.setattr(matcher, "MOST_PAIRS", len(alone.matched.iou) - 1)
-    by_blocks, calls = matcher.candidate_blocks, []
-    monkeypatch.setattr(
-        matcher, "candidate_blocks", lambda *given, **named: calls.append(1) or by_blocks(*given, **named)
-    )
+    limits.few_pairs_at_a_time(monkeypatch, len(alone.matched.iou) - 1)
+    calls = searches(monkeypatch, MaskSimilarity)
     blocks = evaluate(tmp_path, *mask_case(3), "coco-segm", workers=2)
     assert np.array_equal(list(alone.metrics.values()), list(blocks.metrics.values()), equal_nan=True)
-    assert calls == [1]
+    assert len(calls) > 2  # all at once, then block by block
 
 
 def test_little_work_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

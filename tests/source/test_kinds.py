@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from support.kinds import KINDS, TESTS
-from support.skipped import sentences
+from support.kinds import KINDS, LEFT_TO_CI, MAKE_TEST, TESTS
+from support.skipped import left_to_ci, sentences
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -75,3 +77,66 @@ def test_reasons_are_summed_up_by_remedy() -> None:
         "1 test: make is not installed"
     ]
     assert sentences([]) == []
+
+
+# ---------------------------------------------------------------- what is left to CI
+
+EXAMPLES = """
+import pytest
+
+@pytest.mark.parametrize("number", range(1_200))
+@pytest.mark.long
+def test_long(number): ...
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_of_two_kinds(): ...
+
+@pytest.mark.browser
+def test_browser(): ...
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_slow(): ...
+
+def test_here(): ...
+"""
+EVERY = "left to CI: 1,203 tests (browser 1, real 1, long 1,200, slow 1)"
+
+
+def lines_of_run(folder: Path, *options: str) -> list[str]:
+    """Run the examples as `make test` runs the tests, in a folder of their own."""
+    folder.joinpath("test_examples.py").write_text(EXAMPLES)
+    marks = "".join(f"\n    {kind}: as here" for kind in LEFT_TO_CI)
+    folder.joinpath("pytest.ini").write_text(f"[pytest]\nmarkers ={marks}\n    property: as here\n")
+    command = [sys.executable, "-m", "pytest", "-p", "conftest", "-q", *options]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    environment = {key: value for key, value in environment.items() if not key.startswith("PYTEST_")}
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
+    return [line for line in ended.stdout.splitlines() if "left to CI" in line]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("processes", [[], ["-n", "2", "--dist", "worksteal"]], ids=["one", "two"])
+def test_what_is_left_is_said_once(processes: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    assert lines_of_run(tmp_path, *processes, "-m", MAKE_TEST) == [EVERY]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "options", [["-m", "not slow and not long and not real and not browser"], ["-k", "here", "-m", MAKE_TEST]]
+)
+def test_nothing_is_said_of_what_somebody_else_left_out(options: list[str], tmp_path: Path) -> None:
+    assert lines_of_run(tmp_path, *options) == []
+
+
+def test_the_makefile_leaves_out_these_kinds() -> None:
+    assert f"-m '{MAKE_TEST}'" in (TESTS.parent / "Makefile").read_text()
+    assert {f"not {kind}" for kind in LEFT_TO_CI} == set(MAKE_TEST.split(" and "))
+
+
+def test_one_test_and_none() -> None:
+    assert left_to_ci({"browser": 1, "real": 0}) == "left to CI: 1 test (browser 1)"
+    assert left_to_ci({"browser": 0}) == left_to_ci({}) == ""

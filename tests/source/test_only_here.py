@@ -6,9 +6,9 @@ import ast
 import dataclasses
 from collections.abc import Iterator
 
-from boxscore.matching.matches import Matches
 from boxscore.protocols.extra_columns import EXTRA_COLUMNS
 from support.each import each
+from support.insides import Matches
 from support.sources import FILES, ROOT, last_name, tree_of
 
 

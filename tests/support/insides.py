@@ -4,12 +4,13 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 ``merge``. What stands here has a contract of its own, which no answer shows as sharply:
 
 - ``Matches``, ``merge_matches``: matches are values, which merge in any order.
+- ``heaviest_matching``: the pairs of the largest sum, each row and column once.
 - ``BoundCells``, ``score_keys``: counts of bounded number, which add up in any order.
 - ``bounds_of``, ``largest_cell``: bounds of parts, added up in groups of one's choice.
-- ``distributed_evaluation``, ``LocalEngine``, ``streamed``: parts to a result as on a cluster, without one.
+- ``distributed_evaluation``, ``Here``, ``LocalEngine``: parts to a result as on a cluster, without one.
 - ``plan_within``, ``bytes_of_plan``: how large partitions may be within a memory limit.
 - ``draw_classes``, ``StreamTask``: where a worker is held up, to be killed while it scores or matches.
-- ``evaluate_tasks``, ``cluster_client``, ``local_cluster``, ``states_of_workers``: a cluster, and tasks that die on it.
+- ``evaluate_tasks``, ``local_cluster``: a cluster, and tasks that die on it.
 """
 
 from __future__ import annotations
@@ -21,36 +22,35 @@ from boxscore.distributed import BoundedEvaluation, DistributedEvaluation, Part,
 from boxscore.distributed.bounds import added, bounded, histogram_of
 from boxscore.distributed.cells import Cells as BoundCells
 from boxscore.distributed.cells import score_keys
-from boxscore.distributed.cluster import _workers_of, cluster_client, evaluate_tasks, local_cluster
+from boxscore.distributed.cluster import evaluate_tasks, local_cluster
 from boxscore.distributed.engine import Here
-from boxscore.distributed.local import LocalEngine, Plan, plan_within
+from boxscore.distributed.local import LocalEngine, plan_within
 from boxscore.distributed.plan import asked_keys
 from boxscore.distributed.reduction import draw_classes
 from boxscore.distributed.result import evaluation_of, headers_of
-from boxscore.distributed.scanning import streamed
 from boxscore.distributed.streaming import StreamTask
 from boxscore.matching.matches import Matches
 from boxscore.matching.matches import merge as merge_matches
 from boxscore.protocols import Protocol
+from boxscore.scoring.kinds.ji import heaviest_matching
 
 __all__ = [
     "BoundCells",
+    "Here",
     "LocalEngine",
     "Matches",
     "StreamTask",
     "bounds_of",
     "bytes_of_plan",
-    "cluster_client",
     "distributed_evaluation",
     "draw_classes",
     "evaluate_tasks",
+    "heaviest_matching",
     "largest_cell",
     "local_cluster",
     "merge_matches",
     "plan_within",
     "score_keys",
-    "states_of_workers",
-    "streamed",
 ]
 
 
@@ -77,13 +77,8 @@ def distributed_evaluation(
     return evaluation_of(engine, parts, headers_of(engine, parts), **options)
 
 
-def bytes_of_plan(plan: Plan, images: int, workers: int) -> int:
+def bytes_of_plan(plan: Any, images: int, workers: int) -> int:
     """Return what all processes together take by a plan: the first one, and those that match and score."""
     at_a_time = max(plan.partition * local.MATCHED, plan.most * local.SCORED)
     own = 0 if workers == 1 else local.BASE
     return local.BASE + images * local.PER_IMAGE + workers * (own + at_a_time)
-
-
-def states_of_workers(client: Any) -> list[str]:
-    """Return what each worker of a cluster is doing, such as ``running`` or ``paused``."""
-    return [one["status"] for one in _workers_of(client).values()]

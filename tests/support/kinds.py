@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
@@ -30,6 +31,13 @@ KINDS = {
 """The kinds of what stands in a folder or file; whatever hypothesis makes cases for is a property as well."""
 
 
+LEFT_TO_CI = ("browser", "real", "long", "slow")
+"""The kinds that `make test` leaves out."""
+
+MAKE_TEST = " and ".join(f"not {kind}" for kind in ("slow", "browser", "real", "long"))
+"""What the Makefile gives as ``-m``."""
+
+
 def kinds_of(path: Path) -> list[str]:
     """Return the kinds of what stands in a file."""
     place = path.relative_to(TESTS).as_posix() if path.is_relative_to(TESTS) else ""
@@ -39,3 +47,13 @@ def kinds_of(path: Path) -> list[str]:
         if place == start or place.startswith(f"{start}/")
         for kind in kinds
     ]
+
+
+def counted_kinds(of_each: Iterable[Iterable[str]]) -> dict[str, int]:
+    """Count tests by the kind for which each is left to CI, given all kinds of each; a test counts once."""
+    counts = dict.fromkeys(LEFT_TO_CI, 0)
+    for kinds in of_each:
+        why = next((kind for kind in ("browser", "real", "slow", "long") if kind in kinds), None)
+        if why is not None:
+            counts[why] += 1
+    return counts

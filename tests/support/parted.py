@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -48,6 +49,12 @@ def parts_of(tables: tuple[Any, Any], protocol: Any, partition: Any) -> list[Par
 
     scanned(tables, protocol, partition, keep)
     return parts
+
+
+def columns_of(part: Part) -> dict[str, Any]:
+    """Return what the file of a part holds, by name."""
+    with np.load(io.BytesIO(part.to_bytes())) as archive:
+        return dict(archive)
 
 
 def tasks_of(tables: tuple[Any, Any], protocol: Any, partition: Any) -> list[Any]:

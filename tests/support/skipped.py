@@ -1,9 +1,10 @@
-"""What was skipped, in as few sentences as there are remedies."""
+"""What was skipped, in as few sentences as there are remedies, and what was left to CI."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 
 PACKAGE = re.compile(
     r"could not import '(?P<missing>[\w.]+)'|(?P<absent>[\w-]+) is (?:not installed|absent)|pip install (?P<hint>[\w-]+)"
@@ -54,3 +55,10 @@ def sentences(reasons: list[str]) -> list[str]:
 
 def _tests(count: int) -> str:
     return f"{count} test{'s' * (count > 1)} that need{'s' * (count == 1)}"
+
+
+def left_to_ci(counts: Mapping[str, int]) -> str:
+    """Say how many tests were left out, by kind; nothing where there is none."""
+    total = sum(counts.values())
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in counts.items() if count)
+    return f"left to CI: {total:,} test{'s' * (total > 1)} ({kinds})" if total else ""

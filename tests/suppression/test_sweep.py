@@ -18,10 +18,9 @@ import boxscore
 from boxscore.cli import main
 from boxscore.cli.sweep import grid
 from boxscore.diagnostics import best_settings, sweep
-from boxscore.matching.matcher import Matcher
 from boxscore.protocols import load_protocol
 from boxscore.suppression.methods import METHODS
-from support.matches import assert_same_matches
+from support.matches import assert_same_matches, match_tables
 from support.real_data import real
 
 DATASETS = Path(__file__).parents[2] / "datasets"
@@ -142,6 +141,7 @@ def test_classes_pooled(tables: tuple[boxscore.GroundTruth, boxscore.Detections]
     assert table["AP"].iloc[3] == boxscore.evaluate(tables[0], left, protocol=protocol).metrics["AP"]
 
 
+@pytest.mark.filterwarnings("ignore:.*boxes are taken for masks")
 @pytest.mark.parametrize(
     "protocol",
     ["coco", "voc2007", "coco-segm", {"extends": "coco", "matching": {"per_class": False}}],
@@ -153,7 +153,7 @@ def test_matched_again_is_matched(
     chosen = load_protocol(protocol)
     truth = boxscore.load_ground_truth(COCO[1])
     found = boxscore.load_detections(COCO[3], truth)
-    matcher = Matcher(truth, found, chosen)
+    matcher = boxscore.evaluate(truth, found, protocol=chosen).matcher
     random = np.random.default_rng(0)
     for share in (0.0, 0.2, 0.7, 1.0):
         rows = np.flatnonzero(random.random(len(found)) < share)
@@ -161,7 +161,7 @@ def test_matched_again_is_matched(
         shuffle = random.permutation(len(rows))
         again = matcher.match_some(rows[shuffle], scores[shuffle])
         kept = dataclasses.replace(found.take(rows), scores=scores)
-        expected = Matcher(truth, kept, chosen).match()
+        expected = match_tables(truth, kept, chosen)
         expected = dataclasses.replace(expected, row=rows[expected.row])
         assert_same_matches(again, expected)
     assert len(expected.pairs_matched(0, 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,9 @@ import pytest
 import boxscore
 from boxscore.diagnostics import sweep
 from boxscore.diagnostics.sweeping import Sweep
-from boxscore.matching.matcher import Matcher
 from boxscore.protocols import load_protocol
 from support.drawn import drawn, each_protocol
-from support.matches import assert_same_matches
+from support.matches import assert_same_matches, match_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
 
@@ -124,8 +124,11 @@ def test_an_image_whose_size_is_beside_its_detections_alone() -> None:
 def test_matched_again_is_matched(protocol: str) -> None:
     """What is known of whole images belongs to the rows that are matched again, not to the first ones."""
     truth, found = drawn(protocol, 4)
-    rules = load_protocol(protocol)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        result = boxscore.evaluate(truth, found, protocol=protocol)
+    truth, found = result.ground_truth, result.detections
     rows = np.flatnonzero(np.random.default_rng(0).random(len(found)) < 0.6)
-    again = Matcher(truth, found, rules).match_some(rows, found.scores[rows])
-    expected = Matcher(truth, found.take(rows), rules).match()
+    again = result.matcher.match_some(rows, found.scores[rows])
+    expected = match_tables(truth, found.take(rows), protocol)
     assert_same_matches(again, dataclasses.replace(expected, row=rows[expected.row]))
