@@ -27,24 +27,33 @@ else:
         return made
 
     def _with_parts(kind):
-        """Take the fields of parts into a class, in the order in which dataclasses take those of bases."""
+        """Take the fields of parts into a class, in the order in which dataclasses take those of bases.
+
+        Return the annotations of all.
+        """
         annotations = {}
         for base in reversed(kind.__bases__):
             if vars(base).get("__record_part__") is base:
                 annotations |= base.__annotations__
                 for name in base.__annotations__.keys() & vars(base).keys():
                     setattr(kind, name, vars(base)[name])
-        if annotations:
-            kind.__annotations__ = annotations | kind.__annotations__
+        return annotations | kind.__annotations__
 
     def record(*, frozen, init=True, repr=True, eq=True, kw_only=False):  # noqa: A002
         """Make a class what ``dataclasses.dataclass`` with the same options makes it: a frozen one."""
         assert frozen
 
         def made(kind):
-            _with_parts(kind)
+            annotations = _with_parts(kind)
+            # Of annotations that are strings, dataclasses asks three times what they are; nothing else does.
+            kind.__annotations__ = {
+                name: said if "ClassVar" in str(said) else object for name, said in annotations.items()
+            }
             kind = dataclasses.dataclass(kind, init=False, repr=False, eq=False, kw_only=kw_only)
+            kind.__annotations__ = annotations
             fields = dataclasses.fields(kind)
+            for field in fields:
+                field.type = annotations.get(field.name, field.type)
             methods = _frozen(kind, {field.name for field in fields})
             if init:
                 methods |= {"__init__": _init(kind, fields), "__signature__": _Signature()}

@@ -25,13 +25,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from boxscore._utils.records import record
-from boxscore.protocols.fields import read, with_attributes
+from boxscore._utils.records import part, record
+from boxscore.errors import ProtocolError
+from boxscore.protocols.acting import DESCRIBES
+from boxscore.protocols.fields import Check, Rules, list_of, read, rule, text, with_attributes
 from boxscore.protocols.grids import grid_text
 from boxscore.protocols.rules.areas import DetectionArea
 from boxscore.protocols.rules.froc import FrocInterpolation
 from boxscore.protocols.rules.id_zero import AnnotationIdZero
-from boxscore.protocols.rules.naming import NamingFields
 from boxscore.protocols.rules.similarity import SimilarityField, SimilarityName
 from boxscore.protocols.rules.ties import EqualScores, TieOrder
 from boxscore.protocols.scope import ProtocolScope
@@ -79,9 +80,45 @@ __all__ = [
 ]
 
 
+def _strings(value: Any, name: str) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ProtocolError(name, "be a table of name = string", got=repr(value))
+    return {key: text(item, f"{name}.{key}") for key, item in value.items()}
+
+
+@part(frozen=True)
+class _Naming(Rules):
+    """Names and titles, which a protocol that extends this one does not take over."""
+
+    name: str = rule(
+        check=text,
+        doc="Stands in the signature; not taken over by a protocol that extends this one.",
+        scope=DESCRIBES,
+    )
+    title: str = rule(
+        "",
+        check=text,
+        doc="One line for people; not taken over.",
+        scope=DESCRIBES,
+    )
+    aliases: tuple[str, ...] = rule(
+        (),
+        check=list_of(text, "a list"),
+        doc="Other names by which `boxscore explain` knows the tool that scores so; not taken over.",
+        scope=DESCRIBES,
+    )
+    of_type: Mapping[str, str] = rule(
+        {},
+        check=Check("IoU type = protocol", _strings),
+        doc="The protocols that take this one's place when `--iou-type` asks for something else; not taken "
+        "over.",
+        scope=DESCRIBES,
+    )
+
+
 @with_attributes
 @record(frozen=True)
-class Protocol(SummaryField, TableFields, SimilarityField, NamingFields):
+class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
     """Everything that decides a score. See the module's page for the conventions."""
 
     @property

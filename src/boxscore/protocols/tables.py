@@ -13,7 +13,7 @@ from __future__ import annotations
 from boxscore._utils.records import part, record
 from boxscore.protocols.fields import Rules, rule, table, with_attributes
 from boxscore.protocols.rules.areas import AreaFields, DetectionAreaField
-from boxscore.protocols.rules.aspect_ratio import AspectRatioField
+from boxscore.protocols.rules.boxes import AspectRatioField, EdgeFields, PixelOffsetField
 from boxscore.protocols.rules.candidates import CandidateFields
 from boxscore.protocols.rules.caps import CapScopeField, MaxDetectionsField
 from boxscore.protocols.rules.class_means import AbsentClassesField, ClassMeanField
@@ -28,13 +28,11 @@ from boxscore.protocols.rules.flags import FlagFields
 from boxscore.protocols.rules.froc import FrocRules
 from boxscore.protocols.rules.groups import GroupRules
 from boxscore.protocols.rules.id_zero import IdZeroField
-from boxscore.protocols.rules.image_labels import ImageLabelFields
 from boxscore.protocols.rules.jaccard import JaccardRules
 from boxscore.protocols.rules.keypoints import KeypointRules, UnlabelledField
+from boxscore.protocols.rules.labels import LabelRules
 from boxscore.protocols.rules.masks import MaskRules
 from boxscore.protocols.rules.miss_rate import MissRateRules
-from boxscore.protocols.rules.not_evaluated import NotEvaluatedField
-from boxscore.protocols.rules.pixels import EdgeFields, PixelOffsetField
 from boxscore.protocols.rules.pooling import PerClassField, PoolField
 from boxscore.protocols.rules.recall import RecallOverField
 from boxscore.protocols.rules.regions import RegionsField
@@ -84,14 +82,6 @@ class IgnoreRules(RegionsField, AreaFields, UnlabelledField, DetectionAreaField,
     """What counts neither for nor against."""
 
     PREFIX = "ignore."
-
-
-@with_attributes
-@record(frozen=True)
-class LabelRules(NotEvaluatedField, ImageLabelFields):
-    """What follows from the labels of whole images, where not every class is annotated in every image."""
-
-    PREFIX = "labels."
 
 
 @with_attributes

@@ -1,16 +1,21 @@
-"""How wide a box is: pixels, edges, and what overlaps are divided by."""
+"""How boxes are measured: pixels, edges, one shape for all, and what overlaps are divided by."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
+from boxscore._utils import checks
 from boxscore._utils.records import part
 from boxscore.protocols.acting import Scope, measures
-from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule
+from boxscore.protocols.fields import Check, Rules, Step, Word, choice, number, rule
 
-__all__ = ["EdgeFields", "PixelOffsetField"]
+__all__ = ["AspectRatioField", "EdgeFields", "PixelOffsetField"]
 
 Edges = Literal["sides", "corners"]
+
+
+def _ratio(value: Any, name: str) -> float | None:
+    return None if value in (None, "none") else checks.number_between(value, 0, 1e6, name=name, open_low=True)
 
 
 @part(frozen=True)
@@ -23,6 +28,22 @@ class PixelOffsetField(Rules):
         doc="Added to widths and heights; 1 counts the last pixel as inside (PASCAL VOC).",
         word=Word("offset"),
         step=Step("pixels", "overlaps", {0.0: "exact", 1.0: "+1"}),
+        scope=measures(Scope.ROW),
+    )
+
+
+@part(frozen=True)
+class AspectRatioField(Rules):
+    """The ratio that boxes are compared with."""
+
+    aspect_ratio: float | None = rule(
+        None,
+        check=Check('number > 0, "none"', _ratio),
+        doc="The ratio of width to height that boxes are compared with: height and centre stay. Regions "
+        "that are "
+        "measured by intersection over the detection keep theirs (Caltech: 0.41).",
+        word=Word("aspect", silent=None, note="left out where boxes are compared as they are"),
+        step=Step("aspect ratio", "overlaps", {None: "as given"}),
         scope=measures(Scope.ROW),
     )
 

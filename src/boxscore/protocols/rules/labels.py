@@ -1,18 +1,23 @@
-"""What follows from the labels of whole images."""
+"""What follows from the labels of whole images, and classes that are not evaluated."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from boxscore._utils.records import part
+from boxscore._utils.records import record
 from boxscore.protocols.acting import Scope, matches, ranks
-from boxscore.protocols.fields import Rules, Step, Word, choice, rule
+from boxscore.protocols.fields import Rules, Step, Word, choice, list_of, rule, text, with_attributes
 
-__all__ = ["ImageLabelFields"]
+__all__ = ["LabelRules"]
 
 ListedBy = Literal["negative", "verified"]
 NotExhaustive = Literal["count", "ignore"]
 Unlisted = Literal["count", "drop", "drop_without_object"]
+
+
+def _not_evaluated(protocol: Any) -> str:
+    """Write the classes that are not evaluated."""
+    return ",".join(protocol.labels.not_evaluated)
 
 
 def _unlisted(protocol: Any) -> Scope:
@@ -23,9 +28,12 @@ def _exhaustive(protocol: Any) -> Scope:
     return Scope.ROW if protocol.labels.not_exhaustive == "count" else Scope.IMAGE
 
 
-@part(frozen=True)
-class ImageLabelFields(Rules):
-    """Detections of classes that were not looked for, or not everywhere."""
+@with_attributes
+@record(frozen=True)
+class LabelRules(Rules):
+    """What follows from the labels of whole images, where not every class is annotated in every image."""
+
+    PREFIX = "labels."
 
     unlisted: Unlisted = rule(
         "count",
@@ -59,4 +67,12 @@ class ImageLabelFields(Rules):
         word=Word("notexhaustive", silent="count"),
         step=Step("classes not annotated in full", "tables", {"count": "counted", "ignore": "ignored"}),
         scope=matches(_exhaustive),
+    )
+    not_evaluated: tuple[str, ...] = rule(
+        (),
+        check=list_of(text, "a list"),
+        doc="Names of classes that are not evaluated. A cap over an image counts their detections.",
+        word=Word("without", silent=(), text=_not_evaluated, note="the classes not evaluated"),
+        step=Step("classes not evaluated", "tables", _not_evaluated),
+        scope=ranks(Scope.ROW),
     )
