@@ -492,12 +492,7 @@ class _Tables:
     def evaluation(self, tool: Tool) -> Evaluation:
         """Evaluate under a tool's protocol."""
         protocol = tool.protocol
-        rules = (
-            protocol.rounding,
-            protocol.boxes.clip,
-            protocol.ignore.regions,
-            protocol.matching.ranked_files,
-        )
+        rules = protocol.scope.prepared_by
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoxscoreWarning)
             if rules not in self._matchers:

@@ -108,11 +108,8 @@ def can_be_split(protocol: Protocol, *, weighted: bool = False) -> bool:
     ranges say too little; and stretched scores are known where all parts are.
     """
     return (
-        protocol.matching.cap_scope != "data_set_class"
-        and not weighted
-        and not protocol.ap.score_steps
-        and protocol.ap.class_mean != "by_images"
-        and not protocol.rounding.stretch_scores
+        not weighted
+        and protocol.scope.allows("ranges")
         and all(row.metric in ("AP", "AR") for row in protocol.rows)
     )
 

@@ -90,11 +90,8 @@ LONGEST_CHAIN = 1 << 5
 
 def weighs_by_class(protocol: Protocol) -> bool:
     """Whether classes can be weighed apart; what is asked of crowds takes all matches together."""
-    return (
-        all(row.metric in ("AP", "AR", "FROC") for row in protocol.rows)
-        and protocol.ap.class_mean != "by_images"
-        and protocol.ap.recall_over == type(protocol.ap)().recall_over
-        and not protocol.rounding.stretch_scores
+    return protocol.scope.allows("weights") and all(
+        row.metric in ("AP", "AR", "FROC") for row in protocol.rows
     )
 
 

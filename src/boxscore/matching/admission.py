@@ -42,9 +42,8 @@ def admitted(
     ``areas`` gives what area ranges measure in the detections, [D].
     """
     matching = protocol.matching
-    of_image = matching.cap_scope in ("image", "image_each")
-    over_file = matching.cap_scope == "data_set_class" or (
-        of_image and not matching.per_class  # equal scores at the cut go in file order
+    over_file = matching.caps_data_set or (
+        matching.caps_image and not matching.per_class  # equal scores at the cut go in file order
     )
     labels = protocol.labels
     everything = (protocol.boxes.degenerate, labels.unlisted, labels.not_evaluated) == ("count", "count", ())
@@ -75,7 +74,7 @@ def inexhaustive(
 
 def _best(detections: Detections, protocol: Protocol, cap: int) -> BoolArray:
     """Whether each detection is among the best of its image, or its class in the data set; ties by file."""
-    of_image = protocol.matching.cap_scope != "data_set_class"
+    of_image = not protocol.matching.caps_data_set
     group = detections.image if of_image else detections.category
     count = len(detections.images) if of_image else len(detections.categories)
     kept = detections.scores >= protocol.matching.score_threshold

@@ -468,7 +468,7 @@ class Matcher:
     ) -> _Overlaps:
         """Return cached overlaps of this floor or a lower one, else compute them."""
         fitted_to = similarity_of(protocol).fitted_to
-        measured = (protocol.similarity, protocol.boxes, protocol.masks, protocol.keypoints, fitted_to)
+        measured = (protocol.scope.measured_by, fitted_to)
         key = (key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes())
         floor = protocol.matching.lowest_threshold
         known, overlaps = self._kept.get(key, (np.inf, None))

@@ -101,8 +101,7 @@ def _within_caps(rows: NDArray[np.intp], detections: Detections, protocol: Proto
     if protocol.matching.score_threshold > -np.inf:
         rows = rows[np.take(detections.scores, rows) >= protocol.matching.score_threshold]
     cap = protocol.caps[-1]
-    of_image = protocol.matching.cap_scope in ("image", "image_each")
-    if not of_image or not protocol.matching.per_class or cap is None:
+    if not protocol.matching.caps_image or not protocol.matching.per_class or cap is None:
         return rows
     rows = rows[descending_order(np.take(detections.scores, rows))]
     image = np.take(detections.image, rows)

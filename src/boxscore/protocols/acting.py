@@ -48,7 +48,9 @@ class Scope(enum.IntEnum):
 Act = Literal["describes", "prepares", "measures", "ranks", "matches", "scores"]
 """What a rule does: to tables before anything else, to pairs, to the detections that take part, and so on."""
 
-Way = Literal["together", "batches", "parts", "ranges", "weights", "bounds", "cuts", "plain_tables"]
+Way = Literal[
+    "together", "batches", "parts", "ranges", "weights", "bounds", "cuts", "plain_tables", "unlabelled_images"
+]
 """Ways of computing.
 
 together
@@ -67,6 +69,8 @@ cuts
     Matched once, and detections below a score left out afterwards.
 plain_tables
     Any tables of boxes: no column of its own, size of an image, or order of a file.
+unlabelled_images
+    Images of which no label says which classes were looked for.
 """
 
 EXACTLY = "evaluate exactly, exact=True"

@@ -47,8 +47,15 @@ class ProtocolScope:
     @property
     def prepared_by(self) -> tuple[Any, ...]:
         """The values by which tables are prepared; protocols that share them share the tables."""
-        fields = (field for field in self._fields if field.rule.scope.act == "prepares")
-        return tuple(field.of(self._protocol) for field in fields)
+        return self._values("prepares")
+
+    @property
+    def measured_by(self) -> tuple[Any, ...]:
+        """The values by which pairs are measured; protocols that share them share the overlaps."""
+        return self._values("measures")
+
+    def _values(self, act: Act) -> tuple[Any, ...]:
+        return tuple(field.of(self._protocol) for field in self._fields if field.rule.scope.act == act)
 
     @property
     def is_prepared_by_row(self) -> bool:

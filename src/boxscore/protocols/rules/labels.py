@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from boxscore._utils.records import record
-from boxscore.protocols.acting import Scope, matches, ranks
+from boxscore.protocols.acting import Refusal, Scope, matches, ranks
 from boxscore.protocols.fields import Rules, Step, Word, choice, list_of, rule, text, with_attributes
 
 __all__ = ["LabelRules"]
@@ -49,6 +49,7 @@ class LabelRules(Rules):
             {"count": "counted", "drop": "dropped", "drop_without_object": "dropped without an object"},
         ),
         scope=ranks(_unlisted),
+        refuses=(Refusal("unlabelled_images", lambda protocol: protocol.labels.unlisted == "drop"),),
     )
     listed_by: ListedBy = rule(
         "negative",
@@ -67,6 +68,7 @@ class LabelRules(Rules):
         word=Word("notexhaustive", silent="count"),
         step=Step("classes not annotated in full", "tables", {"count": "counted", "ignore": "ignored"}),
         scope=matches(_exhaustive),
+        refuses=(Refusal("unlabelled_images", lambda protocol: protocol.labels.not_exhaustive == "ignore"),),
     )
     not_evaluated: tuple[str, ...] = rule(
         (),

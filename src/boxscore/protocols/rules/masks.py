@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from boxscore._utils.records import record
-from boxscore.protocols.acting import Refusal, Scope, matches, measures
+from boxscore.protocols.acting import Refusal, Scope, measures
 from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule, with_attributes
 
 __all__ = ["MaskRules"]
@@ -34,7 +34,7 @@ class MaskRules(Rules):
         "by one detection and a group by any number (Open Images). An empty mask is none.",
         word=Word("boxonly", silent="refuse"),
         step=Step("objects without masks", "matching", {"refuse": "refused", "absorb": "absorb"}),
-        scope=matches(Scope.IMAGE),
+        scope=measures(Scope.ROW),
         refuses=(
             Refusal(
                 "together",
