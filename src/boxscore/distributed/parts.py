@@ -42,6 +42,7 @@ from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches, bit_type
 from boxscore.matching.packed import PackedMatches, packed
 from boxscore.matching.preparing import GivenScores
+from boxscore.matching.ranking import scored_enough
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.scope import describing_fields
 from boxscore.scoring.jaccard import jaccard_areas, with_crowd_counts
@@ -438,7 +439,7 @@ def match_part(
         matches = matcher.match()
         unused = np.zeros(0, dtype=np.intp)
         if matcher.admitted is not None:
-            unused = np.flatnonzero(~matcher.admitted & (detections.scores >= rules.score_threshold))
+            unused = np.flatnonzero(~matcher.admitted & scored_enough(detections.scores, protocol))
         spent = Spent(detections.category[unused], detections.scores[unused], unused.astype(np.int64))
     matches, ends = _as_given(matches, detections, protocol)
     if rows is not None:

@@ -22,6 +22,7 @@ from boxscore._utils.ordering import among, descending_order, top_k_per_group
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.ignoring import Ignoring, evaluated, without_area
+from boxscore.matching.ranking import scored_enough
 from boxscore.protocols.protocol import Protocol
 
 __all__ = ["admitted", "inexhaustive"]
@@ -77,7 +78,7 @@ def _best(detections: Detections, protocol: Protocol, cap: int) -> BoolArray:
     of_image = not protocol.matching.caps_data_set
     group = detections.image if of_image else detections.category
     count = len(detections.images) if of_image else len(detections.categories)
-    kept = detections.scores >= protocol.matching.score_threshold
+    kept = scored_enough(detections.scores, protocol)
     over = np.bincount(group, minlength=count) > cap
     if over.any():  # most files are capped as they are written: only what is over is sorted
         rows = np.flatnonzero(kept & np.take(over, group))

@@ -12,6 +12,7 @@ Conventions
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -46,7 +47,11 @@ class Scope(enum.IntEnum):
 
 
 Act = Literal["describes", "prepares", "measures", "ranks", "matches", "scores"]
-"""What a rule does: to tables before anything else, to pairs, to the detections that take part, and so on."""
+"""What a rule does, in the order of an evaluation.
+
+It describes; or it prepares tables before anything else; decides how well a pair agrees, which rows take part,
+what is matched and what counts, or how matches become numbers.
+"""
 
 Way = Literal[
     "together", "batches", "parts", "ranges", "weights", "bounds", "cuts", "plain_tables", "unlabelled_images"
@@ -92,29 +97,11 @@ UNSAID, DESCRIBES = Acts("describes", Scope.NONE), Acts("describes", Scope.NONE)
 """Of a field that does not say it, as those of other tables than a protocol's; and of one that does."""
 
 
-def prepares(scope: Scope | Callable[[Any], Scope]) -> Acts:
-    """Change tables before anything is ranked or compared."""
-    return Acts("prepares", scope)
-
-
-def measures(scope: Scope | Callable[[Any], Scope]) -> Acts:
-    """Decide how well a pair agrees."""
-    return Acts("measures", scope)
-
-
-def ranks(scope: Scope | Callable[[Any], Scope]) -> Acts:
-    """Decide which rows take part."""
-    return Acts("ranks", scope)
-
-
-def matches(scope: Scope | Callable[[Any], Scope]) -> Acts:
-    """Decide what is matched, and what counts."""
-    return Acts("matches", scope)
-
-
-def scores(scope: Scope | Callable[[Any], Scope]) -> Acts:
-    """Decide how matches become numbers."""
-    return Acts("scores", scope)
+prepares = functools.partial(Acts, "prepares")
+measures = functools.partial(Acts, "measures")
+ranks = functools.partial(Acts, "ranks")
+matches = functools.partial(Acts, "matches")
+scores = functools.partial(Acts, "scores")
 
 
 class Refusal(NamedTuple):

@@ -100,8 +100,7 @@ class AreaFields(Rules):
         check=Check("area range = {column = [low, high]}", _column_ranges),
         doc="Further bounds of an area range on the ground truth, closed at both ends: by the range's name, "
         "`width`, `height`, `x1`, `y1`, `x2`, `y2` of the box in pixels, or a column of the ground truth. "
-        "What "
-        "lies outside any of them lies outside the range.",
+        "What lies outside any of them lies outside the range.",
         word=Word("ranges", text=_column_ranges_text, note="the columns that bound each range"),
         step=Step("subsets", "tables", _column_ranges_text),
         scope=matches(Scope.ROW),
@@ -121,8 +120,7 @@ class AreaFields(Rules):
         0.0,
         check=number(0, 1e6),
         doc="Detections are dropped from a range with bounds on `height` where theirs is below the lower "
-        "bound "
-        "over this factor, or not below the upper bound times it (Caltech: 1.25); 0 keeps all.",
+        "bound over this factor, or not below the upper bound times it (Caltech: 1.25); 0 keeps all.",
         word=Word("dtheight", silent=0.0),
         step=Step("heights of detections", "ranking", {0.0: "any"}),
         scope=matches(Scope.ROW),

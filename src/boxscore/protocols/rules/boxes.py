@@ -40,8 +40,7 @@ class AspectRatioField(Rules):
         None,
         check=Check('number > 0, "none"', _ratio),
         doc="The ratio of width to height that boxes are compared with: height and centre stay. Regions "
-        "that are "
-        "measured by intersection over the detection keep theirs (Caltech: 0.41).",
+        "that are measured by intersection over the detection keep theirs (Caltech: 0.41).",
         word=Word("aspect", silent=None, note="left out where boxes are compared as they are"),
         step=Step("aspect ratio", "overlaps", {None: "as given"}),
         scope=measures(Scope.ROW),
@@ -55,9 +54,9 @@ class EdgeFields(Rules):
     edges: Edges = rule(
         "sides",
         check=choice(Edges),
-        doc="Where `pixel_offset` is 0, what the far edges of a box are: the near ones plus its sides, as in "
-        "pycocotools, or the corners as they are, which its sides are then made of. They differ in the last "
-        "bit.",
+        doc="Where `pixel_offset` is 0, what the far edges of a box are: the near ones plus its sides, as "
+        "in pycocotools, or the corners as they are, which its sides are then made of. They differ in the "
+        "last bit.",
         word=Word("edges", silent="sides"),
         step="boxes.pixel_offset",
         scope=measures(Scope.ROW),

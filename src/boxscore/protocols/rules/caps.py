@@ -62,8 +62,8 @@ class CapScopeField(Rules):
     cap_scope: CapScope = rule(
         "class",
         check=choice(CapScope),
-        doc="Whether the largest cap holds for an image and class, for an image over all its classes, or for "
-        "a class over all images; or whether every cap holds for an image over all its classes.",
+        doc="Whether the largest cap holds for an image and class, for an image over all its classes, or "
+        "for a class over all images; or whether every cap holds for an image over all its classes.",
         word=Word(
             "cap",
             silent="class",

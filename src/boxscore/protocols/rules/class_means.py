@@ -45,8 +45,8 @@ class ClassMeanField(Rules):
         "of_defined",
         check=choice(ClassMean),
         doc="The mean over classes: of the values that are defined; `numpy.nanmean` over all classes, whose "
-        "last bit depends on where the undefined ones stand; or each class as often as there are images with "
-        "an object of it (VisDrone).",
+        "last bit depends on where the undefined ones stand; or each class as often as there are images "
+        "with an object of it (VisDrone).",
         word=Word("classmean", silent="of_defined"),
         step="ap.absent_classes",
         scope=scores(Scope.DATA_SET),

@@ -20,8 +20,8 @@ class ClippingField(Rules):
     clip: Clip = rule(
         "none",
         check=choice(Clip),
-        doc="Whether the boxes of both sides are clipped to their image: the first corner to "
-        "[0, width - 1] and [0, height - 1], the second to [0, width] and [0, height] (CrowdHuman).",
+        doc="Whether the boxes of both sides are clipped to their image: the first corner to [0, width - 1] "
+        "and [0, height - 1], the second to [0, width] and [0, height] (CrowdHuman).",
         word=Word("clip", silent="none"),
         step=Step("boxes beyond the image", "tables", {"none": "as given", "image": "clipped"}),
         scope=prepares(lambda protocol: Scope.ROW if protocol.boxes.clip == "none" else Scope.IMAGE),

@@ -66,9 +66,8 @@ class CurveFields(Rules):
         "points",
         check=choice(Interpolation),
         doc="Mean of the interpolated precision at recall points; the area under its envelope; or the area "
-        "under straight lines through the envelope, read at the recall points: falling to 0 after the "
-        "last recall reached, or along a line from there to (1, 0); or under straight lines between the "
-        "points "
+        "under straight lines through the envelope, read at the recall points: falling to 0 after the last "
+        "recall reached, or along a line from there to (1, 0); or under straight lines between the points "
         "of all detections, without an envelope and with nothing before the first (CrowdHuman).",
         word=Word(
             "ap",
@@ -103,8 +102,8 @@ class ScoreStepsField(Rules):
     score_steps: int = rule(
         0,
         check=whole(0),
-        doc='For "area": the curve has a point only at the score thresholds `1 - i / score_steps`, '
-        "i = 1 to `score_steps` (WIDER FACE: 1000); 0 for one at every detection.",
+        doc='For "area": the curve has a point only at the score thresholds `1 - i / score_steps`, i = 1 to '
+        "`score_steps` (WIDER FACE: 1000); 0 for one at every detection.",
         word=Word("steps", silent=0),
         step="ap.interpolation",
         scope=scores(Scope.CLASS),

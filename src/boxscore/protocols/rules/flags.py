@@ -23,8 +23,8 @@ class FlagFields(Rules):
         "iof",
         check=choice(CrowdRule),
         doc="Crowd regions: ignored and measured by intersection over the detection (COCO), ignored and "
-        "measured by IoU, counted as any object, or taken out of the data before matching. Ignored, "
-        "they absorb any number of detections.",
+        "measured by IoU, counted as any object, or taken out of the data before matching. Ignored, they "
+        "absorb any number of detections.",
         word=Word("crowd"),
         step=Step("crowd regions", "tables"),
         scope=matches(Scope.ROW),
@@ -42,9 +42,8 @@ class FlagFields(Rules):
         "ignore",
         check=choice(FlaggedRule),
         doc="Ground truths whose `ignore` flag is set: ignored, each taken by at most one detection; "
-        "ignored, "
-        "absorbing any number and measured by intersection over the detection; counted as any object; or "
-        "taken out of the data before matching.",
+        "ignored, absorbing any number and measured by intersection over the detection; counted as any "
+        "object; or taken out of the data before matching.",
         word=Word("flagged", silent="ignore"),
         step=Step("objects flagged ignore", "tables"),
         scope=matches(Scope.ROW),

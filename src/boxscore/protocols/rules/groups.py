@@ -42,8 +42,8 @@ class GroupRules(Rules):
     treatment: GroupTreatment = rule(
         "count",
         check=choice(GroupTreatment),
-        doc="One object like any other; or, matched last, a region that absorbs what lies in it, measured by "
-        "intersection over the detection, and of whose detections the best stands for it if its score is "
+        doc="One object like any other; or, matched last, a region that absorbs what lies in it, measured "
+        "by intersection over the detection, and of whose detections the best stands for it if its score is "
         "above 0 (Open Images).",
         word=Word("group", silent="count", text=_group, note="`merge/` and the weight"),
         step=Step("groups", "matching", _group_step),

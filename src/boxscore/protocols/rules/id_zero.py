@@ -20,8 +20,8 @@ class IdZeroField(Rules):
     annotation_id_zero: AnnotationIdZero = rule(
         "counted",
         check=choice(AnnotationIdZero),
-        doc="What a match with a counted ground truth of annotation id 0 is: a match like any other, or none "
-        "(pycocotools): the detection is a false positive and the ground truth missed, though no other "
+        doc="What a match with a counted ground truth of annotation id 0 is: a match like any other, or "
+        "none (pycocotools): the detection is a false positive and the ground truth missed, though no other "
         "detection may have it.",
         word=Word("id0", silent="counted"),
         step=Step("annotation id 0", "matching"),

@@ -40,8 +40,7 @@ class LabelRules(Rules):
         check=choice(Unlisted),
         doc="Detections of a class that is not listed in their image: counted; dropped (federated data "
         "sets), where a class is listed if it has an object or as `listed_by` says; or dropped where the "
-        "image "
-        "has no object of it, whatever labels of images say (WIDER FACE).",
+        "image has no object of it, whatever labels of images say (WIDER FACE).",
         word=Word("unlisted", silent="count"),
         step=Step(
             "unlisted classes",

@@ -45,9 +45,7 @@ class MissRateRules(Rules):
         "last_at_most",
         check=choice(MissReading),
         doc="Which detection an anchor is read at: the last with no more false positives per image, and a "
-        "miss "
-        "rate of 1 before the first (Caltech); the same, but the last of all before the first "
-        "(CityPersons); or "
-        "the first with as many, and the last of all where none has (CrowdHuman).",
+        "miss rate of 1 before the first (Caltech); the same, but the last of all before the first "
+        "(CityPersons); or the first with as many, and the last of all where none has (CrowdHuman).",
         scope=scores(Scope.CLASS),
     )

@@ -17,8 +17,8 @@ class RegionsField(Rules):
         "",
         check=text,
         doc="The class whose objects are regions of their image that are not annotated: objects and "
-        "detections "
-        "of every class that lie in them by half or more are dropped before anything else (VisDrone).",
+        "detections of every class that lie in them by half or more are dropped before anything else "
+        "(VisDrone).",
         word=Word("regions", silent=""),
         step=Step("regions that are not annotated", "tables", {"": "none"}),
         scope=prepares(lambda protocol: Scope.IMAGE if protocol.ignore.regions else Scope.ROW),
