@@ -49,8 +49,8 @@ class Scope(enum.IntEnum):
 Act = Literal["describes", "prepares", "measures", "ranks", "matches", "scores"]
 """What a rule does, in the order of an evaluation.
 
-It describes; or it prepares tables before anything else; decides how well a pair agrees, which rows take part,
-what is matched and what counts, or how matches become numbers.
+It describes; or it prepares tables before anything else; decides how well a pair agrees, which rows take
+part, what is matched and what counts, or how matches become numbers.
 """
 
 Way = Literal[
