@@ -51,8 +51,9 @@ class Ranking:
 
 
 def scored_enough(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[np.bool_]:
-    """Whether each score reaches the protocol's threshold."""
-    return scores >= protocol.matching.score_threshold
+    """Whether each score reaches the protocol's threshold, or is above it."""
+    rules = protocol.matching
+    return scores >= rules.score_threshold if rules.score_closed else scores > rules.score_threshold
 
 
 def rank_detections(
