@@ -1,10 +1,11 @@
-"""What each field of a protocol defines: its check, doc, word in the signature and step of a waterfall.
+"""What each field of a protocol defines: its check, doc, word in the signature, step of a waterfall and scope.
 
 Conventions
 -----------
 - A table of a protocol is a frozen dataclass whose fields are made by :func:`rule` and whose base is
-  :class:`Rules`. The signature, the waterfall of :func:`boxscore.diagnostics.explain`, the reference page and
-  the reading of TOML all go through the fields.
+  :class:`Rules`, or parts of it: rules, each in a file of its own. The signature, the waterfall of
+  :func:`boxscore.diagnostics.explain`, the reference page, the reading of TOML and the protocol's scope all
+  go through the fields.
 - A check takes a value as given in Python or TOML, and its name for messages. It returns the value to compute
   with.
 - Words and steps come in the order of the fields; steps stage by stage.
