@@ -59,11 +59,11 @@ from boxscore.data.samples import (
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
-from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError, ProtocolError
+from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError
 from boxscore.evaluation import Evaluation, check_class_labels
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches, merge
-from boxscore.matching.preparing import is_prepared_alone, prepared
+from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 
@@ -204,20 +204,7 @@ class Evaluator:
         keep_masks: bool = False,
     ) -> None:
         self.protocol = load_protocol(protocol)
-        if self.protocol.matching.cap_scope == "data_set_class":
-            raise ProtocolError(
-                "matching.cap_scope",
-                "be 'class' or 'image' for an Evaluator",
-                got="'data_set_class'",
-                cause="a cap over all images cannot be met batch by batch: evaluate a results file",
-            )
-        if not is_prepared_alone(self.protocol):
-            raise ProtocolError(
-                "rounding.stretch_scores",
-                "be false for an Evaluator",
-                got="true",
-                cause="the least and the largest score are known at the end: evaluate a results file",
-            )
+        self.protocol.scope.check("batches")
         self.categories = None if classes is None else categories_of(classes)
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
         checks.one_of(duplicates, get_args(Duplicates), name="duplicates")

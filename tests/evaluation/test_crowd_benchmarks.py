@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from boxscore.scoring.jaccard import heaviest_matching
 
 import boxscore
 from boxscore import Detections, GroundTruth

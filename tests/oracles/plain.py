@@ -166,10 +166,9 @@ def let_through(
     detections: list[Detection], images: int, labels: int, protocol: Any, listed: Listed
 ) -> list[list[Ranked]]:
     """Detections of each class, in the order in which its curve is drawn."""
-    floor = SCORE_THRESHOLD(protocol.matching)
     cap = protocol.matching.max_detections[-1] if protocol.matching.max_detections else math.inf
     last_first = protocol.matching.equal_scores == "last_first"
-    allowed = {row for row, item in enumerate(detections) if item.score >= floor}
+    allowed = {row for row, item in enumerate(detections) if is_scored(item, protocol.matching)}
     if protocol.matching.cap_scope == "data_set_class" and protocol.matching.per_class:
         for label in range(labels):
             mine = [row for row in sorted(allowed) if detections[row].label == label]
@@ -207,8 +206,9 @@ def let_through(
     return classes
 
 
-def SCORE_THRESHOLD(matching: Any) -> float:  # noqa: N802 - one line to change when the field gets its name
-    return float(matching.score_threshold)
+def is_scored(item: Detection, matching: Any) -> bool:
+    low = float(matching.score_threshold)
+    return item.score > low or (item.score == low and matching.score_closed)
 
 
 # ---------------------------------------------------------------- matching
@@ -456,12 +456,13 @@ def pooled_curve(
 
 def best_of_groups(detections: list[Detection], protocol: Any) -> list[Detection]:
     """The best of each image, or of each class over all images."""
-    floor, cap = SCORE_THRESHOLD(protocol.matching), protocol.matching.max_detections[-1]
+    cap = protocol.matching.max_detections[-1]
     of_image = protocol.matching.cap_scope != "data_set_class"
     groups = [item.image if of_image else item.label for item in detections]
     kept: set[int] = set()
     for group in set(groups):
-        here = [row for row, item in enumerate(detections) if groups[row] == group and item.score >= floor]
+        mine = [row for row in range(len(detections)) if groups[row] == group]
+        here = [row for row in mine if is_scored(detections[row], protocol.matching)]
         here.sort(key=lambda row: -detections[row].score)
         kept |= set(here[:cap])
     return [item for row, item in enumerate(detections) if row in kept]

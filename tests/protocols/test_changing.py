@@ -11,8 +11,9 @@ import pytest
 import boxscore
 from boxscore.cli import main
 from boxscore.protocols import changed_protocol, load_protocol
-from boxscore.protocols.changing import OTHER_NAMES, area_ranges_of_text, iou_thresholds_of_text
+from boxscore.protocols.changing import area_ranges_of_text, iou_thresholds_of_text
 from boxscore.protocols.fields import all_fields
+from boxscore.protocols.other_names import OTHER_NAMES
 
 SAMPLES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 FILES = ["--gt", str(SAMPLES / "instances.json"), "--dt", str(SAMPLES / "detections.json")]

@@ -303,6 +303,7 @@ CHANGES = [
     ({"labels": {"not_exhaustive": "ignore"}}, "notexhaustive:ignore"),
     ({"matching": {"score_threshold": 0.05}}, "conf:0.05"),
     ({"matching": {"score_threshold": 0.0500000001}}, "conf:0.0500000001"),
+    ({"matching": {"score_threshold": 0.05, "score_closed": False}}, "keep:>"),
     ({"ignore": {"detection_area": "mask"}}, "dtarea:mask"),
     ({"ignore": {"unlabelled": "ignore"}}, "nokpt:ignore"),
     ({"ignore": {"flagged": "count"}}, "flagged:count"),

@@ -143,6 +143,7 @@ def protocols(draw: st.DrawFn, *, similarity: str = "box", **fixed: Any) -> boxs
             "max_detections": one([], [1], [2], [1, 3, 100]),
             "cap_scope": one("class", "image", "image_each", "data_set_class"),
             "score_threshold": one(-math.inf, 0.0, 1 / 3, 0.5),
+            "score_closed": one(True, True, False),
             "per_class": per_class,
         },
         ignore={

@@ -252,7 +252,7 @@ def known_to_pycocotools(scene: Scene, protocol: boxscore.Protocol) -> bool:
         and not matching.class_thresholds
         and protocol.boxes == coco.boxes
         and ignore.outside == "ignore"
-        and plain.SCORE_THRESHOLD(matching) == -math.inf
+        and matching.score_threshold == -math.inf
         and bool(matching.max_detections)
         and protocol.boxes.pixel_offset == 0
         and not any(item.ignore for item in scene.objects)
@@ -306,7 +306,7 @@ def known_to_the_kit(scene: Scene, protocol: boxscore.Protocol) -> bool:
     same = ("largest_threshold", "candidate", "equal_iou", "equal_scores", "max_detections", "per_class")
     return (
         all(getattr(matching, name) == getattr(kit_rules.matching, name) for name in same)
-        and plain.SCORE_THRESHOLD(matching) == -math.inf
+        and matching.score_threshold == -math.inf
         and len(matching.iou_thresholds) == 1
         and protocol.boxes.pixel_offset == 1
         and ignore.difficult == "ignore"

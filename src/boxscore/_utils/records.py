@@ -8,20 +8,52 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-__all__ = ["record"]
+__all__ = ["part", "record"]
 
-if TYPE_CHECKING:  # to type checkers and readers it is the standard one
+if TYPE_CHECKING:  # to type checkers and readers they are the standard one
+    from dataclasses import dataclass as part
     from dataclasses import dataclass as record
 else:
     import dataclasses
+
+    def part(*, frozen):
+        """Make a class whose fields are those of the records that have it as a base, and no record itself."""
+        assert frozen
+
+        def made(kind):
+            kind.__record_part__ = kind
+            return kind
+
+        return made
+
+    def _with_parts(kind):
+        """Take the fields of parts into a class, in the order in which dataclasses take those of bases.
+
+        Return the annotations of all.
+        """
+        annotations = {}
+        for base in reversed(kind.__bases__):
+            if vars(base).get("__record_part__") is base:
+                annotations |= base.__annotations__
+                for name in base.__annotations__.keys() & vars(base).keys():
+                    setattr(kind, name, vars(base)[name])
+        return annotations | kind.__annotations__
 
     def record(*, frozen, init=True, repr=True, eq=True, kw_only=False):  # noqa: A002
         """Make a class what ``dataclasses.dataclass`` with the same options makes it: a frozen one."""
         assert frozen
 
         def made(kind):
+            annotations = _with_parts(kind)
+            # Of annotations that are strings, dataclasses asks three times what they are; nothing else does.
+            kind.__annotations__ = {
+                name: said if "ClassVar" in str(said) else object for name, said in annotations.items()
+            }
             kind = dataclasses.dataclass(kind, init=False, repr=False, eq=False, kw_only=kw_only)
+            kind.__annotations__ = annotations
             fields = dataclasses.fields(kind)
+            for field in fields:
+                field.type = annotations.get(field.name, field.type)
             methods = _frozen(kind, {field.name for field in fields})
             if init:
                 methods |= {"__init__": _init(kind, fields), "__signature__": _Signature()}

@@ -90,28 +90,28 @@ def tool_protocols(*, turned: bool = False) -> list[str]:
     """Names of the shipped protocols that compare upright boxes, or oriented ones."""
     kinds = TURNED if turned else ("box",)
     protocols = {name: load_protocol(name) for name in protocol_names()}
-    return [name for name, one in protocols.items() if one.similarity in kinds and not _asks_for_more(one)]
-
-
-def _asks_for_more(protocol: Protocol) -> bool:
-    """Whether a column of its own, the size of an image or the order of files is needed."""
-    asks = protocol.ignore.column_ranges, protocol.ignore.regions, protocol.matching.ranked_files
-    return protocol.boxes.clip != "none" or any(asks)
+    return [
+        name
+        for name, one in protocols.items()
+        if one.similarity in kinds and one.scope.allows("plain_tables")
+    ]
 
 
 def fits(protocol: Protocol, ground_truth: GroundTruth, detections: Detections) -> bool:
     """Whether tables hold what a protocol compares, and the labels of images that it reads."""
-    turned = [
-        table.quadrilaterals is not None or table.rotated is not None for table in (ground_truth, detections)
-    ]
-    if _asks_for_more(protocol):
+    if not protocol.scope.allows("plain_tables"):
         return False
     labelled = ground_truth.image_labels is not None
-    if (protocol.labels.unlisted == "drop" or protocol.labels.not_exhaustive == "ignore") and not labelled:
+    if not labelled and not protocol.scope.allows("unlabelled_images"):
         return False
     if protocol.group.treatment == "merge" and not (labelled or ground_truth.group.any()):
         return False
-    if all(turned):
+    return _holds_what_is_compared(ground_truth, detections, protocol)
+
+
+def _holds_what_is_compared(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> bool:
+    tables = (ground_truth, detections)
+    if all(table.quadrilaterals is not None or table.rotated is not None for table in tables):
         return protocol.similarity in TURNED
     if detections.boxes_given:
         return protocol.similarity == "box"

@@ -55,7 +55,7 @@ from boxscore.matching.matcher import Matcher
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.scoring_rules import Interpolation
+from boxscore.protocols.rules.curve import Interpolation
 from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
@@ -492,12 +492,7 @@ class _Tables:
     def evaluation(self, tool: Tool) -> Evaluation:
         """Evaluate under a tool's protocol."""
         protocol = tool.protocol
-        rules = (
-            protocol.rounding,
-            protocol.boxes.clip,
-            protocol.ignore.regions,
-            protocol.matching.ranked_files,
-        )
+        rules = protocol.scope.prepared_by
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoxscoreWarning)
             if rules not in self._matchers:

@@ -47,7 +47,7 @@ from boxscore.diagnostics._result import EVERY_CLASS, DiagnosticResult
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.matching.matcher import Matcher
-from boxscore.matching.preparing import is_prepared_by_row, prepared
+from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.suppression.methods import METHODS, Setting, check_method
@@ -239,7 +239,7 @@ def sweep(
     _refuse_settings(options)
     checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
     chosen = load_protocol(protocol)
-    apart = chosen.rounding.scores is not None or not is_prepared_by_row(chosen)
+    apart = not (chosen.scope.is_prepared_by_row and chosen.scope.allows("cuts"))
     jobs = _jobs(methods, iou_thresholds, sigmas, score_thresholds, apart=apart)
     for table, kind, name in (
         (ground_truth, GroundTruth, "ground_truth"),
@@ -391,7 +391,7 @@ class _Grid:
         self._aligned = align(detections, ground_truth)  # warns once about what is left out
         known = ground_truth.categories.rows_by_id_or_name(detections.categories.ids.tolist()) >= 0
         self._aligned_row = _numbered(known[detections.category])  # [D], of all given
-        if not is_prepared_by_row(protocol):
+        if not protocol.scope.is_prepared_by_row:
             self._matcher = None
             return
         self._truth, evaluated = self._evaluated(self._aligned)

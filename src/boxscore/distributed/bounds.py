@@ -41,6 +41,7 @@ from boxscore.errors import InputError, ProtocolError
 from boxscore.evaluation import counts_of_classes
 from boxscore.matching.matches import Bits, Matches, bit_type
 from boxscore.matching.packed import Placed, unpacked
+from boxscore.protocols.acting import EXACTLY
 from boxscore.protocols.extra_columns import TRUTH_WEIGHT
 from boxscore.protocols.protocol import ApRules, Protocol
 from boxscore.scoring.counts import Outcomes
@@ -132,39 +133,11 @@ class Histogram:
 
 def check_bounds(protocol: Protocol) -> None:
     """Refuse a protocol whose scores have no bounds here."""
-    for wrong, field, rule, got in (
-        (
-            protocol.ap.interpolation not in ("points", "area"),
-            "ap.interpolation",
-            "be 'points' or 'area', for bounds",
-            protocol.ap.interpolation,
-        ),
-        *(
-            (not kind_of(row.metric).bounded, "summary", f"have no {row.metric}, for bounds", row.metric)
-            for row in protocol.rows
-        ),
-        (bool(protocol.ap.score_steps), "ap.score_steps", "be 0, for bounds", protocol.ap.score_steps),
-        (
-            protocol.ap.class_mean == "by_images",
-            "ap.class_mean",
-            "be 'of_defined' or 'nanmean', for bounds",
-            protocol.ap.class_mean,
-        ),
-        (
-            protocol.rounding.stretch_scores,
-            "rounding.stretch_scores",
-            "be false, for bounds",
-            True,
-        ),
-        (
-            protocol.matching.cap_scope == "data_set_class",
-            "matching.cap_scope",
-            "be 'class' or 'image', for bounds",
-            protocol.matching.cap_scope,
-        ),
-    ):
-        if wrong:
-            raise ProtocolError(field, rule, got=repr(got), cause="evaluate exactly, exact=True")
+    protocol.scope.check("bounds")
+    for row in protocol.rows:
+        if not kind_of(row.metric).bounded:
+            rule = f"have no {row.metric}, for bounds"
+            raise ProtocolError("summary", rule, got=repr(row.metric), cause=EXACTLY)
 
 
 def histogram_of(part: Part) -> Histogram:

@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import descending_order, rank_in_runs, stable_order
 from boxscore._version import __version__
 from boxscore.data.vocabulary import Categories, Images, Vocabulary
-from boxscore.distributed.parts import DESCRIBING, Part
+from boxscore.distributed.parts import Part
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import Placed, unpacked
 from boxscore.matching.preparing import stretched
+from boxscore.protocols.fields import all_fields
 from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.scope import describing_fields
 
 __all__ = ["MergedParts", "check_headers", "images_in_order", "numbered_images"]
 
@@ -84,7 +86,7 @@ class MergedParts:
             least, largest = min(low for low, _ in ends), max(high for _, high in ends)
             score = stretched(merged.score, least, largest)
             merged = dataclasses.replace(merged, score=score).in_class_order()
-        if self.protocol.matching.cap_scope == "data_set_class":
+        if self.protocol.matching.caps_data_set:
             merged = self._within_cap(merged, low, first)
         return merged
 
@@ -153,16 +155,11 @@ def check_headers(parts: Sequence[Any]) -> None:
 
 def _first_difference(first: Protocol, second: Protocol) -> str:
     """Name a field in which two protocols differ."""
-    for field in dataclasses.fields(Protocol):
-        one, other = getattr(first, field.name), getattr(second, field.name)
-        if one == other or field.name in DESCRIBING:
+    for field in all_fields(first):
+        one, other = field.of(first), field.of(second)
+        if one == other or field.path in describing_fields(first):
             continue
-        if dataclasses.is_dataclass(one):
-            for inner in dataclasses.fields(one):
-                mine, yours = getattr(one, inner.name), getattr(other, inner.name)
-                if mine != yours:
-                    return f"{field.name}.{inner.name} is {mine!r:.80} and {yours!r:.80}"
-        return f"{field.name} differs"
+        return f"{field.path} is {one!r:.80} and {other!r:.80}" if field.table else f"{field.path} differs"
     return ""
 
 

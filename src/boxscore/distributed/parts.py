@@ -35,7 +35,7 @@ from boxscore._utils.pickling import PicklesFields
 from boxscore._version import __version__
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, as_ids
-from boxscore.errors import FileFormatError, InputError, ProtocolError
+from boxscore.errors import FileFormatError, InputError
 from boxscore.evaluation import Evaluation, counts_of_tables
 from boxscore.formats._archive import Archive, open_archive
 from boxscore.matching.matcher import Matcher
@@ -43,12 +43,13 @@ from boxscore.matching.matches import Matches
 from boxscore.matching.packed import PackedMatches, packed
 from boxscore.matching.packed_reading import packed_of_arrays
 from boxscore.matching.preparing import GivenScores
+from boxscore.matching.ranking import scored_enough
 from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.scope import describing_fields
 from boxscore.scoring.kinds import counted_for
 
 __all__ = [
     "COUNTED",
-    "DESCRIBING",
     "Part",
     "RowOrder",
     "Spent",
@@ -68,10 +69,6 @@ FORM = 2
 RowOrder = Literal["own", "shared", "image"]
 
 COUNTED = ("ground_truths", "crowds", "difficult", "detections")
-
-
-DESCRIBING = ("name", "title", "aliases", "of_type")
-"""Fields of a protocol that change no number."""
 
 
 class Spent(NamedTuple):
@@ -333,7 +330,7 @@ def load_part(path: str | Path) -> Part:
 def protocol_digest(protocol: Protocol) -> str:
     """Return a hash of every choice of a protocol, its name and title aside."""
     values = dataclasses.asdict(protocol)
-    for name in DESCRIBING:
+    for name in describing_fields(protocol):
         values.pop(name)
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -434,7 +431,7 @@ def match_part(
     """
     rules = protocol.matching
     check_mergeable(protocol)
-    if rules.cap_scope != "data_set_class":
+    if not rules.caps_data_set:
         matches, spent = Matcher(ground_truth, detections, protocol).match(), None
     else:
         # What lies beyond the cap changes no match of what lies before: it has lower scores.
@@ -443,7 +440,7 @@ def match_part(
         matches = matcher.match()
         unused = np.zeros(0, dtype=np.intp)
         if matcher.admitted is not None:
-            unused = np.flatnonzero(~matcher.admitted & (detections.scores >= rules.score_threshold))
+            unused = np.flatnonzero(~matcher.admitted & scored_enough(detections.scores, protocol))
         spent = Spent(detections.category[unused], detections.scores[unused], unused.astype(np.int64))
     matches, ends = _as_given(matches, detections, protocol)
     if rows is not None:
@@ -471,7 +468,7 @@ def part_of(evaluation: Evaluation) -> Part:
     """
     evaluation.require_overlaps("a part")
     truth, detections, protocol = evaluation.ground_truth, evaluation.detections, evaluation.protocol
-    if protocol.matching.cap_scope == "data_set_class":
+    if protocol.matching.caps_data_set:
         return match_part(truth, detections, protocol)
     matches, ends = _as_given(evaluation.matched, detections, protocol)
     return Part.of(matches, truth, detections, protocol, score_ends=ends)
@@ -490,76 +487,7 @@ def _as_given(
 
 def check_mergeable(protocol: Protocol) -> None:
     """Refuse rules that cannot be met part by part, by name and with the reason."""
-    _check_scope(protocol)
-    _check_crowds(protocol)
-    _check_stretched(protocol)
-
-
-def _check_scope(protocol: Protocol) -> None:
-    """Refuse caps over the data set that cannot be met when parts are merged."""
-    rules = protocol.matching
-    if rules.cap_scope == "data_set_class" and (not rules.per_class or rules.equal_scores == "last_first"):
-        raise ProtocolError(
-            "matching.cap_scope",
-            "be 'class' or 'image' in parts, where classes are pooled or equal scores go last_first",
-            got=repr(rules.cap_scope),
-            cause="evaluate all images at once",
-        )
-
-
-def _check_crowds(protocol: Protocol) -> None:
-    """Refuse the Jaccard index where what it counts in an image depends on other images or classes."""
-    if not protocol.asks_for("JI"):
-        return
-    scope, pool = protocol.matching.cap_scope, protocol.ap.pool
-    for wrong, field, rule, got in (
-        (scope in ("image_each", "data_set_class"), "matching.cap_scope", "be 'class' or 'image'", scope),
-        (pool == "classes", "ap.pool", "be 'none'", pool),
-    ):
-        if wrong:
-            cause = "a part holds its counts, not the overlaps to count again: evaluate all images at once"
-            raise ProtocolError(
-                field, f"{rule} in parts where the summary has JI", got=repr(got), cause=cause
-            )
-
-
-def _check_stretched(protocol: Protocol) -> None:
-    """Refuse stretched scores where what they are after it decides a match: parts are matched before."""
-    if not protocol.rounding.stretch_scores:
-        return
-    rules = protocol.matching
-    for wrong, field, rule, got in (
-        (not rules.ranked_files, "matching.ranked_files", "be true", rules.ranked_files),
-        (not rules.per_class, "matching.per_class", "be true", rules.per_class),
-        (
-            rules.equal_scores == "last_first",
-            "matching.equal_scores",
-            "be 'image_order' or 'file_order'",
-            rules.equal_scores,
-        ),
-        (
-            rules.cap_scope == "data_set_class",
-            "matching.cap_scope",
-            "be 'class' or of an image",
-            rules.cap_scope,
-        ),
-        (
-            rules.score_threshold > -np.inf,
-            "matching.score_threshold",
-            "be left out",
-            rules.score_threshold,
-        ),
-        (protocol.group.treatment != "count", "group.treatment", "be 'count'", protocol.group.treatment),
-        (bool(protocol.ignore.regions), "ignore.regions", "be left out", protocol.ignore.regions),
-        (protocol.asks_for("JI"), "summary", "have no JI", "JI"),
-    ):
-        if wrong:
-            raise ProtocolError(
-                field,
-                f"{rule} in parts where scores are stretched",
-                got=repr(got),
-                cause="the least and the largest score are known when parts are merged: evaluate all at once",
-            )
+    protocol.scope.check("parts")
 
 
 # ---------------------------------------------------------------- reading

@@ -40,9 +40,8 @@ MOST = 1 << 22
 def can_be_split(protocol: Protocol, *, weighted: bool = False) -> bool:
     """Whether a class may be drawn by ranges of scores; not where its ground truths have weights."""
     return (
-        protocol.matching.cap_scope != "data_set_class"
-        and not protocol.rounding.stretch_scores
-        and not weighted
+        not weighted
+        and protocol.scope.allows("ranges")
         and all(kind.fold is not None for kind in kinds_of(protocol))
     )
 

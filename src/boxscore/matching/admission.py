@@ -22,6 +22,7 @@ from boxscore._utils.ordering import among, descending_order, top_k_per_group
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.ignoring import Ignoring, evaluated, without_area
+from boxscore.matching.ranking import scored_enough
 from boxscore.protocols.protocol import Protocol
 
 __all__ = ["admitted", "inexhaustive"]
@@ -42,9 +43,8 @@ def admitted(
     ``areas`` gives what area ranges measure in the detections, [D].
     """
     matching = protocol.matching
-    of_image = matching.cap_scope in ("image", "image_each")
-    over_file = matching.cap_scope == "data_set_class" or (
-        of_image and not matching.per_class  # equal scores at the cut go in file order
+    over_file = matching.caps_data_set or (
+        matching.caps_image and not matching.per_class  # equal scores at the cut go in file order
     )
     labels = protocol.labels
     everything = (protocol.boxes.degenerate, labels.unlisted, labels.not_evaluated) == ("count", "count", ())
@@ -75,10 +75,10 @@ def inexhaustive(
 
 def _best(detections: Detections, protocol: Protocol, cap: int) -> BoolArray:
     """Whether each detection is among the best of its image, or its class in the data set; ties by file."""
-    of_image = protocol.matching.cap_scope != "data_set_class"
+    of_image = not protocol.matching.caps_data_set
     group = detections.image if of_image else detections.category
     count = len(detections.images) if of_image else len(detections.categories)
-    kept = detections.scores >= protocol.matching.score_threshold
+    kept = scored_enough(detections.scores, protocol)
     over = np.bincount(group, minlength=count) > cap
     if over.any():  # most files are capped as they are written: only what is over is sorted
         rows = np.flatnonzero(kept & np.take(over, group))

@@ -124,8 +124,7 @@ class KnownOverlaps:
         self, key: Any, truth: GroundTruth, detections: Detections, protocol: Protocol, flags: Ignoring
     ) -> Overlaps:
         """Return those of the protocol's floor or a lower one; ``key`` tells the order of the tables."""
-        fitted_to = similarity_of(protocol).fitted_to
-        measured = (protocol.similarity, protocol.boxes, protocol.masks, protocol.keypoints, fitted_to)
+        measured = (protocol.scope.measured_by, similarity_of(protocol).fitted_to)
         key = (key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes())
         floor = protocol.matching.lowest_threshold
         known, overlaps = self._kept.get(key, (np.inf, None))

@@ -79,8 +79,8 @@ def _check_names(arrays: Arrays, in_parts: list[ExtraColumn], protocol: Protocol
         raise ValueError(f"the unknown column {unknown[0]}")
     if missing:
         raise ValueError(f"no column {min(missing)}")
-    order, scope = protocol.matching.equal_scores, protocol.matching.cap_scope
-    if "row" not in arrays and (order != "image_order" or scope == "data_set_class"):
+    order = protocol.matching.equal_scores
+    if "row" not in arrays and (order != "image_order" or protocol.matching.caps_data_set):
         raise ValueError("no column row")
 
 

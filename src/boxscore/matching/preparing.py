@@ -31,8 +31,6 @@ from boxscore.protocols.protocol import Protocol
 
 __all__ = [
     "GivenScores",
-    "is_prepared_alone",
-    "is_prepared_by_row",
     "prepared",
     "shares_of_regions",
     "stretched",
@@ -99,22 +97,6 @@ def prepared(
     if protocol.ignore.regions:
         ground_truth, detections = _outside_regions(ground_truth, detections, protocol.ignore.regions)
     return ground_truth, detections
-
-
-def is_prepared_alone(protocol: Protocol) -> bool:
-    """Whether the detections of some images can be prepared without those of all others."""
-    return not protocol.rounding.stretch_scores
-
-
-def is_prepared_by_row(protocol: Protocol) -> bool:
-    """Whether every row is prepared without any other, and none is dropped."""
-    dependent = (
-        protocol.rounding.stretch_scores,
-        protocol.matching.ranked_files,
-        protocol.boxes.clip != "none",  # the size of an image can stand beside its detections alone
-        protocol.ignore.regions,
-    )
-    return not any(dependent)
 
 
 def _check_ranked(detections: Detections) -> None:

@@ -25,7 +25,7 @@ from boxscore._utils.records import record
 from boxscore.data.tables import Detections
 from boxscore.protocols.protocol import Protocol
 
-__all__ = ["Ranking", "rank_detections"]
+__all__ = ["Ranking", "rank_detections", "scored_enough"]
 
 
 @record(frozen=True, eq=False)
@@ -48,6 +48,12 @@ class Ranking:
     rank: NDArray[np.int32]
     grouped: NDArray[np.intp]
     group: NDArray[np.int64]
+
+
+def scored_enough(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[np.bool_]:
+    """Whether each score reaches the protocol's threshold, or is above it."""
+    rules = protocol.matching
+    return scores >= rules.score_threshold if rules.score_closed else scores > rules.score_threshold
 
 
 def rank_detections(
@@ -99,10 +105,9 @@ def _within_caps(rows: NDArray[np.intp], detections: Detections, protocol: Proto
     Classes pooled, rows are in the order of their classes, and the cap is met before (``admission``).
     """
     if protocol.matching.score_threshold > -np.inf:
-        rows = rows[np.take(detections.scores, rows) >= protocol.matching.score_threshold]
+        rows = rows[scored_enough(np.take(detections.scores, rows), protocol)]
     cap = protocol.caps[-1]
-    of_image = protocol.matching.cap_scope in ("image", "image_each")
-    if not of_image or not protocol.matching.per_class or cap is None:
+    if not protocol.matching.caps_image or not protocol.matching.per_class or cap is None:
         return rows
     rows = rows[descending_order(np.take(detections.scores, rows))]
     image = np.take(detections.image, rows)

@@ -1,6 +1,10 @@
 """The rules, as data: what a protocol is, and how it is read."""
 
-from boxscore.protocols.changing import changed_protocol
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from boxscore._utils.lazy import lazy_names
 from boxscore.protocols.loading import (
     IOU_TYPES,
     load_protocol,
@@ -10,6 +14,11 @@ from boxscore.protocols.loading import (
     read_toml,
 )
 from boxscore.protocols.protocol import Protocol
+
+if TYPE_CHECKING:
+    from boxscore.protocols.changing import changed_protocol
+
+__getattr__, __dir__ = lazy_names(__name__, {"boxscore.protocols.changing": ["changed_protocol"]})
 
 __all__ = [
     "IOU_TYPES",

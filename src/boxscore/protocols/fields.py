@@ -1,10 +1,11 @@
-"""What each field of a protocol defines: its check, doc, word in the signature and step of a waterfall.
+"""What each field of a protocol defines: check, doc, word in the signature, step of a waterfall, and scope.
 
 Conventions
 -----------
 - A table of a protocol is a frozen dataclass whose fields are made by :func:`rule` and whose base is
-  :class:`Rules`. The signature, the waterfall of :func:`boxscore.diagnostics.explain`, the reference page and
-  the reading of TOML all go through the fields.
+  :class:`Rules`, or parts of it: rules, each in a file of its own. The signature, the waterfall of
+  :func:`boxscore.diagnostics.explain`, the reference page, the reading of TOML and the protocol's scope all
+  go through the fields.
 - A check takes a value as given in Python or TOML, and its name for messages. It returns the value to compute
   with.
 - Words and steps come in the order of the fields; steps stage by stage.
@@ -13,15 +14,19 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 from boxscore._utils import checks
 from boxscore.errors import InputError, ProtocolError
-from boxscore.protocols.grids import grid, number_text
+from boxscore.protocols.acting import UNSAID, Acts, Refusal
+from boxscore.protocols.grids import fppi_points, grid, number_text
+from boxscore.protocols.other_names import OTHER_NAMES
 
 __all__ = [
     "ALWAYS",
+    "FPPI",
     "Check",
     "Field",
     "Rule",
@@ -104,12 +109,30 @@ class Step(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The metadata of a field; ``step`` may name the field whose step it joins."""
+    """The metadata of a field.
+
+    Attributes
+    ----------
+    check : Check
+    doc : str
+    word : Word, optional
+    step : Step or str, optional
+        Or the field whose step it joins.
+    scope : Acts
+        What the rule does, and by what it decides; every field of a protocol says it.
+    replaces : bool
+        Whether a protocol that extends another gives a table anew, instead of adding to it.
+    refuses : sequence of Refusal
+        Ways of computing that are closed by some values.
+    """
 
     check: Check
     doc: str
     word: Word | None = None
     step: Step | str | None = None
+    scope: Acts = UNSAID
+    replaces: bool = False
+    refuses: Sequence[Refusal] = ()
 
 
 def rule(
@@ -119,12 +142,19 @@ def rule(
     doc: str,
     word: Word | None = None,
     step: Step | str | None = None,
+    scope: Acts = UNSAID,
+    replaces: bool = False,
+    refuses: Sequence[Refusal] = (),
 ) -> Any:
-    """Make a field of a protocol from all that is said of it."""
-    metadata = {"rule": Rule(check, doc, word, step)}
+    """Make a field of a protocol from all that is said of it; see :class:`Rule`."""
+    metadata = {"rule": Rule(check, doc, word, step, scope, replaces, refuses)}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def _nothing(rules: object) -> None:
+    """Check nothing."""
 
 
 class Rules:
@@ -138,7 +168,8 @@ class Rules:
                 check: Check = field.metadata["rule"].check
                 value = check(getattr(self, field.name), self._label(field.name))
                 object.__setattr__(self, field.name, value)
-            self._check_together()
+            for kind in reversed(type(self).__mro__):
+                vars(kind).get("_check_together", _nothing)(self)
         except ProtocolError:
             raise
         except InputError as error:
@@ -149,7 +180,7 @@ class Rules:
         return f"{self.PREFIX}{name}"
 
     def _check_together(self) -> None:
-        """Check what no field can check alone."""
+        """Check what no field can check alone; every rule of a table has a method of its own."""
 
 
 R = TypeVar("R")
@@ -178,8 +209,6 @@ def read(kind: type[R], values: Any, *, name: str) -> R:
 
 def _unknown(prefix: str, key: str, fields: Mapping[str, Any]) -> str:
     """Return the message for an unknown key; one of another tool is answered with its name here."""
-    from boxscore.protocols.changing import OTHER_NAMES
-
     name = OTHER_NAMES.get(key)
     if name is None or name == f"{prefix}{key}":
         return checks.unknown_key(f"{prefix}{key}", key, fields)
@@ -259,6 +288,7 @@ def _text(value: Any, name: str) -> str:
 
 flag = Check("true, false", _flag)
 text = Check("string", _text)
+FPPI = Check("list: number >= 0", lambda value, name: fppi_points(value, name=name))
 
 
 # ---------------------------------------------------------------- what is derived from the fields
@@ -290,15 +320,21 @@ class Field(NamedTuple):
         return number_text(value) if isinstance(value, float) else str(value)
 
 
-def all_fields(protocol: Any) -> Iterator[Field]:
-    """Yield the fields of a protocol, with those of its tables in place of the tables."""
-    for top in dataclasses.fields(protocol):
-        value = getattr(protocol, top.name)
-        if not dataclasses.is_dataclass(value):
-            yield Field("", top.name, top.metadata["rule"])
-            continue
-        for field in dataclasses.fields(value):
-            yield Field(top.name, field.name, field.metadata["rule"])
+def all_fields(protocol: Any) -> tuple[Field, ...]:
+    """Return the fields of a protocol, or of its class, with those of its tables in place of the tables."""
+    return _all_fields(protocol if isinstance(protocol, type) else type(protocol))
+
+
+@functools.cache
+def _all_fields(kind: Any) -> tuple[Field, ...]:
+    fields: list[Field] = []
+    for top in dataclasses.fields(kind):
+        if dataclasses.is_dataclass(top.default):
+            inner = dataclasses.fields(top.default)
+            fields += [Field(top.name, field.name, field.metadata["rule"]) for field in inner]
+        else:
+            fields.append(Field("", top.name, top.metadata["rule"]))
+    return tuple(fields)
 
 
 K = TypeVar("K", bound=type)

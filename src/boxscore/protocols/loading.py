@@ -16,15 +16,14 @@ from typing import Any
 
 from boxscore._utils import checks
 from boxscore.errors import ProtocolError
+from boxscore.protocols.fields import all_fields
 from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.scope import describing_fields
 
 __all__ = ["IOU_TYPES", "load_protocol", "protocol_names", "protocol_of_type", "protocol_toml", "read_toml"]
 
 IOU_TYPES = {"bbox": "coco", "segm": "coco-segm", "boundary": "coco-boundary", "keypoints": "coco-keypoints"}
 """pycocotools' names of what is compared, and COCO's protocol for each."""
-
-NOT_TAKEN_OVER = ("name", "title", "aliases", "of_type")
-"""Keys that describe one protocol only, and are not inherited."""
 
 _FOLDER = Path(__file__).parent
 
@@ -171,16 +170,16 @@ def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | No
             "extends", "not go in a circle", got=" -> ".join(Path(name).name for name in [*seen, key])
         )
     base = _resolve(raw, seen=(*seen, key), folder=where)
-    for key in NOT_TAKEN_OVER:
+    for key in describing_fields(Protocol):
         base.pop(key, None)
     return _merged(base, values)
 
 
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
+    whole = {field.name for field in all_fields(Protocol) if field.rule.replaces}
     for key, value in changes.items():
-        whole = key in ("iou_thresholds", "recall_points", "area_ranges", "column_ranges")
-        if isinstance(value, dict) and isinstance(merged.get(key), dict) and not whole:
+        if isinstance(value, dict) and isinstance(merged.get(key), dict) and key not in whole:
             merged[key] = _merged(merged[key], value)
         else:
             merged[key] = value

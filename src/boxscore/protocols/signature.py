@@ -8,13 +8,10 @@ first; others are printed only when the value is not COCO's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from boxscore._version import __version__
 from boxscore.protocols.fields import ALWAYS, all_fields
-
-if TYPE_CHECKING:
-    from boxscore.protocols.protocol import Protocol
 
 __all__ = ["FIRST", "signature_of"]
 
@@ -22,7 +19,7 @@ FIRST = ("sim", "iou", "ap", "maxdet", "area", "crowd", "offset")
 """How the line begins; the other words follow in the order of the fields."""
 
 
-def signature_of(protocol: Protocol) -> str:
+def signature_of(protocol: Any) -> str:
     """Print every choice of a protocol in one line."""
     parts = dict.fromkeys(FIRST, "")
     for field in all_fields(protocol):

@@ -1,0 +1,126 @@
+"""When a rule acts, by what it decides, and what it refuses.
+
+Conventions
+-----------
+- A rule's *scope* is what must be known to apply it to one row: the row, its image, its class in all images,
+  or the whole data set. It may depend on the value: a protocol that stretches scores needs all of them.
+- A *way* is a way of computing that not every rule allows. Each rule says for itself which ways it refuses,
+  and in which words; :class:`boxscore.protocols.scope.ProtocolScope` asks all of them.
+- Functions here and in ``rules`` take the whole protocol, which stands above them.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+__all__ = [
+    "DESCRIBES",
+    "EXACTLY",
+    "UNSAID",
+    "Act",
+    "Acts",
+    "Refusal",
+    "Scope",
+    "Way",
+    "matches",
+    "measures",
+    "prepares",
+    "ranks",
+    "scores",
+]
+
+
+class Scope(enum.IntEnum):
+    """What must be known to apply a rule to one row, from least to most."""
+
+    NONE = 0
+    """Nothing: the field describes, and changes no number."""
+    ROW = 1
+    IMAGE = 2
+    """The objects and detections of an image, its size and labels."""
+    CLASS = 3
+    """A class in all images."""
+    DATA_SET = 4
+
+
+Act = Literal["describes", "prepares", "measures", "ranks", "matches", "scores"]
+"""What a rule does, in the order of an evaluation.
+
+It describes; or it prepares tables before anything else; decides how well a pair agrees, which rows take
+part, what is matched and what counts, or how matches become numbers.
+"""
+
+Way = Literal["together", "batches", "parts", "ranges", "bounds", "cuts", "plain_tables", "unlabelled_images"]
+"""Ways of computing.
+
+together
+    At all: the values of a protocol must go with each other.
+batches
+    Images that are seen a batch at a time, whose matches are kept (:class:`boxscore.Evaluator`).
+parts
+    Images matched apart, whose matches are merged.
+ranges
+    A class by ranges of scores, each in a place of its own.
+bounds
+    Numbers from counts of detections, each between two.
+cuts
+    Matched once, and detections below a score left out afterwards.
+plain_tables
+    Any tables of boxes: no column of its own, size of an image, or order of a file.
+unlabelled_images
+    Images of which no label says which classes were looked for.
+"""
+
+EXACTLY = "evaluate exactly, exact=True"
+"""What to do where there are no bounds."""
+
+
+class Acts(NamedTuple):
+    """What a rule does, and by what it decides: a scope, or a function of the protocol that returns one."""
+
+    act: Act
+    scope: Scope | Callable[[Any], Scope]
+
+    def scope_in(self, protocol: Any) -> Scope:
+        """Return the scope that the rule has in a protocol."""
+        return self.scope if isinstance(self.scope, Scope) else self.scope(protocol)
+
+
+UNSAID, DESCRIBES = Acts("describes", Scope.NONE), Acts("describes", Scope.NONE)
+"""Of a field that does not say it, as those of other tables than a protocol's; and of one that does."""
+
+
+prepares = functools.partial(Acts, "prepares")
+measures = functools.partial(Acts, "measures")
+ranks = functools.partial(Acts, "ranks")
+matches = functools.partial(Acts, "matches")
+scores = functools.partial(Acts, "scores")
+
+
+class Refusal(NamedTuple):
+    """One way of computing that a rule refuses.
+
+    Attributes
+    ----------
+    way : Way
+    when : callable
+        Whether a protocol is refused.
+    rule : str
+        What must hold instead, after "must"; may be empty for ways that are only asked whether they are open.
+    field : str
+        The field that must change, as in TOML; the rule's own where empty.
+    got : str, optional
+        The value, as the message shows it; left out, the field's value.
+    cause : str
+        Why, or what to do instead.
+    """
+
+    way: Way
+    when: Callable[[Any], Any]
+    rule: str = ""
+    field: str = ""
+    got: str | None = None
+    cause: str = ""

@@ -1,0 +1,145 @@
+"""Ranges of areas, and of other columns: what is outside one is ignored in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from boxscore._utils import checks
+from boxscore._utils.records import part
+from boxscore.errors import ProtocolError
+from boxscore.protocols.acting import Refusal, Scope, matches
+from boxscore.protocols.fields import Check, Rules, Step, Word, choice, number, rule, text
+from boxscore.protocols.grids import number_text
+
+__all__ = ["AreaFields", "DetectionArea", "DetectionAreaField"]
+
+DetectionArea = Literal["box", "mask", "box_or_mask"]
+Outside = Literal["ignore", "absorb", "iof"]
+
+COCO_AREAS = {"all": (0.0, 1e10), "small": (0.0, 1024.0), "medium": (1024.0, 9216.0), "large": (9216.0, 1e10)}
+
+
+def _area_ranges(value: Any, name: str) -> dict[str, tuple[float, float]]:
+    if not isinstance(value, Mapping):
+        raise ProtocolError(name, "be a table of name = [low, high]", got=repr(value))
+    if not value:
+        raise ProtocolError(name, "name at least one range", got="none")
+    return {text(key, name): _area_range(pair, f"{name}.{key}") for key, pair in value.items()}
+
+
+def _area_range(pair: Any, name: str) -> tuple[float, float]:
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+        raise ProtocolError(name, "be [low, high]", got=repr(pair))
+    low, high = (checks.number_between(end, 0, np.inf, name=name) for end in pair)
+    if low > high:
+        raise ProtocolError(name, "have low <= high", got=[low, high])
+    return low, high
+
+
+def _column_ranges(value: Any, name: str) -> dict[str, dict[str, tuple[float, float]]]:
+    if not isinstance(value, Mapping):
+        raise ProtocolError(name, "be a table of area range = {column = [low, high]}", got=repr(value))
+    return {text(key, name): _area_ranges(columns, f"{name}.{key}") for key, columns in value.items()}
+
+
+def _areas(protocol: Any) -> str:
+    """Name COCO's ranges and the range of everything; else write each range."""
+    ranges = protocol.ignore.area_ranges
+    if ranges == COCO_AREAS:
+        return "coco"
+    if ranges == {"all": (0.0, float("inf"))}:
+        return "all"
+    return ",".join(f"{name}={number_text(low)}-{number_text(high)}" for name, (low, high) in ranges.items())
+
+
+def _column_ranges_text(protocol: Any) -> str:
+    """Write the columns that bound each range; nothing where areas alone do."""
+    return ",".join(
+        f"{name}." + "&".join(f"{column}={_ends(ends)}" for column, ends in columns.items())
+        for name, columns in protocol.ignore.column_ranges.items()
+    )
+
+
+def _ends(ends: tuple[float, float]) -> str:
+    return f"{number_text(ends[0])}-{number_text(ends[1])}"
+
+
+@part(frozen=True)
+class DetectionAreaField(Rules):
+    """What the area of a detection is."""
+
+    detection_area: DetectionArea = rule(
+        "box",
+        check=choice(DetectionArea),
+        doc="What area ranges measure in a detection: width times height, its mask's pixels, or the former "
+        "where the results carry boxes and the latter where they do not (pycocotools).",
+        word=Word("dtarea", silent="box"),
+        scope=matches(Scope.ROW),
+    )
+
+
+@part(frozen=True)
+class AreaFields(Rules):
+    """The ranges, and what lies outside of them."""
+
+    area_ranges: Mapping[str, tuple[float, float]] = rule(
+        {"all": (0.0, math.inf)},
+        check=Check("name = [low, high]", _area_ranges),
+        doc="Square pixels, closed at both ends. Ground truths outside are ignored, and so are detections "
+        "outside that match nothing.",
+        word=Word("area", text=_areas, note="`coco`, `all`, or each range"),
+        scope=matches(Scope.ROW),
+        replaces=True,
+    )
+    column_ranges: Mapping[str, Mapping[str, tuple[float, float]]] = rule(
+        {},
+        check=Check("area range = {column = [low, high]}", _column_ranges),
+        doc="Further bounds of an area range on the ground truth, closed at both ends: by the range's name, "
+        "`width`, `height`, `x1`, `y1`, `x2`, `y2` of the box in pixels, or a column of the ground truth. "
+        "What lies outside any of them lies outside the range.",
+        word=Word("ranges", text=_column_ranges_text, note="the columns that bound each range"),
+        step=Step("subsets", "tables", _column_ranges_text),
+        scope=matches(Scope.ROW),
+        replaces=True,
+        refuses=(Refusal("plain_tables", lambda protocol: len(protocol.ignore.column_ranges) > 0),),
+    )
+    outside: Outside = rule(
+        "ignore",
+        check=choice(Outside),
+        doc="Ground truths outside a range: ignored, each taken by at most one detection (COCO); ignored, "
+        "absorbing any number of detections; or the same, measured by intersection over the detection.",
+        word=Word("outside", silent="ignore"),
+        step=Step("objects outside a range", "matching"),
+        scope=matches(Scope.ROW),
+    )
+    height_slack: float = rule(
+        0.0,
+        check=number(0, 1e6),
+        doc="Detections are dropped from a range with bounds on `height` where theirs is below the lower "
+        "bound over this factor, or not below the upper bound times it (Caltech: 1.25); 0 keeps all.",
+        word=Word("dtheight", silent=0.0),
+        step=Step("heights of detections", "ranking", {0.0: "any"}),
+        scope=matches(Scope.ROW),
+    )
+
+    @property
+    def range_by_range(self) -> bool:
+        """Whether how a pair is measured, or which detections take part, depends on the range."""
+        return self.outside != "ignore" or self.height_slack > 0
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Ends of the area ranges, [A].
+
+        A range from 0 to infinity that is alone, or bounded by other columns, holds negative areas as well.
+        """
+        return [
+            (-math.inf, math.inf)
+            if ends == (0.0, math.inf) and (len(self.area_ranges) == 1 or name in self.column_ranges)
+            else ends
+            for name, ends in self.area_ranges.items()
+        ]

@@ -1,0 +1,100 @@
+"""Caps on the number of detections, and what they are counted over."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from boxscore._utils.records import part
+from boxscore.protocols.acting import EXACTLY, Refusal, Scope, ranks
+from boxscore.protocols.fields import Rules, Step, Word, choice, list_of, rule, whole
+
+__all__ = ["CapScopeField", "MaxDetectionsField"]
+
+CapScope = Literal["class", "image", "image_each", "data_set_class"]
+
+
+def _caps(protocol: Any) -> str:
+    """Write the detection caps."""
+    return ",".join(map(str, protocol.matching.max_detections)) or "none"
+
+
+def _largest_cap(protocol: Any) -> str:
+    """Write the largest cap, and what it is counted over."""
+    cap = protocol.caps[-1]
+    scopes = {"class": "image and class", "image": "image", "data_set_class": "class of the data set"}
+    scope = scopes[protocol.matching.cap_scope.removesuffix("_each")]
+    return "none" if cap is None else f"{cap} per {scope}"
+
+
+def _over_data_set(protocol: Any) -> bool:
+    return bool(protocol.matching.caps_data_set)
+
+
+def _scope(protocol: Any) -> Scope:
+    return Scope.CLASS if _over_data_set(protocol) else Scope.IMAGE
+
+
+_REFUSALS = (
+    Refusal("ranges", _over_data_set),
+    Refusal("bounds", _over_data_set, "be 'class' or 'image', for bounds", cause=EXACTLY),
+    Refusal(
+        "batches",
+        _over_data_set,
+        "be 'class' or 'image' for an Evaluator",
+        cause="a cap over all images cannot be met batch by batch: evaluate a results file",
+    ),
+    Refusal(
+        "parts",
+        lambda protocol: (
+            _over_data_set(protocol)
+            and (not protocol.matching.per_class or protocol.matching.equal_scores == "last_first")
+        ),
+        "be 'class' or 'image' in parts, where classes are pooled or equal scores go last_first",
+        cause="evaluate all images at once",
+    ),
+)
+
+
+@part(frozen=True)
+class CapScopeField(Rules):
+    """What the caps are counted over."""
+
+    cap_scope: CapScope = rule(
+        "class",
+        check=choice(CapScope),
+        doc="Whether the largest cap holds for an image and class, for an image over all its classes, or "
+        "for a class over all images; or whether every cap holds for an image over all its classes.",
+        word=Word(
+            "cap",
+            silent="class",
+            text={"image": "per image", "image_each": "per image, each", "data_set_class": "per class"},
+            note="what the cap is counted over, where it is not an image and class",
+        ),
+        step="matching.max_detections",
+        scope=ranks(_scope),
+        refuses=_REFUSALS,
+    )
+
+    @property
+    def caps_image(self) -> bool:
+        """Whether the largest cap holds for an image over all its classes."""
+        return self.cap_scope in ("image", "image_each")
+
+    @property
+    def caps_data_set(self) -> bool:
+        """Whether the largest cap holds for a class over all images."""
+        return self.cap_scope == "data_set_class"
+
+
+@part(frozen=True)
+class MaxDetectionsField(Rules):
+    """The caps."""
+
+    max_detections: tuple[int, ...] = rule(
+        (),
+        check=list_of(whole(1), "a list of whole numbers", ordered=True),
+        doc="Caps on the detections of an image and class, ascending, [M]; empty for none.",
+        word=Word("maxdet", text=_caps, note="the caps, or `none`"),
+        step=Step("detection cap", "ranking", _largest_cap),
+        scope=ranks(_scope),
+    )

@@ -1,0 +1,50 @@
+"""What the flags of the ground truth mean: crowd, difficult and ignore."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from boxscore._utils.records import part
+from boxscore.protocols.acting import Scope, matches
+from boxscore.protocols.fields import Rules, Step, Word, choice, rule
+
+__all__ = ["FlagFields"]
+
+CrowdRule = Literal["iof", "ignore", "count", "delete"]
+IgnoreRule = Literal["ignore", "count", "delete"]
+FlaggedRule = Literal["ignore", "iof", "count", "delete"]
+
+
+@part(frozen=True)
+class FlagFields(Rules):
+    """How objects with a flag are treated."""
+
+    crowd: CrowdRule = rule(
+        "iof",
+        check=choice(CrowdRule),
+        doc="Crowd regions: ignored and measured by intersection over the detection (COCO), ignored and "
+        "measured by IoU, counted as any object, or taken out of the data before matching. Ignored, they "
+        "absorb any number of detections.",
+        word=Word("crowd"),
+        step=Step("crowd regions", "tables"),
+        scope=matches(Scope.ROW),
+    )
+    difficult: IgnoreRule = rule(
+        "count",
+        check=choice(IgnoreRule),
+        doc="Difficult objects: ignored, absorbing any number of detections; counted as any object; or "
+        "taken out of the data before matching.",
+        word=Word("difficult", silent="count"),
+        step=Step("difficult objects", "tables"),
+        scope=matches(Scope.ROW),
+    )
+    flagged: FlaggedRule = rule(
+        "ignore",
+        check=choice(FlaggedRule),
+        doc="Ground truths whose `ignore` flag is set: ignored, each taken by at most one detection; "
+        "ignored, absorbing any number and measured by intersection over the detection; counted as any "
+        "object; or taken out of the data before matching.",
+        word=Word("flagged", silent="ignore"),
+        step=Step("objects flagged ignore", "tables"),
+        scope=matches(Scope.ROW),
+    )

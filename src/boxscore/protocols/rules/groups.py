@@ -1,0 +1,86 @@
+"""What a box around a group of objects is."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from boxscore._utils.records import record
+from boxscore.protocols.acting import Refusal, Scope, matches, scores
+from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule, with_attributes
+from boxscore.protocols.grids import number_text
+
+__all__ = ["GroupRules"]
+
+GroupTreatment = Literal["count", "merge"]
+
+
+def _group(protocol: Any) -> str:
+    """Write how groups are treated, and how much one counts."""
+    rules = protocol.group
+    return rules.treatment if rules.treatment == "count" else f"{rules.treatment}/{number_text(rules.weight)}"
+
+
+def _group_step(protocol: Any) -> str:
+    """Write how groups are treated, and how much one counts."""
+    rules = protocol.group
+    if rules.treatment == "count":
+        return "ordinary objects"
+    return f"absorb, weight {number_text(rules.weight)}" if rules.weight else "absorb, not counted"
+
+
+def _merges(protocol: Any) -> bool:
+    return bool(protocol.group.treatment == "merge")
+
+
+@with_attributes
+@record(frozen=True)
+class GroupRules(Rules):
+    """What a box around a group of objects is."""
+
+    PREFIX = "group."
+
+    treatment: GroupTreatment = rule(
+        "count",
+        check=choice(GroupTreatment),
+        doc="One object like any other; or, matched last, a region that absorbs what lies in it, measured "
+        "by intersection over the detection, and of whose detections the best stands for it if its score is "
+        "above 0 (Open Images).",
+        word=Word("group", silent="count", text=_group, note="`merge/` and the weight"),
+        step=Step("groups", "matching", _group_step),
+        scope=matches(lambda protocol: Scope.IMAGE if _merges(protocol) else Scope.ROW),
+        refuses=(
+            Refusal(
+                "together",
+                lambda protocol: _merges(protocol) and protocol.ignore.range_by_range,
+                'be "ignore" where groups are merged',
+                field="ignore.outside",
+            ),
+            Refusal(
+                "together",
+                lambda protocol: _merges(protocol) and protocol.matching.class_thresholds,
+                "be left out where groups are merged",
+                field="matching.class_thresholds",
+                got="some",
+            ),
+        ),
+    )
+    weight: float = rule(
+        1.0,
+        check=number(0, 1),
+        doc='For "merge": how much a group counts, as an object and as a true positive; 0 ignores it.',
+        step="group.treatment",
+        scope=scores(Scope.ROW),
+        refuses=(
+            Refusal(
+                "together",
+                lambda protocol: protocol.group.weighs and protocol.ap.interpolation != "area",
+                'be 0 or 1 unless ap.interpolation is "area"',
+                cause="parts of an object have no place at recall points",
+            ),
+        ),
+    )
+
+    @property
+    def weighs(self) -> bool:
+        """Whether groups count as a part of an object."""
+        return self.treatment == "merge" and 0 < self.weight < 1

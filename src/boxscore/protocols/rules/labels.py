@@ -1,0 +1,79 @@
+"""What follows from the labels of whole images, and classes that are not evaluated."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from boxscore._utils.records import record
+from boxscore.protocols.acting import Refusal, Scope, matches, ranks
+from boxscore.protocols.fields import Rules, Step, Word, choice, list_of, rule, text, with_attributes
+
+__all__ = ["LabelRules"]
+
+ListedBy = Literal["negative", "verified"]
+NotExhaustive = Literal["count", "ignore"]
+Unlisted = Literal["count", "drop", "drop_without_object"]
+
+
+def _not_evaluated(protocol: Any) -> str:
+    """Write the classes that are not evaluated."""
+    return ",".join(protocol.labels.not_evaluated)
+
+
+def _unlisted(protocol: Any) -> Scope:
+    return Scope.ROW if protocol.labels.unlisted == "count" else Scope.IMAGE
+
+
+def _exhaustive(protocol: Any) -> Scope:
+    return Scope.ROW if protocol.labels.not_exhaustive == "count" else Scope.IMAGE
+
+
+@with_attributes
+@record(frozen=True)
+class LabelRules(Rules):
+    """What follows from the labels of whole images, where not every class is annotated in every image."""
+
+    PREFIX = "labels."
+
+    unlisted: Unlisted = rule(
+        "count",
+        check=choice(Unlisted),
+        doc="Detections of a class that is not listed in their image: counted; dropped (federated data "
+        "sets), where a class is listed if it has an object or as `listed_by` says; or dropped where the "
+        "image has no object of it, whatever labels of images say (WIDER FACE).",
+        word=Word("unlisted", silent="count"),
+        step=Step(
+            "unlisted classes",
+            "tables",
+            {"count": "counted", "drop": "dropped", "drop_without_object": "dropped without an object"},
+        ),
+        scope=ranks(_unlisted),
+        refuses=(Refusal("unlabelled_images", lambda protocol: protocol.labels.unlisted == "drop"),),
+    )
+    listed_by: ListedBy = rule(
+        "negative",
+        check=choice(ListedBy),
+        doc="Which labels of an image list a class: those that say it is absent (LVIS), or also those that "
+        "say it is there (Open Images).",
+        word=Word("listed", silent="negative"),
+        step="labels.unlisted",
+        scope=ranks(_unlisted),
+    )
+    not_exhaustive: NotExhaustive = rule(
+        "count",
+        check=choice(NotExhaustive),
+        doc="Detections that match nothing, of a class that is not annotated exhaustively in their image: "
+        "false positives, or ignored.",
+        word=Word("notexhaustive", silent="count"),
+        step=Step("classes not annotated in full", "tables", {"count": "counted", "ignore": "ignored"}),
+        scope=matches(_exhaustive),
+        refuses=(Refusal("unlabelled_images", lambda protocol: protocol.labels.not_exhaustive == "ignore"),),
+    )
+    not_evaluated: tuple[str, ...] = rule(
+        (),
+        check=list_of(text, "a list"),
+        doc="Names of classes that are not evaluated. A cap over an image counts their detections.",
+        word=Word("without", silent=(), text=_not_evaluated, note="the classes not evaluated"),
+        step=Step("classes not evaluated", "tables", _not_evaluated),
+        scope=ranks(Scope.ROW),
+    )

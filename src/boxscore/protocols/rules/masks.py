@@ -1,0 +1,55 @@
+"""How masks are measured, and what is done where there are none."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from boxscore._utils.records import record
+from boxscore.protocols.acting import Refusal, Scope, measures
+from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule, with_attributes
+
+__all__ = ["MaskRules"]
+
+BoxOnlyTruth = Literal["refuse", "absorb"]
+MaskPrecision = Literal["double", "single"]
+
+
+@with_attributes
+@record(frozen=True)
+class MaskRules(Rules):
+    """How masks are measured."""
+
+    PREFIX = "masks."
+
+    boundary_dilation: float = rule(
+        0.02,
+        check=number(0, 1, open_low=True),
+        doc="A boundary's width over the image's diagonal.",
+        scope=measures(Scope.ROW),
+    )
+    box_only_truth: BoxOnlyTruth = rule(
+        "refuse",
+        check=choice(BoxOnlyTruth),
+        doc="Ground truths without a mask: refused; or, matched last and by their boxes, ignored, an object "
+        "by one detection and a group by any number (Open Images). An empty mask is none.",
+        word=Word("boxonly", silent="refuse"),
+        step=Step("objects without masks", "matching", {"refuse": "refused", "absorb": "absorb"}),
+        scope=measures(Scope.ROW),
+        refuses=(
+            Refusal(
+                "together",
+                lambda protocol: protocol.masks_may_lack and protocol.ignore.range_by_range,
+                'be "ignore", and ignore.height_slack 0, where ground truths may lack their masks',
+                field="ignore.outside",
+            ),
+        ),
+    )
+    precision: MaskPrecision = rule(
+        "double",
+        check=choice(MaskPrecision),
+        doc="What overlaps of masks are divided in: float64; or float32, with at least 1e-7 below the line "
+        "(Open Images). It decides which of nearly equal overlaps is the larger.",
+        word=Word("precision", silent="double"),
+        step=Step("precision of mask overlaps", "overlaps"),
+        scope=measures(Scope.ROW),
+    )

@@ -1,0 +1,46 @@
+"""Classes that share matches, or a curve."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from boxscore._utils.records import part
+from boxscore.protocols.acting import Scope, scores
+from boxscore.protocols.fields import Rules, Step, Word, choice, flag, rule
+
+__all__ = ["PerClassField", "PoolField"]
+
+Pool = Literal["none", "classes"]
+
+
+@part(frozen=True)
+class PerClassField(Rules):
+    """Whether classes are told apart at all."""
+
+    per_class: bool = rule(
+        True,
+        check=flag,
+        doc="False pools all classes into one.",
+        word=Word(
+            "classes",
+            silent=True,
+            text={False: "pooled"},
+            note="`pooled` where classes are not told apart",
+        ),
+        step=Step("classes", "ranking", {False: "pooled", True: "apart"}),
+        scope=scores(lambda protocol: Scope.CLASS if protocol.matching.per_class else Scope.DATA_SET),
+    )
+
+
+@part(frozen=True)
+class PoolField(Rules):
+    """Whether classes that were matched apart share a curve."""
+
+    pool: Pool = rule(
+        "none",
+        check=choice(Pool),
+        doc="A metric: the mean over its classes, or the detections of its classes share one curve.",
+        word=Word("pool", silent="none"),
+        step=Step("curves", "scoring", {"none": "one per class", "classes": "one for all classes"}),
+        scope=scores(lambda protocol: Scope.CLASS if protocol.ap.pool == "none" else Scope.DATA_SET),
+    )

@@ -1,0 +1,35 @@
+"""What recall is a share of."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from boxscore._utils.records import part
+from boxscore.protocols.acting import Refusal, Scope, scores
+from boxscore.protocols.fields import Rules, Step, Word, choice, rule
+
+__all__ = ["RecallOverField"]
+
+RecallOver = Literal["counted", "all"]
+
+
+@part(frozen=True)
+class RecallOverField(Rules):
+    """Which ground truths recall counts."""
+
+    recall_over: RecallOver = rule(
+        "counted",
+        check=choice(RecallOver),
+        doc="What recall is a share of: the counted ground truths, or the ignored ones too (VisDrone).",
+        word=Word("recall", silent="counted"),
+        step=Step("objects that recall is a share of", "scoring"),
+        scope=scores(Scope.CLASS),
+        refuses=(
+            Refusal(
+                "together",
+                lambda protocol: protocol.ap.recall_over == "all" and protocol.group.weighs,
+                'be "counted" where groups have weights',
+                got='"all"',
+            ),
+        ),
+    )

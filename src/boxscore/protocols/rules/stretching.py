@@ -1,0 +1,83 @@
+"""Scores stretched by the least and the largest of all: the one rule that needs every row before any other.
+
+Conventions
+-----------
+- Parts of the data have their scores as given and are stretched when they are merged. So in parts nothing
+  may decide a match by what scores are after it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from boxscore._utils.records import part
+from boxscore.protocols.acting import EXACTLY, Refusal, Scope, prepares
+from boxscore.protocols.fields import Rules, Step, Word, flag, rule
+
+__all__ = ["StretchingField"]
+
+
+def _stretches(protocol: Any) -> bool:
+    return bool(protocol.rounding.stretch_scores)
+
+
+def _in_parts(field: str, rule: str, wrong: Callable[[Any], bool], got: str | None = None) -> Refusal:
+    return Refusal(
+        "parts",
+        lambda protocol: _stretches(protocol) and wrong(protocol),
+        f"{rule} in parts where scores are stretched",
+        field=field,
+        got=got,
+        cause="the least and the largest score are known when parts are merged: evaluate all at once",
+    )
+
+
+_REFUSALS = (
+    Refusal("ranges", _stretches),
+    Refusal("bounds", _stretches, "be false, for bounds", cause=EXACTLY),
+    Refusal(
+        "batches",
+        _stretches,
+        "be false for an Evaluator",
+        got="true",
+        cause="the least and the largest score are known at the end: evaluate a results file",
+    ),
+    _in_parts("matching.ranked_files", "be true", lambda protocol: not protocol.matching.ranked_files),
+    _in_parts("matching.per_class", "be true", lambda protocol: not protocol.matching.per_class),
+    _in_parts(
+        "matching.equal_scores",
+        "be 'image_order' or 'file_order'",
+        lambda protocol: protocol.matching.equal_scores == "last_first",
+    ),
+    _in_parts(
+        "matching.cap_scope",
+        "be 'class' or of an image",
+        lambda protocol: protocol.matching.caps_data_set,
+    ),
+    _in_parts(
+        "matching.score_threshold",
+        "be left out",
+        lambda protocol: protocol.matching.score_threshold > -math.inf,
+    ),
+    _in_parts("group.treatment", "be 'count'", lambda protocol: protocol.group.treatment != "count"),
+    _in_parts("ignore.regions", "be left out", lambda protocol: protocol.ignore.regions != ""),
+    _in_parts("summary", "have no JI", lambda protocol: protocol.asks_for("JI"), got="'JI'"),
+)
+
+
+@part(frozen=True)
+class StretchingField(Rules):
+    """Whether scores are stretched."""
+
+    stretch_scores: bool = rule(
+        False,
+        check=flag,
+        doc="Whether scores are stretched over [0, 1]: `(s - low) / (high - low)`, where `low` is the least "
+        "score of all detections and at most 1, `high` the largest and at least 0 (WIDER FACE).",
+        word=Word("scores", silent=False, text={True: "stretched"}, note="`stretched` over [0, 1]"),
+        step=Step("scores", "tables", {False: "as given", True: "stretched over [0, 1]"}),
+        scope=prepares(lambda protocol: Scope.DATA_SET if _stretches(protocol) else Scope.ROW),
+        refuses=_REFUSALS,
+    )

@@ -1,0 +1,96 @@
+"""What a summary shows: kinds of metrics, and the rows that ask for them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from boxscore._utils import checks
+from boxscore._utils.records import part, record
+from boxscore.errors import ProtocolError
+from boxscore.protocols.acting import Scope, scores
+from boxscore.protocols.fields import (
+    Check,
+    Rules,
+    choice,
+    list_of,
+    rule,
+    table,
+    text,
+    whole,
+    with_attributes,
+)
+
+__all__ = ["SUMMARY_KINDS", "SummaryField", "SummaryRow", "summary_title"]
+
+SUMMARY_KINDS = {
+    "AP": "Average Precision  (AP)",
+    "AR": "Average Recall     (AR)",
+    "FROC": "Mean Sensitivity (FROC)",
+    "MR": "Log-Average Miss Rate (MR)",
+    "JI": "Jaccard Index      (JI)",
+}
+"""Kinds of summary metrics, as pycocotools prints them or would; ``scoring/kinds.py`` computes each."""
+
+
+def _key(value: Any, name: str) -> str:
+    if re.search(r"[{}]", text(value, name).replace("{cap}", "")):
+        raise ProtocolError(name, "have no braces but in {cap}", got=repr(value))
+    return str(value)
+
+
+def _threshold_or_mean(value: Any, name: str) -> float | None:
+    return None if value is None else checks.number_between(value, 0, 1, name=name, open_low=True)
+
+
+def _selection(value: Any, name: str) -> str:
+    column, equals, wanted = text(value, name).partition("=")
+    if value and not (column and equals and wanted):
+        raise ProtocolError(name, "be column=value", got=repr(value), cause="for example frequency=r")
+    return str(value)
+
+
+@with_attributes
+@record(frozen=True)
+class SummaryRow(Rules):
+    """One summary metric.
+
+    A row whose threshold, area range or cap the protocol does not have is left out of the summary.
+    """
+
+    key: str = rule(
+        check=Check("string", _key), doc="Its name in `metrics`; `{cap}` stands for the detection cap."
+    )
+    metric: str = rule("AP", check=choice(SUMMARY_KINDS), doc="What is computed.")
+    iou: float | None = rule(
+        None,
+        check=Check("number in (0, 1]", _threshold_or_mean),
+        doc="One threshold; left out, the mean over all.",
+    )
+    area: str = rule("all", check=text, doc="The name of an area range.")
+    cap: int = rule(-1, check=whole(-1), doc="Position among the detection caps; -1 is the largest.")
+    classes: str = rule(
+        "",
+        check=Check("column=value", _selection),
+        doc="Only classes whose column has a value: `frequency=r` for the rare ones of LVIS. Left out, all.",
+    )
+
+    def _label(self, name: str) -> str:
+        return f"summary.{name}" if name == "key" else f"summary {self.key}: {name}"
+
+
+def summary_title(metric: str, iou: str, area: str, cap: int | str) -> str:
+    """Spell out what a summary metric is, the way pycocotools prints it."""
+    return f"{SUMMARY_KINDS[metric]} @[ IoU={iou:<9} | area={area:>6} | maxDets={cap:>3} ]"
+
+
+@part(frozen=True)
+class SummaryField(Rules):
+    """The rows of a protocol."""
+
+    summary: tuple[SummaryRow, ...] = rule(
+        (SummaryRow("mAP"),),
+        check=list_of(table(SummaryRow), "a list of tables, [[summary]]"),
+        doc="",
+        scope=scores(Scope.DATA_SET),
+    )
