@@ -23,8 +23,8 @@ from boxscore.distributed.pieces import Cut, cut
 from boxscore.matching.matches import Matches, bit_type, merge
 from boxscore.matching.packed import packed
 from boxscore.protocols import load_protocol
-from boxscore.protocols.extra_columns import EXTRA_COLUMNS, ExtraColumn
-from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.extra_columns import ExtraColumn
+from boxscore.protocols.protocol import EXTRA_COLUMNS, Protocol
 from support.each import each
 from support.examples import examples
 from support.matches import assert_same_matches, match_tables

@@ -6,7 +6,7 @@ import ast
 import dataclasses
 from collections.abc import Iterator
 
-from boxscore.protocols.extra_columns import EXTRA_COLUMNS
+from boxscore.protocols.protocol import EXTRA_COLUMNS
 from support.each import each
 from support.insides import Matches
 from support.sources import FILES, ROOT, last_name, tree_of

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.distributed.merging import check_headers
 from boxscore.distributed.parts import Part, TruthIdentity
-from boxscore.protocols.extra_columns import TRUTH_WEIGHT
 from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.groups import TRUTH_WEIGHT
 
 __all__ = ["PartHeader", "added_headers", "added_stand_ins", "header_of"]
 

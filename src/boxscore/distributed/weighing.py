@@ -36,8 +36,8 @@ from boxscore.distributed.plan import ClassPlan, name_of
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import narrowed
-from boxscore.protocols.extra_columns import TAKES_PART
 from boxscore.protocols.protocol import Protocol, SummaryRow
+from boxscore.protocols.rules.recall import TAKES_PART
 from boxscore.scoring.blocks import MOST_CELLS
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import JOINED, State, folded

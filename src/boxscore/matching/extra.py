@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.protocols.extra_columns import EXTRA_COLUMNS, ExtraColumn
+from boxscore.protocols.extra_columns import ExtraColumn
+from boxscore.protocols.protocol import EXTRA_COLUMNS
 
 __all__ = [
     "Extra",

@@ -53,14 +53,11 @@ from boxscore.matching.pairs import Outcome, Overlaps
 from boxscore.matching.preparing import shares_of_regions
 from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.matching.sources import Blocks, PairSource, RangeByRange, SharedOut
-from boxscore.protocols.extra_columns import (
-    ABSORBED_BITS,
-    TAKES_PART,
-    TRUTH_SHARE,
-    TRUTH_WEIGHT,
-    ExtraColumn,
-)
+from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.protocol import MatchingRules, Protocol
+from boxscore.protocols.rules.groups import ABSORBED_BITS, TRUTH_WEIGHT
+from boxscore.protocols.rules.jaccard import TRUTH_SHARE
+from boxscore.protocols.rules.recall import TAKES_PART
 from boxscore.similarity.pairs import TooManyPairsError
 from boxscore.similarity.registry import similarity_of
 

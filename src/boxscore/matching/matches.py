@@ -43,8 +43,9 @@ from boxscore.matching.extra import (
     renumbered,
     taken,
 )
-from boxscore.protocols.extra_columns import ABSORBED_BITS, EXTRA_COLUMNS, TAKES_PART, TRUTH_WEIGHT
-from boxscore.protocols.protocol import EqualScores
+from boxscore.protocols.protocol import EXTRA_COLUMNS, EqualScores
+from boxscore.protocols.rules.groups import ABSORBED_BITS, TRUTH_WEIGHT
+from boxscore.protocols.rules.recall import TAKES_PART
 
 __all__ = [
     "Bits",

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from boxscore.matching.matches import bit_type
 from boxscore.matching.packed import EXTRA_PREFIX, PACKED_COLUMNS, PackedMatches
-from boxscore.protocols.extra_columns import EXTRA_COLUMNS, ExtraColumn
-from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.extra_columns import ExtraColumn
+from boxscore.protocols.protocol import EXTRA_COLUMNS, Protocol
 
 __all__ = ["packed_of_arrays"]
 

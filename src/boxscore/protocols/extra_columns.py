@@ -1,7 +1,9 @@
-"""Columns of matches that one rule alone reads: declared here once, and taken everywhere by their axes.
+"""Columns of matches that one rule alone reads: declared by the rule, and taken everywhere by their axes.
 
 Conventions
 -----------
+- A field of the rule names its columns (``rule(..., columns=...)``); all of them together are
+  ``protocols.protocol.EXTRA_COLUMNS``.
 - A column is there where the protocol asks for it, by its name in ``Matches.extra`` and in the packed form.
 - Taking, ordering, merging, packing, cutting, saving and checking go over the declarations, and know no name:
   :mod:`boxscore.matching.extra`. Who makes a column and who reads it import its declaration.
@@ -18,18 +20,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.records import record
 
-__all__ = [
-    "ABSORBED_BITS",
-    "CROWDS",
-    "EXTRA_COLUMNS",
-    "TAKES_PART",
-    "TRUTH_SHARE",
-    "TRUTH_WEIGHT",
-    "Axis",
-    "ClassImageRows",
-    "ExtraColumn",
-    "jaccard_areas",
-]
+__all__ = ["Axis", "ClassImageRows", "ExtraColumn"]
 
 Axis = Literal["detection", "pair", "truth", "class_image"]
 
@@ -96,69 +87,3 @@ class ExtraColumn:
         if self.axis == "class_image":
             return f"{self.name}:category", f"{self.name}:image", self.name
         return (self.name,)
-
-
-# ---------------------------------------------------------------- groups
-
-ABSORBED_BITS = ExtraColumn(
-    "absorbed_bits",
-    "pair",
-    "bits",
-    asked_for=lambda protocol: protocol.group.treatment == "merge" or protocol.masks_may_lack,
-    shape=lambda protocol: (len(protocol.ignore.area_ranges),),
-)
-"""Bit ``t``: the pair is a match with a group for which another detection stands, [P, A]."""
-
-TRUTH_WEIGHT = ExtraColumn(
-    "truth_weight", "truth", "float", asked_for=lambda protocol: bool(protocol.group.weighs), most=1.0
-)
-"""How much each ground truth counts, [G]; 1 where it is not there."""
-
-
-# ---------------------------------------------------------------- what recall is over
-
-TAKES_PART = ExtraColumn(
-    "takes_part", "truth", "bool", asked_for=lambda protocol: protocol.ap.recall_over == "all"
-)
-"""Whether each ground truth, counted or ignored, takes part in matching, [G]."""
-
-
-# ---------------------------------------------------------------- the Jaccard index
-
-
-def jaccard_areas(protocol: Any) -> list[int]:
-    """Positions of the area ranges at which the summary asks for JI, ascending."""
-    names = list(protocol.ignore.area_ranges)
-    return sorted({names.index(row.area) for row in protocol.rows if row.metric == "JI"})
-
-
-TRUTH_SHARE = ExtraColumn(
-    "truth_share",
-    "truth",
-    "float",
-    asked_for=lambda protocol: bool(protocol.asks_for("JI")),
-    in_parts=False,
-    most=1.0,
-)
-"""Largest share of each ground truth that lies in one ignored region, [G]."""
-
-CROWDS = ExtraColumn(
-    "crowds",
-    "class_image",
-    "whole",
-    asked_for=lambda protocol: bool(jaccard_areas(protocol)),
-    shape=lambda protocol: (
-        3,
-        len(jaccard_areas(protocol)),
-        len(protocol.matching.iou_thresholds),
-        len(protocol.jaccard.score_thresholds),
-    ),
-)
-"""Partners, objects, detections; at A area ranges, T IoU thresholds, S confidences: [N, 3, A, T, S]. Counted
-before parts are cut, since they keep no overlaps."""
-
-
-EXTRA_COLUMNS = {
-    column.name: column for column in (ABSORBED_BITS, TRUTH_WEIGHT, TAKES_PART, TRUTH_SHARE, CROWDS)
-}
-"""All of them, by name."""

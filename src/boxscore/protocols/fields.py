@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 from boxscore._utils import checks
 from boxscore.errors import InputError, ProtocolError
 from boxscore.protocols.acting import UNSAID, Acts, Refusal
+from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.grids import fppi_points, grid, number_text
 from boxscore.protocols.other_names import OTHER_NAMES
 
@@ -124,6 +125,8 @@ class Rule(NamedTuple):
         Whether a protocol that extends another gives a table anew, instead of adding to it.
     refuses : sequence of Refusal
         Ways of computing that are closed by some values.
+    columns : sequence of ExtraColumn
+        Columns of matches that it alone asks for.
     """
 
     check: Check
@@ -133,6 +136,7 @@ class Rule(NamedTuple):
     scope: Acts = UNSAID
     replaces: bool = False
     refuses: Sequence[Refusal] = ()
+    columns: Sequence[ExtraColumn] = ()
 
 
 def rule(
@@ -145,9 +149,10 @@ def rule(
     scope: Acts = UNSAID,
     replaces: bool = False,
     refuses: Sequence[Refusal] = (),
+    columns: Sequence[ExtraColumn] = (),
 ) -> Any:
     """Make a field of a protocol from all that is said of it; see :class:`Rule`."""
-    metadata = {"rule": Rule(check, doc, word, step, scope, replaces, refuses)}
+    metadata = {"rule": Rule(check, doc, word, step, scope, replaces, refuses, columns)}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)

@@ -28,7 +28,7 @@ from typing import Any
 from boxscore._utils.records import part, record
 from boxscore.errors import ProtocolError
 from boxscore.protocols.acting import DESCRIBES
-from boxscore.protocols.fields import Check, Rules, list_of, read, rule, text, with_attributes
+from boxscore.protocols.fields import Check, Rules, all_fields, list_of, read, rule, text, with_attributes
 from boxscore.protocols.grids import grid_text
 from boxscore.protocols.rules.areas import DetectionArea
 from boxscore.protocols.rules.froc import FrocInterpolation
@@ -55,6 +55,7 @@ from boxscore.protocols.tables import (
 )
 
 __all__ = [
+    "EXTRA_COLUMNS",
     "SUMMARY_KINDS",
     "AnnotationIdZero",
     "ApRules",
@@ -198,3 +199,7 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
         'boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.2.0'
         """
         return signature_of(self)
+
+
+EXTRA_COLUMNS = {column.name: column for field in all_fields(Protocol) for column in field.rule.columns}
+"""Columns of matches that one rule alone asks for, by name, in the order of the fields that declare them."""

@@ -6,10 +6,11 @@ from typing import Any, Literal
 
 from boxscore._utils.records import record
 from boxscore.protocols.acting import Refusal, Scope, matches, scores
+from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule, with_attributes
 from boxscore.protocols.grids import number_text
 
-__all__ = ["GroupRules"]
+__all__ = ["ABSORBED_BITS", "TRUTH_WEIGHT", "GroupRules"]
 
 GroupTreatment = Literal["count", "merge"]
 
@@ -32,6 +33,21 @@ def _merges(protocol: Any) -> bool:
     return bool(protocol.group.treatment == "merge")
 
 
+ABSORBED_BITS = ExtraColumn(
+    "absorbed_bits",
+    "pair",
+    "bits",
+    asked_for=lambda protocol: protocol.group.treatment == "merge" or protocol.masks_may_lack,
+    shape=lambda protocol: (len(protocol.ignore.area_ranges),),
+)
+"""Bit ``t``: the pair is a match with a group for which another detection stands, [P, A]."""
+
+TRUTH_WEIGHT = ExtraColumn(
+    "truth_weight", "truth", "float", asked_for=lambda protocol: bool(protocol.group.weighs), most=1.0
+)
+"""How much each ground truth counts, [G]; 1 where it is not there."""
+
+
 @with_attributes
 @record(frozen=True)
 class GroupRules(Rules):
@@ -48,6 +64,7 @@ class GroupRules(Rules):
         word=Word("group", silent="count", text=_group, note="`merge/` and the weight"),
         step=Step("groups", "matching", _group_step),
         scope=matches(lambda protocol: Scope.IMAGE if _merges(protocol) else Scope.ROW),
+        columns=(ABSORBED_BITS, TRUTH_WEIGHT),
         refuses=(
             Refusal(
                 "together",

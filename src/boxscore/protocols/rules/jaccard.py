@@ -8,10 +8,11 @@ from typing import Any
 
 from boxscore._utils.records import record
 from boxscore.protocols.acting import Refusal, Scope, scores
+from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.fields import Rules, Word, list_of, number, rule, with_attributes
 from boxscore.protocols.grids import number_text
 
-__all__ = ["JaccardRules"]
+__all__ = ["CROWDS", "TRUTH_SHARE", "JaccardRules", "jaccard_areas"]
 
 
 def _jaccard(protocol: Any) -> str:
@@ -46,6 +47,38 @@ _REFUSALS = (
 )
 
 
+def jaccard_areas(protocol: Any) -> list[int]:
+    """Positions of the area ranges at which the summary asks for JI, ascending."""
+    names = list(protocol.ignore.area_ranges)
+    return sorted({names.index(row.area) for row in protocol.rows if row.metric == "JI"})
+
+
+TRUTH_SHARE = ExtraColumn(
+    "truth_share",
+    "truth",
+    "float",
+    asked_for=lambda protocol: bool(protocol.asks_for("JI")),
+    in_parts=False,
+    most=1.0,
+)
+"""Largest share of each ground truth that lies in one ignored region, [G]."""
+
+CROWDS = ExtraColumn(
+    "crowds",
+    "class_image",
+    "whole",
+    asked_for=lambda protocol: bool(jaccard_areas(protocol)),
+    shape=lambda protocol: (
+        3,
+        len(jaccard_areas(protocol)),
+        len(protocol.matching.iou_thresholds),
+        len(protocol.jaccard.score_thresholds),
+    ),
+)
+"""Partners, objects, detections; at A area ranges, T IoU thresholds, S confidences: [N, 3, A, T, S]. Counted
+before parts are cut, since they keep no overlaps."""
+
+
 @with_attributes
 @record(frozen=True)
 class JaccardRules(Rules):
@@ -59,5 +92,6 @@ class JaccardRules(Rules):
         doc="Detections above each are matched; JI is the best of the results.",
         word=Word("ji", text=_jaccard, note="the score thresholds; left out for CrowdHuman's"),
         scope=scores(Scope.CLASS),
+        columns=(TRUTH_SHARE, CROWDS),
         refuses=_REFUSALS,
     )

@@ -6,11 +6,18 @@ from typing import Literal
 
 from boxscore._utils.records import part
 from boxscore.protocols.acting import Refusal, Scope, scores
+from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.fields import Rules, Step, Word, choice, rule
 
-__all__ = ["RecallOverField"]
+__all__ = ["TAKES_PART", "RecallOverField"]
 
 RecallOver = Literal["counted", "all"]
+
+
+TAKES_PART = ExtraColumn(
+    "takes_part", "truth", "bool", asked_for=lambda protocol: protocol.ap.recall_over == "all"
+)
+"""Whether each ground truth, counted or ignored, takes part in matching, [G]."""
 
 
 @part(frozen=True)
@@ -24,6 +31,7 @@ class RecallOverField(Rules):
         word=Word("recall", silent="counted"),
         step=Step("objects that recall is a share of", "scoring"),
         scope=scores(Scope.CLASS),
+        columns=(TAKES_PART,),
         refuses=(
             Refusal(
                 "together",

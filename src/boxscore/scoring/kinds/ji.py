@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import run_starts
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
-from boxscore.protocols.extra_columns import CROWDS, TRUTH_SHARE, ClassImageRows, jaccard_areas
+from boxscore.protocols.extra_columns import ClassImageRows
 from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.jaccard import CROWDS, TRUTH_SHARE, jaccard_areas
 from boxscore.scoring.blocks import Cells, HeldCells
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds.kind import Kind
