@@ -1,4 +1,4 @@
-"""What each field of a protocol defines: check, doc, word in the signature, step of a waterfall, and scope.
+"""What each field of a protocol defines: its check, doc, word of the signature, step of a waterfall, scope.
 
 Conventions
 -----------

@@ -285,6 +285,19 @@ class Curves:
         hits, counted = (np.concatenate(column) for column in zip(*self.lines(tie_order), strict=True))
         return hits, counted
 
+    def of_runs(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Repeat values of the classes, [K], for each run, [N]."""
+        return np.repeat(np.tile(values, len(self.counts.runs)), self.counts.runs.ravel())
+
+    def largest(self, values: FloatArray) -> FloatArray:
+        """Return the largest of the values of the runs, [N], of each threshold and class; 0 without any."""
+        runs = self.counts.runs
+        largest = np.zeros(runs.shape)
+        if len(values):
+            some = runs > 0
+            largest[some] = np.maximum.reduceat(values, self._starts[some])
+        return largest
+
     @property
     def counted_lines(self) -> Lines:
         """Counted detections up to each true positive."""
