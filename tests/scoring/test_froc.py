@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -70,9 +71,10 @@ def test_each_class_and_all_together_by_loops(seed: int, levels: int, interpolat
 @pytest.mark.parametrize("levels", [2, 12, 10**9])
 def test_the_summary_says_the_same_as_every_score(levels: int, interpolation: str) -> None:
     """At every point, threshold and range, with and without weights of one."""
-    for point in POINTS.tolist():
-        protocol = read_at(point, interpolation, ignore={"area_ranges": RANGES})
-        evaluation = boxscore.evaluate(*tables(4, scores=levels), protocol=protocol)
+    protocols = [read_at(point, interpolation, ignore={"area_ranges": RANGES}) for point in POINTS]
+    matched = boxscore.evaluate(*tables(4, scores=levels), protocol=protocols[0])
+    for point, protocol in zip(POINTS.tolist(), protocols, strict=True):
+        evaluation = dataclasses.replace(matched, protocol=protocol)
         for row in protocol.rows:
             scores = froc_scores(evaluation, fppi=[point], iou_threshold=row.iou, area=row.area)
             read = evaluation.class_values[row.key]
@@ -89,11 +91,12 @@ def test_an_image_counts_as_often_as_its_weight_says(
 ) -> None:
     """Equal scores and all: their order decides nothing here."""
     truth, found = tables(5, scores=levels)
-    for point in POINTS.tolist():
-        protocol = read_at(point, interpolation, ap={"tie_order": order}, ignore=ALL_SIZES)
-        ours = weighed_summary(boxscore.evaluate(truth, found, protocol=protocol), weights)
-        again = evaluated_anew(truth, found, np.array(weights), protocol)
-        assert ours.tobytes() == summary_of(again).tobytes()
+    protocols = [read_at(point, interpolation, ap={"tie_order": order}, ignore=ALL_SIZES) for point in POINTS]
+    matched = boxscore.evaluate(truth, found, protocol=protocols[0])
+    again = evaluated_anew(truth, found, np.array(weights), protocols[0])
+    for protocol in protocols:
+        ours, theirs = (dataclasses.replace(one, protocol=protocol) for one in (matched, again))
+        assert weighed_summary(ours, weights).tobytes() == summary_of(theirs).tobytes()
 
 
 def two_images(scores: list[float], *, images: int = 2, **froc: Any) -> boxscore.Evaluation:

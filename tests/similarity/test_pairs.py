@@ -144,6 +144,16 @@ def test_matching_computes_the_same(name: str) -> None:
             expected[pair] = value
     np.testing.assert_array_equal(found, expected)
     assert (expected > 0).sum() > 5
+    together = (
+        GroundTruth.from_arrays(
+            [1] * 40, [1] * 40, boxes[0], box_format=box_format, crowd=crowd, ids=range(40)
+        ),
+        Detections.from_arrays([1] * 40, [1] * 40, boxes[1], np.arange(40), box_format=box_format),
+    )
+    matches = boxscore.evaluate(*together, protocol=protocol).matches[["annotation_id", "iou"]].dropna()
+    for i, (j, iou) in zip(matches.index, matches.itertuples(index=False), strict=True):
+        assert iou == expected[j * 40 + i]
+    assert len(matches) > 3
 
 
 def test_every_name_a_protocol_may_give_has_a_similarity() -> None:
