@@ -15,6 +15,7 @@ import boxscore
 from boxscore._utils.resampling import Groups
 from boxscore.distributed import Part, merge
 from boxscore.protocols import load_protocol
+from boxscore.protocols.protocol import SUMMARY_KINDS
 from support import crowd_cases, federated_cases, instances, limits, open_images, rotated, voc_cases
 from support.cases import Case, coco_cases
 from support.examples import examples
@@ -70,6 +71,33 @@ def test_areas(case: Case, folder: Path, name: str, ties: str, data: st.DataObje
         rules["extends"] = "voc2012"
         rules["ap"]["interpolation"] = "every_point"
     check(case.load(folder), rules, data)
+
+
+@given(
+    case=coco_cases(),
+    ties=st.sampled_from(["as_ranked", "true_positives_first", "true_positives_last"]),
+    reading=st.sampled_from(["last_at_most", "last_at_most_or_end", "first_at_least"]),
+    step=st.booleans(),
+    rules=st.sampled_from([{}, {"class_mean": "by_images"}, {"interpolation": "area", "score_steps": 7}]),
+    data=st.data(),
+)
+@settings(max_examples=examples(40))
+def test_every_kind(
+    case: Case, folder: Path, ties: str, reading: str, step: bool, rules: dict[str, Any], data: st.DataObject
+) -> None:
+    """What each kind says of ranges of scores folds to what it says of all."""
+    protocol = {
+        "extends": "coco",
+        "name": "case",
+        "ap": {"tie_order": ties, **rules},
+        "froc": {
+            "false_positives_per_image": [0, 0.2, 0.5, 1, 3],
+            "interpolation": "step" if step else "linear",
+        },
+        "miss_rate": {"false_positives_per_image": [0.1, 0.5, 1, 3], "reading": reading},
+        "summary": [{"key": kind, "metric": kind} for kind in SUMMARY_KINDS if kind != "JI"],
+    }
+    check(case.load(folder), protocol, data)
 
 
 @given(seed=st.integers(0, 10_000), kind=st.sampled_from(["segm", "boundary", "keypoints"]), data=st.data())

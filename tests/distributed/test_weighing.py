@@ -19,7 +19,8 @@ from boxscore._utils.resampling import Draws, Groups
 from boxscore.data.vocabulary import Images
 from boxscore.distributed import DistributedEvaluation, Part, merge
 from boxscore.protocols import load_protocol
-from support import federated_cases, instances, limits, open_images, voc_cases
+from boxscore.protocols.protocol import SUMMARY_KINDS
+from support import crowd_cases, federated_cases, instances, limits, open_images, voc_cases
 from support.cases import Case, coco_cases
 from support.each import each
 from support.examples import examples
@@ -109,7 +110,13 @@ RULES = [
     {"ap": {"interpolation": "area"}},
     {"matching": {"cap_scope": "image_each"}, "ap": {"absent_classes": "zero"}},
     {"matching": {"per_class": False}},
-    {"summary": [{"key": "FROC", "metric": "FROC", "iou": 0.5}, {"key": "AP"}]},
+    {"ap": {"interpolation": "area", "score_steps": 7}},
+    {"ap": {"class_mean": "by_images", "recall_over": "all"}},
+    {"summary": [{"key": kind, "metric": kind} for kind in SUMMARY_KINDS if kind != "JI"]},
+    {
+        "summary": [{"key": "MR", "metric": "MR", "iou": 0.5, "cap": 0}, {"key": "AR", "metric": "AR"}],
+        "miss_rate": {"false_positives_per_image": [0.1, 0.5, 1, 4], "reading": "last_at_most_or_end"},
+    },
 ]
 
 
@@ -127,6 +134,13 @@ def test_rules(seed: int, rules: dict[str, Any], data: st.DataObject) -> None:
         },
     }
     check(drawn_tables(seed), extended, data)
+
+
+@pytest.mark.parametrize("name", crowd_cases.PROTOCOLS)
+@given(seed=st.integers(0, 10_000), data=st.data())
+@settings(max_examples=examples(6))
+def test_crowds_faces_and_drones(name: str, seed: int, data: st.DataObject) -> None:
+    check(crowd_cases.crowd_case(seed, name), crowd_cases.crowd_protocol(name), data)
 
 
 @given(seed=st.integers(0, 10_000), weight=st.sampled_from([0.25, 1.0]))

@@ -11,6 +11,7 @@ from tests.support.weights import evaluated_anew
 
 import boxscore
 from boxscore.protocols import load_protocol, protocol_names
+from boxscore.protocols.protocol import SUMMARY_KINDS
 from support.every_cell import summary_of, weighed_summary, with_every_cell
 from support.scenes import CROWDS
 
@@ -83,6 +84,42 @@ def test_recall_points_that_do_not_start_at_zero() -> None:
     evaluation = boxscore.evaluate(truth, found, protocol=protocol)
     assert weighed_summary(evaluation, [1])[0].tolist() == [0.5, 1.0, 0.75]
     assert weighed_summary(evaluation, [3])[0].tolist() == [0.5, 1.0, 0.75]
+
+
+READINGS = ["last_at_most", "last_at_most_or_end", "first_at_least"]
+
+
+def by_false_positives(tie_order: str, reading: str) -> boxscore.Protocol:
+    """Load rules under which FROC and MR are read at false positives per image, at two thresholds."""
+    rules = {
+        "extends": "coco",
+        "matching": {"iou_thresholds": [0.2, 0.5], "max_detections": [2, 100]},
+        "ignore": {"area_ranges": RANGES},
+        "ap": {"tie_order": tie_order},
+        "froc": {"false_positives_per_image": [0, 0.2, 0.5, 1, 3]},
+        "miss_rate": {"false_positives_per_image": [0.1, 0.5, 1, 3], "reading": reading},
+    }
+    return with_every_cell(rules, *(kind for kind in SUMMARY_KINDS if kind != "JI"))
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("order", TIE_ORDERS)
+@pytest.mark.parametrize("seed", [3, 5])
+def test_every_kind_under_weights_of_one(seed: int, order: str, reading: str) -> None:
+    evaluation = boxscore.evaluate(*tables(seed), protocol=by_false_positives(order, reading))
+    assert np.isfinite(summary_of(evaluation)).any(axis=1).all()
+    check_ones(evaluation)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("weights", [[2, 0, 1, 1, 3, 0], [0, 1, 0, 1, 1, 1], [0] * 6, [0, 0, 0, 0, 0, 4]])
+def test_every_kind_where_images_are_repeated(weights: list[int], reading: str) -> None:
+    """At every threshold: the miss rate was undefined beyond the first."""
+    truth, found = tables(5, scores=10**9)
+    protocol = by_false_positives("as_ranked", reading)
+    ours = weighed_summary(boxscore.evaluate(truth, found, protocol=protocol), weights)
+    again = evaluated_anew(truth, found, np.array(weights), protocol)
+    assert ours.tobytes() == summary_of(again).tobytes()
 
 
 def test_nothing_to_weigh() -> None:
