@@ -29,8 +29,9 @@ SUMMARY_KINDS = {
     "FROC": "Mean Sensitivity (FROC)",
     "MR": "Log-Average Miss Rate (MR)",
     "JI": "Jaccard Index      (JI)",
+    "F1": "Best F1            (F1)",
 }
-"""Kinds of summary metrics, as pycocotools prints them or would; ``scoring/kinds.py`` computes each."""
+"""Kinds of summary metrics, as pycocotools prints them or would; ``scoring/kinds`` computes them."""
 
 
 def _key(value: Any, name: str) -> str:

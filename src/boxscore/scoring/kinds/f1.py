@@ -1,0 +1,34 @@
+"""Best F1: the largest F1 that a class reaches at any confidence threshold.
+
+Conventions
+-----------
+- F1 of what a threshold keeps is ``2 TP / (TP + FP + P)`` for ``P`` ground truths. It rises at true positives
+  only, and a threshold keeps all detections of one score or none: the true ones of a tie come last.
+- Every class and IoU threshold has a confidence threshold of its own; a metric is the mean of their best.
+- With ground truth and no true positive it is 0; without ground truth undefined, NaN.
+"""
+
+from __future__ import annotations
+
+from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.blocks import Cells, HeldCells
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.folding import LARGEST, State
+from boxscore.scoring.kinds.kind import Kind
+
+__all__ = ["KIND"]
+
+
+def _draw(curves: Curves, protocol: Protocol) -> State:
+    hits, counted = curves.joined_lines("true_positives_last")
+    weights = curves.counts.weights_up_to
+    if weights is not None:
+        hits, counted = weights, weights + (counted - hits)
+    return {"best_f1": curves.largest(2 * hits / (counted + curves.of_runs(curves.positive)))}
+
+
+def _values(curves: Curves, protocol: Protocol) -> Cells:
+    return HeldCells(curves.defined(KIND.state(curves, protocol)["best_f1"]))
+
+
+KIND = Kind("F1", _draw, _values, fold=lambda protocol: {"best_f1": LARGEST})
