@@ -94,3 +94,10 @@ def test_equal_scores_are_cut_in_file_order() -> None:
         protocol = rules(base, matching={"max_detections": [1]})
         check(Scene([OBJECT], [HIT, far]), protocol, "T-", [(1, 1)])
         check(Scene([OBJECT], [far, HIT]), protocol, "F-", [(1, 0)])
+
+
+def test_every_cap_over_an_image_takes_the_highest_scores_where_classes_are_pooled() -> None:
+    scene = Scene([obj(1, 1, 20, 20)], [det(41, 1, 60, 20, score=0.1), det(1, 1, 20, 20, score=0.9)])
+    pooled = {"max_detections": [1, 3], "cap_scope": "image_each", "per_class": False}
+    evaluation = check(scene, rules("coco", matching=pooled), "FT", [(1, 1)])
+    assert evaluation.metrics["AR1"] == 1

@@ -71,7 +71,8 @@ def rank_detections(
     in_image = None
     if protocol.matching.cap_scope == "image_each":
         in_image = np.zeros(len(detections), dtype=np.int32)
-        of_image = rows[stable_order(np.take(detections.image, rows), image_count)]
+        by_score = rows[descending_order(np.take(detections.scores, rows))]
+        of_image = by_score[stable_order(np.take(detections.image, by_score), image_count)]
         in_image[of_image] = rank_in_runs(np.take(detections.image, of_image))
     if admitted is not None:
         rows = rows[np.take(admitted, rows)]
