@@ -391,7 +391,7 @@ def test_a_file_that_is_no_part_or_damaged_is_refused(tmp_path: Path) -> None:
 def test_a_file_of_another_form_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     part = parts_of(scene(), "coco", np.zeros(12, dtype=int))[0]
     with monkeypatch.context() as patch:
-        patch.setattr("boxscore.distributed.parts.FORM", 1)
+        limits.another_form_of_parts(patch, 1)
         old = part.to_bytes()
     with pytest.raises(
         boxscore.FileFormatError, match=r"a part's file must be of form 2\. Got 1.*another boxs"

@@ -17,16 +17,13 @@ import boxscore
 from boxscore.data.alignment import align
 from boxscore.data.operations import of_images
 from boxscore.distributed import Part
-from boxscore.distributed.merging import MergedParts
-from boxscore.distributed.parts import match_part
-from boxscore.distributed.pieces import Cut, cut
-from boxscore.matching.matches import Matches, bit_type, merge
-from boxscore.matching.packed import packed
 from boxscore.protocols import load_protocol
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.protocol import EXTRA_COLUMNS, Protocol
 from support.each import each
 from support.examples import examples
+from support.insides import Cut, Matches, MergedParts, bit_type, cut, match_part, packed
+from support.insides import merge_matches as merge
 from support.matches import assert_same_matches, match_tables
 from support.parted import Tables, drawn_tables
 

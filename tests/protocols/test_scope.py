@@ -14,16 +14,12 @@ from boxscore import InputError, Protocol, ProtocolError, load_protocol
 from boxscore.data.alignment import align
 from boxscore.data.vocabulary import Images
 from boxscore.diagnostics._tools import fits
-from boxscore.distributed.bounds import check_bounds
-from boxscore.distributed.parts import check_mergeable
-from boxscore.distributed.reduction import can_be_split
-from boxscore.distributed.weighing import weighs_by_class
-from boxscore.matching.preparing import prepared
 from boxscore.protocols import protocol_names
 from boxscore.protocols.acting import UNSAID, Act, Refusal, Scope, Way
 from boxscore.protocols.fields import Field, all_fields
 from boxscore.protocols.scope import describing_fields
 from support.each import each
+from support.insides import check_bounds, check_mergeable, prepared
 from support.scenes import BOX_PROTOCOLS, Scene, det, obj, outcomes, rules
 from support.scenes import evaluate as evaluate_scene
 
@@ -213,18 +209,9 @@ def test_bounds_are_refused_in_the_same_words() -> None:
         assert message(check_bounds, load_protocol(name)) == (old or [""])[0]
 
 
-def test_what_ranges_weights_and_sweeps_asked_is_answered_the_same() -> None:
+def test_what_ranges_and_sweeps_asked_is_answered_the_same() -> None:
     for p in EVERY:
-        kinds = {row.metric for row in p.rows}
-        splits = (
-            p.matching.cap_scope != "data_set_class"
-            and not p.ap.score_steps
-            and p.ap.class_mean != "by_images"
-            and not p.rounding.stretch_scores
-        )
-        weighs = (
-            p.ap.class_mean != "by_images" and p.ap.recall_over == "counted" and not p.rounding.stretch_scores
-        )
+        splits = p.matching.cap_scope != "data_set_class" and not p.rounding.stretch_scores
         by_row = not any(
             (
                 p.rounding.stretch_scores,
@@ -235,9 +222,7 @@ def test_what_ranges_weights_and_sweeps_asked_is_answered_the_same() -> None:
         )
         more = p.ignore.column_ranges, p.ignore.regions, p.matching.ranked_files, p.boxes.clip != "none"
         labels = p.labels.unlisted == "drop" or p.labels.not_exhaustive == "ignore"
-        assert can_be_split(p) == (splits and kinds <= {"AP", "AR"})
-        assert not can_be_split(p, weighted=True)
-        assert weighs_by_class(p) == (weighs and kinds <= {"AP", "AR", "FROC"})
+        assert p.scope.allows("ranges") == splits
         assert p.scope.is_prepared_by_row == by_row
         assert p.scope.is_prepared_alone == (not p.rounding.stretch_scores)
         assert p.scope.allows("cuts") == (p.rounding.scores is None)

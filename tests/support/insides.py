@@ -11,6 +11,8 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 - ``plan_within``, ``bytes_of_plan``: how large partitions may be within a memory limit.
 - ``draw_classes``, ``StreamTask``: where a worker is held up, to be killed while it scores or matches.
 - ``evaluate_tasks``, ``local_cluster``: a cluster, and tasks that die on it.
+- ``check_mergeable``, ``check_bounds``, ``prepared``: what rules refuse, and what they make of tables.
+- ``packed``, ``match_part``, ``Cut``, ``cut``, ``MergedParts``, ``bit_type``: the roads of a column from matches to parts and back.
 """
 
 from __future__ import annotations
@@ -19,37 +21,51 @@ from collections.abc import Sequence
 from typing import Any
 
 from boxscore.distributed import BoundedEvaluation, DistributedEvaluation, Part, local
-from boxscore.distributed.bounds import added, bounded, histogram_of
+from boxscore.distributed.bounds import added, bounded, check_bounds, histogram_of
 from boxscore.distributed.cells import Cells as BoundCells
 from boxscore.distributed.cells import score_keys
 from boxscore.distributed.cluster import evaluate_tasks, local_cluster
 from boxscore.distributed.engine import Here
 from boxscore.distributed.local import LocalEngine, plan_within
+from boxscore.distributed.merging import MergedParts
+from boxscore.distributed.parts import check_mergeable, match_part
+from boxscore.distributed.pieces import Cut, cut
 from boxscore.distributed.plan import asked_keys
 from boxscore.distributed.reduction import draw_classes
 from boxscore.distributed.result import evaluation_of, headers_of
 from boxscore.distributed.streaming import StreamTask
-from boxscore.matching.matches import Matches
+from boxscore.matching.matches import Matches, bit_type
 from boxscore.matching.matches import merge as merge_matches
+from boxscore.matching.packed import packed
+from boxscore.matching.preparing import prepared
 from boxscore.protocols import Protocol
 from boxscore.scoring.kinds.ji import heaviest_matching
 
 __all__ = [
     "BoundCells",
+    "Cut",
     "Here",
     "LocalEngine",
     "Matches",
+    "MergedParts",
     "StreamTask",
+    "bit_type",
     "bounds_of",
     "bytes_of_plan",
+    "check_bounds",
+    "check_mergeable",
+    "cut",
     "distributed_evaluation",
     "draw_classes",
     "evaluate_tasks",
     "heaviest_matching",
     "largest_cell",
     "local_cluster",
+    "match_part",
     "merge_matches",
+    "packed",
     "plan_within",
+    "prepared",
     "score_keys",
 ]
 

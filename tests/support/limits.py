@@ -78,3 +78,8 @@ def impatient(patch: pytest.MonkeyPatch, seconds: float) -> None:
 def scoring_by(patch: pytest.MonkeyPatch, draw: Any) -> None:
     """Let workers draw classes by another function."""
     patch.setattr(reduction, "draw_classes", draw)
+
+
+def another_form_of_parts(patch: pytest.MonkeyPatch, form: int) -> None:
+    """Write the files of parts as another boxscore does."""
+    patch.setattr("boxscore.distributed.parts.FORM", form)

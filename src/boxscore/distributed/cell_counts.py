@@ -132,13 +132,18 @@ class CellCounts:
             runs[t] = np.searchsorted(ends, before + nth[t] + 1) - starts
         return np.where(nth < hits, runs, self.runs[thresholds, classes, None])
 
+    @property
+    def has_detections(self) -> NDArray[np.bool_]:
+        """Whether a class has a detection whose score is asked for: none is known."""
+        return np.zeros(self.hits.shape[1], dtype=bool)
+
     def hit_scores(self) -> FloatArray:
         """Not known of cells."""
-        return np.full(int(self.runs.sum()), -np.inf)
+        return np.full(int(self.runs.sum()), np.nan)
 
     def first_scores(self) -> FloatArray:
         """Not known of cells."""
-        return np.full(self.hits.shape[1], -np.inf)
+        return np.full(self.hits.shape[1], np.nan)
 
     def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
         """Yield, per threshold, the true positives and the counted detections up to each cell; in-class."""

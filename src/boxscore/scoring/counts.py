@@ -88,12 +88,17 @@ class Counter(Protocol_):
         """
         ...
 
+    @property
+    def has_detections(self) -> BoolArray:
+        """Whether there is a detection, counted or not, [K]."""
+        ...
+
     def hit_scores(self) -> FloatArray:
-        """Score of each true positive, [N]; -inf where it is not known."""
+        """Score of each true positive, [N]; NaN where it is not known."""
         ...
 
     def first_scores(self) -> FloatArray:
-        """Score of the first detection of each class, [K]; -inf without one, or where it is not known."""
+        """Score of the first detection of each class that has one, [K]; NaN where it is not known."""
         ...
 
 
@@ -373,9 +378,8 @@ class HitCounts:
         return np.diff(self._first_detections) > 0
 
     def first_scores(self) -> FloatArray:
-        """Score of the first detection of each class, -inf without one, [K]."""
-        first = np.append(self.outcomes.score, -np.inf)[self._first_detections[:-1]]
-        return np.where(self.has_detections, first, -np.inf)
+        """Score of the first detection of each class that has one, [K]."""
+        return np.append(self.outcomes.score, np.nan)[self._first_detections[:-1]]
 
     @functools.cached_property
     def _first_detections(self) -> Positions:

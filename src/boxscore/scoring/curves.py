@@ -265,7 +265,7 @@ class Curves:
     @property
     def score(self) -> FloatArray:
         """Score at which each recall point is reached here, [T, K, R]; -inf where it is not."""
-        return self._score(EVERY)
+        return self._score(EVERY, -np.inf)
 
     def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
         """Yield, per threshold, the true positives and the counted detections up to each run.
@@ -359,22 +359,22 @@ class Curves:
         """:attr:`interpolated` of some thresholds."""
         return np.ascontiguousarray(self._envelope(thresholds).transpose(0, 2, 1))
 
-    def _score(self, thresholds: slice) -> FloatArray:
-        """:attr:`score` of some thresholds."""
+    def _score(self, thresholds: slice, missing: float) -> FloatArray:
+        """:attr:`score` of some thresholds, with a number in place of -inf."""
         if "score" in self._state:
             known: FloatArray = self._state["score"][thresholds]
-            return known
+            return np.where(known == -np.inf, missing, known)
         counts, nth = self.counts, self._nth(thresholds, EVERY)
         here = (nth >= 0) & (nth < counts.runs[thresholds, :, None])
         entry = np.where(here, nth + self._starts[thresholds, :, None], -1)
-        score = np.append(counts.hit_scores(), -np.inf)[entry]
+        score = np.append(counts.hit_scores(), missing)[entry]
         # Recall point 0 is reached by the first detection of the class, true positive or not.
-        return np.where(self._needed(EVERY) == 0, counts.first_scores()[:, None], score)
+        first = np.where(counts.has_detections, counts.first_scores(), missing)
+        return np.where(self._needed(EVERY) == 0, first[:, None], score)
 
     def _scores(self, thresholds: slice) -> FloatArray:
         """:attr:`scores` of some thresholds."""
-        score = self._score(thresholds)
-        score = np.where(score > -np.inf, score, 0.0)
+        score = self._score(thresholds, 0.0)
         score[:, self.positive == 0] = np.nan
         return np.ascontiguousarray(score.transpose(0, 2, 1))
 

@@ -237,10 +237,9 @@ class WeightedCounts:
         return np.diff(self._first_detections[1]) > 0
 
     def first_scores(self) -> FloatArray:
-        """Score of the first detection of each class, -inf without one, [K]."""
+        """Score of the first detection of each class that has one, [K]."""
         present, first = self._first_detections
-        score = np.append(self.outcomes.score[present], -np.inf)[first[:-1]]
-        return np.where(self.has_detections, score, -np.inf)
+        return np.append(self.outcomes.score[present], np.nan)[first[:-1]]
 
     @functools.cached_property
     def _first_detections(self) -> tuple[Positions, Positions]:

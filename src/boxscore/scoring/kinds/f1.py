@@ -20,11 +20,11 @@ __all__ = ["KIND"]
 
 
 def _draw(curves: Curves, protocol: Protocol) -> State:
-    hits, counted = curves.joined_lines("true_positives_last")
+    nth, counted = curves.joined_lines("true_positives_last")
     weights = curves.counts.weights_up_to
-    if weights is not None:
-        hits, counted = weights, weights + (counted - hits)
-    return {"best_f1": curves.largest(2 * hits / (counted + curves.of_runs(curves.positive)))}
+    hits = nth if weights is None else weights
+    f1 = 2 * hits / (counted - nth + hits + curves.of_runs(curves.positive))
+    return {"best_f1": curves.largest(f1)}
 
 
 def _values(curves: Curves, protocol: Protocol) -> Cells:
