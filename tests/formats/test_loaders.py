@@ -145,10 +145,15 @@ def test_no_process_is_left_when_the_ground_truth_cannot_be_read(
     monkeypatch.setattr(_json, "PART_BYTES", 500)
     (tmp_path / "dt.json").write_text(json.dumps(records(300)))
     (tmp_path / "gt.json").write_text("{}")
+    forked: list[int] = []
+    fork = os.fork
+    monkeypatch.setattr(os, "fork", lambda: forked.append(fork()) or forked[-1])
     with pytest.raises(FileFormatError, match="ground truth must have images"):
         load_both(tmp_path / "gt.json", tmp_path / "dt.json", *[read_options(processes=3)] * 2)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert forked
+    for process in forked:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(process, os.WNOHANG)
 
 
 @pytest.mark.parametrize("fork", [True, False])
