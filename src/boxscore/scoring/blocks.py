@@ -38,27 +38,21 @@ class Cells(Protocol):
 
     def __getitem__(self, thresholds: Sequence[int], /) -> Cells:
         """Choose among the thresholds."""
-        ...
 
     def of_classes(self, chosen: NDArray[np.bool_]) -> Cells:
         """Choose among the classes, [K], for means over all of them."""
-        ...
 
     def repeated(self, multiplicity: NDArray[np.int64]) -> Cells:
         """Take each class several times, or not at all, [K], in means over all of them."""
-        ...
 
     def mean_of_defined(self) -> float:
         """Mean of the cells that are not NaN, in C order as pycocotools takes it; NaN when there are none."""
-        ...
 
     def mean_of_slots(self) -> float:
         """``numpy.nanmean``: undefined cells are added as 0, and not counted; NaN when there are none."""
-        ...
 
     def mean_per_class(self) -> FloatArray:
         """Mean of each class's cells, [K]; NaN for a class without a curve, whose cells are all NaN."""
-        ...
 
 
 class HeldCells:

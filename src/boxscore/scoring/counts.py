@@ -32,6 +32,7 @@ __all__ = [
     "HitCounts",
     "Line",
     "Outcomes",
+    "SingleHits",
     "hits_up_to",
     "images_of_classes",
     "tie_ends",
@@ -50,56 +51,45 @@ class Counter(Protocol_):
     @property
     def outcomes(self) -> Outcomes | None:
         """What is counted, where single detections are known."""
-        ...
 
     @property
     def image_weights(self) -> FloatArray | None:
         """How often each image counts, [I]; None: once."""
-        ...
 
     @property
     def hits(self) -> NDArray[np.integer[Any]]:
         """True positives, [T, K]."""
-        ...
 
     @property
     def runs(self) -> NDArray[np.integer[Any]]:
         """Runs, [T, K]."""
-        ...
 
     @property
     def weights_up_to(self) -> FloatArray | None:
         """Sum of the weights of the true positives up to each run, in-class, [N]; None: 1 each."""
-        ...
 
     @property
     def several(self) -> BoolArray | None:
         """Whether each run has several true positives of which the last need not be the best, [N]."""
-        ...
 
     def run_of(self, nth: NDArray[np.int64], thresholds: slice, classes: slice) -> NDArray[np.int64]:
         """Which run of its class has the true positive with each number, from 0; [T or 1, k, R]."""
-        ...
 
     def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
         """Yield, per threshold, the number of true positives and of counted detections up to each run.
 
         Both are in-class. ``tie_order`` takes the place of the counts' own.
         """
-        ...
 
     @property
     def has_detections(self) -> BoolArray:
         """Whether there is a detection, counted or not, [K]."""
-        ...
 
     def hit_scores(self) -> FloatArray:
         """Score of each true positive, [N]; NaN where it is not known."""
-        ...
 
     def first_scores(self) -> FloatArray:
         """Score of the first detection of each class that has one, [K]; NaN where it is not known."""
-        ...
 
 
 class ClassNumbers(Protocol_):
@@ -108,36 +98,29 @@ class ClassNumbers(Protocol_):
     @property
     def positive(self) -> NDArray[Any]:
         """Ground truths that recall is over, [K]."""
-        ...
 
     @property
     def images(self) -> int:
         """Images that were evaluated."""
-        ...
 
     @property
     def recalled(self) -> NDArray[Any]:
         """What recall counts: true positives, or the sum of their weights, [T, K]."""
-        ...
 
     @property
     def counted(self) -> NDArray[np.int64]:
         """Counted detections, [T, K]."""
-        ...
 
     @property
     def has_detections(self) -> BoolArray:
         """Whether there is a detection, counted or not, [K]."""
-        ...
 
     @property
     def images_of_class(self) -> NDArray[np.int64]:
         """Images with an object that recall is over, [K]."""
-        ...
 
     def at_scores(self, scores: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Count the true positives and the counted detections with at least each score, [T, S, K] each."""
-        ...
 
 
 class Outcomes(NamedTuple):
@@ -225,7 +208,17 @@ class Outcomes(NamedTuple):
         )
 
 
-class HitCounts:
+class SingleHits:
+    """What counters have in common in which every true positive is a run."""
+
+    several = None
+
+    def run_of(self, nth: NDArray[np.int64], thresholds: slice, classes: slice) -> NDArray[np.int64]:
+        """Each true positive is the run with its number."""
+        return nth
+
+
+class HitCounts(SingleHits):
     """Counts up to each true positive, every image counted once.
 
     The N true positives of all thresholds are ordered by threshold, then class, then score. ``tie_order``
@@ -259,15 +252,6 @@ class HitCounts:
     def runs(self) -> Positions:
         """Every true positive is a run, [T, K]."""
         return self.hits
-
-    @property
-    def several(self) -> None:
-        """No run has several true positives."""
-        return
-
-    def run_of(self, nth: NDArray[np.int64], thresholds: slice, classes: slice) -> NDArray[np.int64]:
-        """Each true positive is the run with its number."""
-        return nth
 
     @functools.cached_property
     def weights_up_to(self) -> FloatArray | None:

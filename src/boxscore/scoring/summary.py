@@ -50,7 +50,6 @@ class CurvesOf(Protocol_):
 
     def __call__(self, area: int, cap: int, pooled: str | None = None, /) -> Curves:
         """Return the curves."""
-        ...
 
 
 def _cells(

@@ -26,7 +26,15 @@ from numpy.typing import NDArray
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol, TieOrder
-from boxscore.scoring.counts import HitCounts, Line, Outcomes, hits_up_to, images_of_classes, tie_ends
+from boxscore.scoring.counts import (
+    HitCounts,
+    Line,
+    Outcomes,
+    SingleHits,
+    hits_up_to,
+    images_of_classes,
+    tie_ends,
+)
 
 __all__ = ["ImageWeights", "WeightedCounts"]
 
@@ -108,7 +116,7 @@ class ImageWeights:
         return WeightedCounts(self, weights)
 
 
-class WeightedCounts:
+class WeightedCounts(SingleHits):
     """Counts up to each true positive under image weights, with the interface of :class:`HitCounts`."""
 
     def __init__(self, prepared: ImageWeights, weights: FloatArray) -> None:
@@ -142,7 +150,7 @@ class WeightedCounts:
 
     @property
     def runs(self) -> Positions:
-        """Every true positive is a run, as often as its image counts, [T, K]."""
+        """Every true positive is a run, [T, K]."""
         return self.hits
 
     @property
@@ -154,15 +162,6 @@ class WeightedCounts:
     def weights_up_to(self) -> None:
         """True positives count as 1."""
         return
-
-    @property
-    def several(self) -> None:
-        """No run has several true positives."""
-        return
-
-    def run_of(self, nth: NDArray[np.int64], thresholds: slice, classes: slice) -> NDArray[np.int64]:
-        """Each true positive is the run with its number."""
-        return nth
 
     def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
         """Yield, per threshold, the true positives and the counted detections up to each; in-class."""
