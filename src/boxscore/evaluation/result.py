@@ -28,13 +28,13 @@ from boxscore.matching.matches import Matches
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.curves import Curves
-from boxscore.scoring.score_counts import ScoreCounts, counted_detections
 from boxscore.scoring.summary import summary_total, summary_values
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from boxscore._utils.resampling import WeightSets
+    from boxscore.scoring.score_counts import ScoreCounts
     from boxscore.scoring.summary import Weighed
 
 __all__ = [
@@ -573,6 +573,8 @@ class Evaluation(PicklesFields):
         -------
         ScoreCounts
         """
+        from boxscore.scoring.score_counts import ScoreCounts, counted_detections
+
         return self.once(
             ("score counts", threshold, area),
             lambda: ScoreCounts.of(counted_detections(self.matched, threshold, area)),

@@ -12,11 +12,12 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from boxscore._utils.processes import Forked
+from boxscore._utils.records import record
 from boxscore.matching.ignoring import Ignoring, Ranges
 from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.similarity.pairs import TooManyPairsError
@@ -38,7 +39,8 @@ class PairSource(Protocol):
         """Find the pairs and match them."""
 
 
-class Blocks(NamedTuple):
+@record(frozen=True, eq=False)
+class Blocks:
     """Pairs that are held in a list, or are found block by block as they are read, once."""
 
     blocks: Iterable[Pairs]
@@ -54,7 +56,8 @@ class Blocks(NamedTuple):
         return match(self.blocks)
 
 
-class SharedOut(NamedTuple):
+@record(frozen=True, eq=False)
+class SharedOut:
     """Functions that find the pairs of runs of groups, one for each process, which matches them as well."""
 
     shares: Sequence[Callable[[], Pairs]]
@@ -74,7 +77,8 @@ def _matched_share(pairs: Callable[[], Pairs], match: Match) -> Outcome:
     return match([pairs()])
 
 
-class RangeByRange(NamedTuple):
+@record(frozen=True, eq=False)
+class RangeByRange:
     """Pairs that are matched range by range: a range decides how they are measured, or who takes part."""
 
     under: Callable[[Ignoring], Blocks]
