@@ -343,7 +343,8 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
     cap = _cap(context)
     if cap is None:
         return
-    scope = context.protocol.matching.cap_scope
+    rules = context.protocol.matching
+    scope = "image" if rules.caps_image else "data_set_class" if rules.caps_data_set else "class"
     group: NDArray[Any] = _groups(detections)
     if scope != "class":
         group = detections.image if scope == "image" else detections.category
