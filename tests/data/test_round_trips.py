@@ -178,6 +178,7 @@ def test_empty_tables_come_back(
     assert again.categories.names.tolist() == ["dog", "cat", "no object", "cat"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_files_come_back_with_what_they_hold(way: Callable[[Any, Path], Any], tmp_path: Path) -> None:
     """Corners of COCO's sizes do not give the sizes back; masks are read on the way."""

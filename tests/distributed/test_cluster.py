@@ -87,6 +87,7 @@ def test_the_bits_of_one_process(
     assert bits(evaluate(*paths, protocol=protocol, client=client, partitions=3)) == expected
 
 
+@pytest.mark.long
 def test_frames_and_tables(client: Any) -> None:
     dataframe = pytest.importorskip("dask.dataframe", reason="needs dask.dataframe")
     truth, found = frames()
@@ -162,12 +163,14 @@ def test_a_worker_that_is_killed(client: Any, tmp_path: Path) -> None:
     assert (tmp_path / "marks").read_bytes() == b"x"
 
 
+@pytest.mark.long
 def test_a_partition_that_kills_every_worker_is_named(client: Any, tmp_path: Path) -> None:
     tasks, _ = dying_tasks(tmp_path, 99)
     with pytest.raises(boxscore.InputError, match=r"^partition 2 of .* must be done by a worker that lives"):
         evaluate_tasks(tasks, client)
 
 
+@pytest.mark.long
 def test_a_bad_row_is_named(client: Any, tmp_path: Path) -> None:
     truth, folder = written(tmp_path)
     frame = pd.read_parquet(folder / "1.parquet")
@@ -248,6 +251,7 @@ def command(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "boxscore", "evaluate", *map(str, arguments)]
 
 
+@pytest.mark.long
 def test_the_command_line_on_a_scheduler(client: Any, tmp_path: Path) -> None:
     truth, folder = written(tmp_path)
     address = client.scheduler.address

@@ -134,6 +134,7 @@ def test_groups_that_count_in_part(seed: int, weight: float, data: st.DataObject
     check(tables, {"extends": "openimages-v2", "group": {"weight": weight}}, data)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", crowd_cases.PROTOCOLS)
 @given(seed=st.integers(0, 10_000), data=st.data())
 @settings(max_examples=examples(12))

@@ -169,6 +169,7 @@ def test_convert_writes_partitions_of_whole_images(tmp_path: Path) -> None:
     assert main([*common, "--output", str(tmp_path / "truth")]) == 2  # not into files that are there
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 12))])
 @pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")  # of boxes drawn beside their masks
 def test_masks_are_written_and_read_in_partitions(tmp_path: Path, seed: int) -> None:
@@ -356,6 +357,7 @@ def test_scattered_rows_are_regrouped_and_nothing_is_left(
     assert not list(temporary.iterdir())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_processes_score_from_files_and_nothing_is_left(workers: int, tmp_path: Path) -> None:
     sides = on_disk(tmp_path)

@@ -136,6 +136,7 @@ def test_rules(seed: int, rules: dict[str, Any], data: st.DataObject) -> None:
     check(drawn_tables(seed), extended, data)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", crowd_cases.PROTOCOLS)
 @given(seed=st.integers(0, 10_000), data=st.data())
 @settings(max_examples=examples(6))

@@ -89,6 +89,7 @@ def test_the_reference_has_every_rule_of_label_maps(kind: str, pages: ModuleType
     assert [name for name in getattr(label_maps, f"{kind}_rule_names")() if f"| `{name}`" not in rules] == []
 
 
+@pytest.mark.long
 def test_the_reference_has_every_field_of_a_protocol(pages: ModuleType) -> None:
     protocol = boxscore.load_protocol("coco")
     reference = pages.protocol_reference()

@@ -165,6 +165,7 @@ def test_no_number_before_an_error(form: str, tmp_path: Path, capsys: pytest.Cap
     assert (status == 0) == ("polygon" not in errors)
 
 
+@pytest.mark.long
 def test_a_report_that_cannot_be_written_prints_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -598,6 +598,7 @@ def test_a_real_run_with_other_images_and_classes(tmp_path: Path) -> None:
         assert score(truth, load_detections(written(tmp_path, renumbered), truth)) == AP
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "number"),
     [("zero-based", lambda place: place), ("one-based", lambda place: place + 1),

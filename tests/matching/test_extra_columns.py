@@ -314,6 +314,7 @@ def test_a_file_with_a_column_that_nobody_declares_here_is_refused(monkeypatch: 
         Part.from_bytes(content)
 
 
+@pytest.mark.long
 @each([*PROTOCOLS])
 def test_every_column_that_does_not_fit_is_refused(name: str) -> None:
     part, protocol = part_of(name)

@@ -197,6 +197,7 @@ def test_parts_are_refused_in_the_same_words() -> None:
     assert sum(not protocol.scope.allows("parts") for protocol in EVERY) > 50
 
 
+@pytest.mark.long
 def test_bounds_are_refused_in_the_same_words() -> None:
     for protocol in EVERY:
         old = messages(old_bounds(protocol))
@@ -395,6 +396,7 @@ def matched_apart(protocol: Protocol) -> tuple[str, str]:
     return together, "".join(apart)
 
 
+@pytest.mark.long
 @each(BOX_PROTOCOLS)
 def test_what_is_matched_alone_is_matched_image_by_image(name: str) -> None:
     for cap in ([1], [2], []):

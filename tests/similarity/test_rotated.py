@@ -46,6 +46,7 @@ def test_overlaps_are_those_of_polygons(seed: int) -> None:
     assert np.abs(all_overlaps(truth, found) - expected).max() < 1e-9
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1))
 def test_matches_carry_the_overlap_of_the_public_function(seed: int) -> None:
     truth, found = tables(*rotated_case(seed, crowds=False))

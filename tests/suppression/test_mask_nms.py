@@ -72,6 +72,7 @@ def codes_of(masks: np.ndarray[Any, Any]) -> list[Any]:
     return [coco_mask.encode(np.asfortranarray(mask, dtype=np.uint8)) for mask in masks]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("overlap", ["iou", "ios"])
 def test_equals_the_loop_over_pycocotools(overlap: Any) -> None:
     dropped = 0

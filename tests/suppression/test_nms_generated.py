@@ -70,6 +70,7 @@ def check_hard(seed, plan, overlap):
     assert select(ranked, threshold, plan=plan).indices.tolist() == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(10))
 def test_plans_equal_the_loop(part):
     for seed in range(part, CASES, 10):
@@ -77,6 +78,7 @@ def test_plans_equal_the_loop(part):
             check_hard(seed, plan, "iou")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
 def test_plans_equal_the_loop_in_20000_cases(part):
@@ -86,6 +88,7 @@ def test_plans_equal_the_loop_in_20000_cases(part):
         check_hard(seed, "grid", ("ios", "diou")[seed % 2])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.usefixtures("stages", "radix")
 @pytest.mark.parametrize("part", range(20))
@@ -94,6 +97,7 @@ def test_stages_equal_the_loop_in_20000_cases(part):
         check_hard(seed, "grid", ("iou", "ios", "diou")[seed % 3])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("overlap", ["ios", "diou"])
 def test_other_overlaps_equal_the_loop(overlap):
     for seed in range(CASES // 5):
@@ -101,6 +105,7 @@ def test_other_overlaps_equal_the_loop(overlap):
             check_hard(seed, plan, overlap)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("stages")
 @pytest.mark.parametrize("overlap", ["iou", "ios", "diou"])
 def test_stages_equal_the_loop(overlap):
@@ -108,6 +113,7 @@ def test_stages_equal_the_loop(overlap):
         check_hard(seed, "grid", overlap)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("radix")
 def test_radix_order_equals_the_loop():
     for seed in range(CASES // 5):
@@ -115,6 +121,7 @@ def test_radix_order_equals_the_loop():
         check_hard(seed, "grid", "iou")
 
 
+@pytest.mark.long
 def test_held_pairs_equal_the_loop():
     held = 0
     for seed in range(CASES // 5):
@@ -133,6 +140,7 @@ def test_held_pairs_equal_the_loop():
     assert held > 60 * CASES
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plan", ["few", "grid", "held", "held in a grid"])
 def test_lowered_scores_are_the_same_to_the_last_bit_whatever_the_plan(plan, monkeypatch):
     different = 0
@@ -154,6 +162,7 @@ def test_lowered_scores_are_the_same_to_the_last_bit_whatever_the_plan(plan, mon
     assert different > CASES // 15
 
 
+@pytest.mark.long
 def test_pairs_beyond_what_may_be_held_are_found_again(monkeypatch):
     monkeypatch.setattr(pairs_module, "MOST_HELD", 0)
     boxes, scores, groups, *_ = random_case(7)
@@ -163,6 +172,7 @@ def test_pairs_beyond_what_may_be_held_are_found_again(monkeypatch):
     assert select(shared, 0.3).indices.tolist() == expected
 
 
+@pytest.mark.long
 def test_public_functions_equal_the_loop():
     for seed in range(CASES // 5):
         boxes, scores, groups, threshold, options = random_case(seed)
@@ -206,6 +216,7 @@ def check_scores(result, lowered, floor):
     assert (order == np.arange(len(order))).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["linear", "gaussian"])
 @pytest.mark.parametrize("hold", [True, False], ids=["rounds", "one by one"])
 def test_soft_equals_the_loop(method, hold, monkeypatch):
@@ -215,6 +226,7 @@ def test_soft_equals_the_loop(method, hold, monkeypatch):
         check_soft(seed, method)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hold", [True, False], ids=["rounds", "one by one"])
 def test_overlaps_that_round_above_1_lower_nothing_at_threshold_1(hold, monkeypatch):
     if not hold:
@@ -252,6 +264,7 @@ def check_soft(seed, method):
     check_scores(result, lowered, floor)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["linear", "gaussian"])
 def test_matrix_equals_the_loop(method):
     for seed in range(CASES // 10):
@@ -269,6 +282,7 @@ def check_matrix(seed, method):
         check_scores(result, lowered, floor)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rounds", [1, 2, 3, 200])
 def test_cluster_equals_the_loop(rounds):
     for seed in range(CASES // 25):
@@ -292,6 +306,7 @@ def check_cluster(seed, rounds):
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("overlap", ["iou", "ios"])
 def test_merging_equals_the_loop(overlap):
     for seed in range(CASES // 10):
@@ -339,6 +354,7 @@ def small_ensemble(seed):
 CONFIDENCES = ["average", "max", "box_and_model_average", "absent_model_aware_average"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("confidence", CONFIDENCES)
 @pytest.mark.parametrize("overflow", [True, False])
 def test_fusion_equals_the_loop(confidence, overflow):
@@ -376,6 +392,7 @@ def check_fused(fused, boxes, scores, groups, clusters):
         assert fused.groups[row] == group
 
 
+@pytest.mark.long
 def test_non_maximum_weighted_equals_the_loop():
     for seed in range(CASES // 10):
         check_non_maximum_weighted(seed)
@@ -389,6 +406,7 @@ def check_non_maximum_weighted(seed):
     check_fused(fused, got[0], got[1], owners, got[2])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
 def test_the_family_equals_the_loop_in_20000_cases(part):

@@ -1,6 +1,7 @@
 """What holds for any input."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -35,6 +36,7 @@ def boxes_and_scores(draw):
 thresholds = st.floats(0, 1)
 
 
+@pytest.mark.long
 @given(boxes_and_scores(), thresholds)
 def test_kept_boxes_do_not_overlap_and_dropped_ones_do(case, threshold):
     boxes, scores = case
@@ -52,6 +54,7 @@ def test_kept_boxes_do_not_overlap_and_dropped_ones_do(case, threshold):
         assert (scores[by[dropped]] >= scores[dropped]).all()
 
 
+@pytest.mark.long
 @given(boxes_and_scores(), thresholds)
 def test_twice_is_once(case, threshold):
     boxes, scores = case
@@ -60,6 +63,7 @@ def test_twice_is_once(case, threshold):
     assert again.tolist() == list(range(len(kept)))
 
 
+@pytest.mark.long
 @given(boxes_and_scores(), thresholds, st.randoms())
 def test_order_of_input_does_not_matter_but_for_ties(case, threshold, random):
     boxes, scores = case
@@ -71,6 +75,7 @@ def test_order_of_input_does_not_matter_but_for_ties(case, threshold, random):
     assert [shuffled[i] for i in other] == kept.tolist()
 
 
+@pytest.mark.long
 @given(boxes_and_scores(), thresholds, st.integers(1, 4))
 def test_groups_are_as_if_alone(case, threshold, number):
     boxes, scores = case
@@ -83,6 +88,7 @@ def test_groups_are_as_if_alone(case, threshold, number):
     assert sorted(together.tolist()) == sorted(alone)
 
 
+@pytest.mark.long
 @given(boxes_and_scores(), thresholds)
 def test_family_relations(case, threshold):
     boxes, scores = case
@@ -92,6 +98,7 @@ def test_family_relations(case, threshold):
     assert set(nmm(boxes, scores, iou_threshold=threshold).indices.tolist()) <= hard
 
 
+@pytest.mark.long
 @given(boxes_and_scores(), st.sampled_from(["linear", "gaussian"]))
 def test_soft_scores_only_fall(case, method):
     boxes, scores = case
@@ -112,6 +119,7 @@ def rotated(draw):
     return np.concatenate([centre, size, angle], axis=1)
 
 
+@pytest.mark.long
 @given(rotated(), st.floats(-4, 4))
 def test_rotated_iou_is_symmetric_and_turns_along(boxes, turn):
     iou = rotated_box_iou(boxes, boxes)
@@ -126,6 +134,7 @@ def test_rotated_iou_is_symmetric_and_turns_along(boxes, turn):
     assert np.allclose(rotated_box_iou(turned, turned), iou, atol=1e-7)
 
 
+@pytest.mark.long
 @given(boxes_and_scores())
 def test_rotated_boxes_that_are_upright_equal_upright_boxes(case):
     boxes, scores = case

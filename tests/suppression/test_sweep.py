@@ -84,6 +84,7 @@ def test_the_bundled_samples_depend_on_the_setting(
     assert whole["iou_threshold"].isna().tolist() == [False, False, False, True]
 
 
+@pytest.mark.long
 def test_score_thresholds_are_cut_from_one_result(
     tables: tuple[boxscore.GroundTruth, boxscore.Detections],
 ) -> None:
