@@ -137,9 +137,9 @@ class CellCounts:
         """Whether a class has a detection whose score is asked for: none is known."""
         return np.zeros(self.hits.shape[1], dtype=bool)
 
-    def hit_scores(self) -> FloatArray:
+    def scores_of(self, runs: Counts) -> FloatArray:
         """Not known of cells."""
-        return np.full(int(self.runs.sum()), np.nan)
+        return np.full(len(runs), np.nan)
 
     def first_scores(self) -> FloatArray:
         """Not known of cells."""

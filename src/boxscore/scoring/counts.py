@@ -85,8 +85,8 @@ class Counter(Protocol_):
     def has_detections(self) -> BoolArray:
         """Whether there is a detection, counted or not, [K]."""
 
-    def hit_scores(self) -> FloatArray:
-        """Score of each true positive, [N]; NaN where it is not known."""
+    def scores_of(self, runs: NDArray[np.int64]) -> FloatArray:
+        """Scores of some of the N runs; NaN where they are not known."""
 
     def first_scores(self) -> FloatArray:
         """Score of the first detection of each class that has one, [K]; NaN where it is not known."""
@@ -351,10 +351,9 @@ class HitCounts(SingleHits):
             total[t] = unmatched + change.astype(np.int64)
         return total
 
-    def hit_scores(self) -> FloatArray:
-        """Score of each true positive, [N]."""
-        outcomes = self.outcomes
-        return outcomes.score[outcomes.detection[np.concatenate(self.candidates)]]
+    def scores_of(self, runs: NDArray[np.int64]) -> FloatArray:
+        """Scores of some of the N true positives."""
+        return self.outcomes.score[self.outcomes.detection[np.concatenate(self.candidates)[runs]]]
 
     @functools.cached_property
     def has_detections(self) -> BoolArray:

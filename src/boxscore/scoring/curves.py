@@ -227,7 +227,7 @@ class Curves:
     def closed(self, protocol: Protocol, values: Mapping[str, Cells]) -> Curves:
         """Keep the numbers, and the values of some kinds, and forget what they were drawn from."""
         known = {name: getattr(self, name) for name in NUMBERS}
-        totals = Totals.of(self.totals, protocol)
+        totals = Totals.of_curves(self.totals, protocol)
         return self.of_numbers(self.rules, totals, {**known, **values}, self.class_columns)
 
     @classmethod
@@ -366,8 +366,8 @@ class Curves:
             return np.where(known == -np.inf, missing, known)
         counts, nth = self.counts, self._nth(thresholds, EVERY)
         here = (nth >= 0) & (nth < counts.runs[thresholds, :, None])
-        entry = np.where(here, nth + self._starts[thresholds, :, None], -1)
-        score = np.append(counts.hit_scores(), missing)[entry]
+        score = np.full(here.shape, missing)
+        score[here] = counts.scores_of((nth + self._starts[thresholds, :, None])[here])
         # Recall point 0 is reached by the first detection of the class, true positive or not.
         first = np.where(counts.has_detections, counts.first_scores(), missing)
         return np.where(self._needed(EVERY) == 0, first[:, None], score)

@@ -64,8 +64,16 @@ class Totals:
             counts.counted,
             counts.has_detections,
             counts.images_of_class if by_images else np.zeros(len(counts.positive), dtype=np.int64),
-            counts.at_scores(score_steps(protocol.ap)),
+            counts.at_scores(score_steps(protocol.ap)) if protocol.ap.score_steps else _NOTHING,
         )
+
+    @classmethod
+    def of_curves(cls, counts: ClassNumbers, protocol: Protocol) -> Totals:
+        """Take the numbers that curves need once their values are known: no counted detections."""
+        by_images, K = protocol.ap.class_mean == "by_images", len(counts.positive)
+        images_of_class = counts.images_of_class if by_images else np.zeros(K, dtype=np.int64)
+        objects = cls.of_objects(counts.positive, counts.images, images_of_class)
+        return dataclasses.replace(objects, recalled=counts.recalled, has_detections=counts.has_detections)
 
     @classmethod
     def of_objects(
@@ -81,13 +89,16 @@ class Totals:
 
     def followed_by(self, counts: ClassNumbers, rules: ApRules) -> Totals:
         """Add the detections of the next range of scores."""
-        hits, counted = counts.at_scores(score_steps(rules))
+        at_steps = self.at_steps
+        if rules.score_steps:
+            hits, counted = counts.at_scores(score_steps(rules))
+            at_steps = at_steps[0] + hits, at_steps[1] + counted
         return dataclasses.replace(
             self,
             recalled=self.recalled + counts.recalled,
             counted=self.counted + counts.counted,
             has_detections=self.has_detections | counts.has_detections,
-            at_steps=(self.at_steps[0] + hits, self.at_steps[1] + counted),
+            at_steps=at_steps,
         )
 
     def __add__(self, other: Totals) -> Totals:
@@ -124,6 +135,10 @@ class Totals:
     def at_scores(self, scores: NDArray[np.float64]) -> tuple[Counts, Counts]:
         """Return what was counted at the protocol's fixed scores."""
         return self.at_steps
+
+
+_NOTHING = np.zeros((0, 0, 0), dtype=np.int64), np.zeros((0, 0, 0), dtype=np.int64)
+"""Counts at no fixed score."""
 
 
 class Before(NamedTuple):

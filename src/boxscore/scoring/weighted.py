@@ -226,9 +226,9 @@ class WeightedCounts(SingleHits):
         change = np.bincount(prepared.move_segment, weights=moved, minlength=T * K)
         return (unmatched + change.reshape(T, K)).astype(np.int64)
 
-    def hit_scores(self) -> FloatArray:
-        """Score of each true positive, [N]."""
-        return self.outcomes.score[np.repeat(self._prepared.hit_detection, self._hit_weights)]
+    def scores_of(self, runs: NDArray[np.int64]) -> FloatArray:
+        """Scores of some of the N true positives."""
+        return self.outcomes.score[np.repeat(self._prepared.hit_detection, self._hit_weights)[runs]]
 
     @property
     def has_detections(self) -> BoolArray:
