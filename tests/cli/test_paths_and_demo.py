@@ -49,6 +49,15 @@ def test_several_detections(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == expected
 
 
+def test_demo_into_a_folder_with_an_escape_in_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--output", str(tmp_path / "\x1b[31m")]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\N{REPLACEMENT CHARACTER}[31m/instances.json" in out
+
+
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo"]) == 0
     shown = capsys.readouterr().out

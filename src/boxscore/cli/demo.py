@@ -12,6 +12,7 @@ import argparse
 from pathlib import Path
 
 from boxscore._utils.files import write_folder
+from boxscore._utils.text import printable
 from boxscore.cli.arguments import FOLDER_OUTPUT
 from boxscore.cli.output import evaluation_text
 from boxscore.cli.streams import show
@@ -36,7 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
     truth, results = (folder / name for name in _FILES)
     ground_truth = load_ground_truth(truth)
     show(evaluation_text(evaluate(ground_truth, load_detections(results, ground_truth))))
-    show(f"\nground truth: {truth}\ndetections:   {results}\n\nWhat to type next:\n")
+    shown = [printable(str(path)) for path in (truth, results)]
+    show(f"\nground truth: {shown[0]}\ndetections:   {shown[1]}\n\nWhat to type next:\n")
     if arguments.output is None:
         folder = Path("samples")
         show("  # copy the two files into a folder of yours\n  boxscore demo --output samples")
@@ -54,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _quoted(path: Path) -> str:
-    """Return a path as a shell takes it."""
+    """Return a path as a shell takes it, without what could steer a terminal."""
     import shlex
 
-    return shlex.quote(str(path))
+    return shlex.quote(printable(str(path)))
