@@ -64,7 +64,6 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
         "NMS": ["nms", "nms-commands"],
         "In your project": [
             "notebook",
-            "larger-than-memory",
             "large-data",
             "training-loop",
             "continuous-integration",

@@ -20,7 +20,7 @@ import boxscore
 from boxscore.cli import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("larger-than-memory", "large-data")
+PAGES = ("large-data",)
 RECIPE = re.compile(r"<!-- not run: needs (\w+) -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RECIPES = [
     pytest.param(needed, code, id=f"{page}-{needed}")
