@@ -8,6 +8,7 @@ Conventions
 - What a shell's ``>`` would not write is not replaced: a folder, a file without write permission. A file
   keeps its mode, and its owner where the system allows that. A symbolic link stays: what it leads to is
   written.
+- While some work is ``guarded``, files that it reads are not replaced.
 - What is no regular file (``/dev/null``, a named pipe, ``/dev/stdout``) is never replaced: it is written to,
   when the content is complete.
 """
@@ -20,7 +21,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -29,8 +30,10 @@ from boxscore.errors import FileFormatError, InputError
 
 __all__ = [
     "Content",
+    "guarded",
     "is_file",
     "read_text",
+    "refuse_replacing",
     "temporary_folder",
     "write_atomically",
     "write_folder",
@@ -40,7 +43,38 @@ __all__ = [
 Content = str | bytes | Iterable[bytes]
 """Of a file: whole or in pieces. In text, what is none (from file names) is written as ``\\udc80``."""
 
+Guard = Callable[[Path, os.stat_result], str | None]
+"""Says which input a file that may not be replaced is, "" where its name says it; None of any other file."""
+
 MOST_LINKS = 40
+
+_guards: list[Guard] = []
+
+
+@contextlib.contextmanager
+def guarded(guard: Guard) -> Iterator[None]:
+    """Ask ``guard`` for a while of every file that would be replaced or extended."""
+    _guards.append(guard)
+    try:
+        yield
+    finally:
+        _guards.remove(guard)
+
+
+def refuse_replacing(name: str, path: Path) -> None:
+    """Refuse an output, which messages call ``name``, that a guard says is an input."""
+    if not _guards:
+        return
+    try:
+        status = path.stat()
+    except (OSError, ValueError):  # nothing is there, or nothing that can be reached
+        return
+    for guard in _guards:
+        found = guard(path, status)
+        if found is not None:
+            kind = "folder" if stat.S_ISDIR(status.st_mode) else "file"
+            got = f"{str(path)!r}, which is {found}" if found else repr(str(path))
+            raise InputError(name, f"be another {kind} than the input", got=got)
 
 
 @contextlib.contextmanager
@@ -156,6 +190,7 @@ class _Writing:
 
     def add(self, path: Path, content: Content) -> None:
         """Write a file's content under a temporary name."""
+        refuse_replacing("an output", path)
         with _naming(path):
             target = _followed(path)
             old = _state(target)

@@ -24,6 +24,7 @@ from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
 from boxscore._version import __version__
 from boxscore.cli.arguments import EVERYWHERE, Option
 from boxscore.cli.diagnostics import DIAGNOSTICS
+from boxscore.cli.overwriting import inputs_protected
 from boxscore.cli.parser import ArgumentParser, add_options
 from boxscore.cli.streams import Settings, say, show, using
 from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError, shortened
@@ -107,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments_of = command_parser(given[0], command).parse_args(given[1:])
     except SystemExit as stop:  # argparse: help or a usage error, already printed
         return stop.code if isinstance(stop.code, int) else 2
-    return _run(command.run, arguments_of, room=_room(given[0], arguments_of))
+    return _run(command, arguments_of, room=_room(given[0], arguments_of))
 
 
 def _of_the_program(given: Sequence[str]) -> int:
@@ -173,7 +174,7 @@ def _room(name: str, arguments: argparse.Namespace) -> int:
     return LIBRARIES if with_tables or drawn else 0
 
 
-def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace, *, room: int) -> int:
+def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("error" if arguments.strict else "always", BoxscoreWarning)
         warnings.showwarning = _show_warning  # type: ignore[assignment]
@@ -184,8 +185,8 @@ def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Names
         try:
             if room:
                 require_room(room)
-            with using(chosen):
-                return command(arguments)
+            with inputs_protected(command.options, arguments), using(chosen):
+                return command.run(arguments)
         except VerificationError as error:
             _say(str(error))
             return 1

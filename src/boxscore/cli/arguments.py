@@ -121,6 +121,9 @@ class Option(NamedTuple):
         Options with the same word exclude each other.
     combine : callable, optional
         Combines the list of ``many`` into one value.
+    writes : tuple of str
+        What is written where the value leads: ``"."`` is the path itself, patterns are of files in it. A
+        path whose option writes nothing is an input, which no output may replace.
     """
 
     name: str
@@ -140,6 +143,7 @@ class Option(NamedTuple):
     group: str = ""
     exclusive: str = ""
     combine: Callable[[list[Any]], Any] | None = None
+    writes: tuple[str, ...] = ()
 
     @property
     def dest(self) -> str:
@@ -354,6 +358,7 @@ CLUSTER = (
         kind=Path,
         metavar="DIR",
         key="evaluation.scratch",
+        writes=("boxscore-*",),
     ),
     Option(
         "bounds",
@@ -498,6 +503,7 @@ OUTPUT = Option(
     metavar="FORM|FILE",
     key="output.form",
     group=OUTPUT_GROUP,
+    writes=(".",),
 )
 PER_CLASS = Option("per-class", "add one row per class", kind=bool, default=False, key="output.per_class")
 METRICS = Option(
@@ -519,7 +525,17 @@ EVERYWHERE = (WIDE, QUIET, STRICT)
 """The options of every command."""
 
 REPORT = Option(
-    "report", "write a report folder", kind=Path, metavar="DIR", key="output.report", group=OUTPUT_GROUP
+    "report",
+    "write a report folder",
+    kind=Path,
+    metavar="DIR",
+    key="output.report",
+    group=OUTPUT_GROUP,
+    writes=(
+        *(".", "report.html", "report.md", "result.json", "detector-*.html", "pair-*.html"),
+        *("summary.csv", "per_class.csv", "per_image.csv", "segments.csv", "comparison.csv"),
+        *("tables/*", "plots/*"),
+    ),
 )
 IMAGE_FOLDER = Option(
     "image-folder",

@@ -65,8 +65,8 @@ OPTIONS = (
     METRICS.but(help="look only at these (default: all)", default=()),
     *(option for option in RESAMPLING if option.name in ("resamples", "confidence", "seed")),
     Option("name", "of the model, for the record", metavar="TEXT"),
-    Option("history", "add a line to this file, JSON", kind=Path, metavar="FILE.jsonl"),
-    Option("junit", "also write the checks as JUnit XML", kind=Path, metavar="FILE.xml"),
+    Option("history", "add a line to this file, JSON", kind=Path, metavar="FILE.jsonl", writes=(".",)),
+    Option("junit", "also write the checks as JUnit XML", kind=Path, metavar="FILE.xml", writes=(".",)),
 )
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
+from boxscore._utils.files import refuse_replacing
 from boxscore.cli.arguments import (
     CLASSES,
     DETECTION_FILES,
@@ -92,6 +93,7 @@ OPTIONS = (
         "also write the labels of images, expanded where the rows are",
         kind=Path,
         metavar="FILE.csv",
+        writes=(".",),
         group="a hierarchy of classes",
     ),
     Option(
@@ -147,12 +149,11 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     """Read, save; return the exit status."""
     target = Target(arguments.output, arguments.to, lossy=arguments.lossy)
-    for path in (*(arguments.ground_truth or ()), *(arguments.detections or ())):
-        if arguments.output.exists() and path.exists() and arguments.output.samefile(path):
-            raise InputError("--output", "be another file than the input", got=repr(str(path)))
     if arguments.partitions is not None:
         _check_partitions(arguments, target)
     shares = None if arguments.split is None else _shares(arguments.split)
+    for name in shares or ():
+        refuse_replacing("a part of --output", _part_of(arguments.output, name))
     mapping = None if arguments.remap_classes is None else pairs_in_file(arguments.remap_classes)
     hierarchy = None if arguments.expand_hierarchy is None else read_hierarchy(arguments.expand_hierarchy)
     if hierarchy is not None and arguments.hierarchy is not None:
@@ -175,13 +176,17 @@ def run(arguments: argparse.Namespace) -> int:
     if shares is None:
         _write(table, arguments.output, target)
         return 0
-    output = arguments.output
     parts = split_images(table, shares, seed=arguments.seed)
     for part in parts.values():
         target.check(part)
     for name, part in parts.items():
-        _write(part, output.with_name(f"{output.stem}-{name}{output.suffix}"), target)
+        _write(part, _part_of(arguments.output, name), target)
     return 0
+
+
+def _part_of(output: Path, name: str) -> Path:
+    """Return the file of a part of a split."""
+    return output.with_name(f"{output.stem}-{name}{output.suffix}")
 
 
 def _check_partitions(arguments: argparse.Namespace, target: Target) -> None:

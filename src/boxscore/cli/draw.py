@@ -31,7 +31,7 @@ __all__ = ["OPTIONS", "plain_file_name", "run"]
 
 OPTIONS = (
     *INPUTS,
-    FOLDER_OUTPUT.but(help="where to write the pictures"),
+    FOLDER_OUTPUT.but(help="where to write the pictures", writes=(".", "[0-9][0-9][0-9]_*")),
     IMAGE_FOLDER.but(help="of the pictures; else blank frames", group=""),
     Option("worst", "how many without --images (default: 12)", kind=int, default=12, metavar="N"),
     AT_SCORE.but(help="leave out detections below (default: the score of the best F1)"),

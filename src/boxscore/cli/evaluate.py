@@ -47,6 +47,7 @@ OPTIONS = (
         kind=Path,
         metavar="FILE.npz",
         key="output.save_part",
+        writes=(".",),
     ),
     *CLUSTER,
     Option(

@@ -33,7 +33,7 @@ OPTIONS = (
     Option("history", "the file", kind=Path, positional=True, required=True, metavar="FILE.jsonl"),
     OUTPUT,
     METRICS.but(help="these metrics, e.g. AP AP50 (default: the first three of the last run)"),
-    Option("plot", "also draw them: a .png, .svg or .pdf", kind=Path, metavar="FILE"),
+    Option("plot", "also draw them: a .png, .svg or .pdf", kind=Path, metavar="FILE", writes=(".",)),
 )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from boxscore._utils import checks
 from boxscore.cli import evaluate
 from boxscore.cli.arguments import Form, Option, form_of
+from boxscore.cli.overwriting import inputs_protected
 from boxscore.cli.streams import settings, using
 from boxscore.errors import InputError, ProtocolError
 from boxscore.protocols import load_protocol, read_toml
@@ -30,7 +31,10 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     """Run the file; return the exit status."""
     config = read_config(arguments.config)
-    with using(settings()._replace(file=config.output.path)):
+    with (
+        inputs_protected(evaluate.OPTIONS, config, config=arguments.config),
+        using(settings()._replace(file=config.output.path)),
+    ):
         return evaluate.run(config)
 
 

@@ -67,6 +67,7 @@ OPTIONS = (
         "also draw the first of the metrics against the IoU threshold: a .png, .svg or .pdf",
         kind=Path,
         metavar="FILE",
+        writes=(".",),
     ),
 )
 

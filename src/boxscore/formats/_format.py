@@ -130,6 +130,8 @@ class Format(abc.ABC):
         Whether names may be any text; else they are printable, without blanks at their ends.
     endings : tuple of str
         How the names of its files end: what chooses it for a file that is written.
+    folder_endings : tuple of str
+        How the names of the files that it reads in a folder end; none where that may be any.
     takes_of_detections : frozenset of str
         Those it has a use for beside detections only.
     """
@@ -140,6 +142,7 @@ class Format(abc.ABC):
     holds: ClassVar[Mapping[str, frozenset[str]]] = {}
     holds_any_text: ClassVar[bool] = False
     endings: ClassVar[tuple[str, ...]] = ()
+    folder_endings: ClassVar[tuple[str, ...]] = ()
     takes_of_detections: ClassVar[frozenset[str]] = frozenset()
 
     @abc.abstractmethod

@@ -45,6 +45,7 @@ class CvatFormat(RowFormat):
     """CVAT's XML files."""
 
     name = "cvat"
+    folder_endings = (".xml",)
     boxes = "xyxy"
     takes = frozenset({"image_set"})
 

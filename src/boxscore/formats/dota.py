@@ -56,6 +56,7 @@ class DotaFormat(RowFormat):
     """DOTA's labels and results."""
 
     name = "dota"
+    folder_endings = (".txt",)
     boxes = "xyxy"
     takes: ClassVar[frozenset[str]] = frozenset({"image_set"})
     holds: ClassVar[Mapping[str, frozenset[str]]] = {

@@ -41,6 +41,7 @@ class HrscFormat(Format):
     """HRSC2016's annotations."""
 
     name = "hrsc"
+    folder_endings = (".xml", ".txt")
     boxes = "xyxy"
     takes: ClassVar[frozenset[str]] = frozenset({"image_set"})
 

@@ -47,6 +47,7 @@ class LabelMeFormat(RowFormat):
     """Folders of LabelMe's JSON."""
 
     name = "labelme"
+    folder_endings = (".json",)
     boxes = "xyxy"
 
     def detect(self, look: Look) -> str | None:

@@ -62,6 +62,7 @@ class SuperviselyFormat(RowFormat):
     """Supervisely's projects."""
 
     name = "supervisely"
+    folder_endings = (".json",)
     boxes = "xyxy"
     takes = frozenset({"image_set"})
 

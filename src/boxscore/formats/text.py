@@ -55,6 +55,7 @@ class TextFormat(RowFormat):
     """Folders of text files with boxes in pixels."""
 
     name = "text"
+    folder_endings = (".txt",)
     boxes = "xyxy"
     takes = frozenset({"classes", "box_format", "image_sizes"})
 

@@ -50,6 +50,7 @@ class VisDroneFormat(RowFormat):
     """VisDrone's folders of annotations or results."""
 
     name = "visdrone"
+    folder_endings = (".txt",)
     boxes = "xywh"
     takes = frozenset({"image_sizes"})
 

@@ -56,6 +56,7 @@ class VocFormat(Format):
     """PASCAL VOC folders."""
 
     name = "voc"
+    folder_endings = (".xml", ".txt")
     boxes = "xyxy"
     takes = frozenset({"image_set"})
     holds: ClassVar[Mapping[str, frozenset[str]]] = {

@@ -47,6 +47,7 @@ class WiderFaceFormat(RowFormat):
     """WIDER FACE's MATLAB lists and folders of results."""
 
     name = "widerface"
+    folder_endings = (".txt", ".mat")
     boxes = "xywh"
 
     def detect(self, look: Look) -> str | None:

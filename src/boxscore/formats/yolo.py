@@ -76,6 +76,7 @@ class YoloFormat(RowFormat):
     """Folders of YOLO's text files."""
 
     name = "yolo"
+    folder_endings = (".txt", ".yaml", ".yml", ".data", ".names")
     boxes = "xywh"
     takes = frozenset({"image_set", "classes", "image_sizes"})
     holds: ClassVar[Mapping[str, frozenset[str]]] = {

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from boxscore._utils.files import refuse_replacing
 from boxscore._utils.text import json_value
 from boxscore.errors import FileFormatError, InputError
 from boxscore.reports.gate import is_value, json_once
@@ -91,6 +92,7 @@ def _file_hash(path: Path) -> str | None:
 def append_record(path: Path, record: Mapping[str, Any]) -> None:
     """Add a record as one line at the file's end; the file is made where it is missing."""
     line = json.dumps(json_value({"schema": SCHEMA_VERSION, **record}), allow_nan=False).encode() + b"\n"
+    refuse_replacing("a history", path)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
     try:
         file = os.open(path, flags, 0o666)

@@ -1,0 +1,166 @@
+"""No output may replace an input: neither a file that is named, nor one in a folder that is read.
+
+Conventions
+-----------
+- Derived from the options: what one ``writes`` is an output, any other path that is there an input. So is a
+  word that is the name of a file, as those of ``--classes`` may be.
+- Files and folders are the same if device and inode are: links of both kinds and other spellings lead to
+  them. A pipe or a terminal is neither input nor output here.
+- Asked before anything is read, of every path that outputs name and of what is known to be written in it; and
+  once more, by what writes, of every file that is about to be replaced.
+- A file in an input folder is part of the input if its format reads files of that ending in folders: an
+  earlier ``result.json`` beside YOLO's labels is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from boxscore._utils.files import guarded, refuse_replacing
+from boxscore.cli.arguments import Form, Option
+from boxscore.errors import BoxscoreError, InputError
+
+__all__ = ["inputs_protected"]
+
+PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
+ITSELF = "."
+"""In ``writes`` of an option: the path that it names."""
+
+CONFIG = Option("config", kind=Path)
+
+
+class _Named(NamedTuple):
+    """A path, and the option that names it."""
+
+    option: Option
+    name: str
+    path: Path
+
+
+@contextlib.contextmanager
+def inputs_protected(
+    options: Sequence[Option], arguments: argparse.Namespace, *, config: Path | None = None
+) -> Iterator[None]:
+    """Refuse outputs that are inputs or one another; for a while, refuse to replace an input at all.
+
+    With the run configuration that the arguments are from, messages name its keys.
+    """
+    keys = config is not None
+    outputs = list(_paths(options, arguments, written=True, keys=keys))
+    if not outputs:
+        yield
+        return
+    named = list(_paths(options, arguments, written=False, keys=keys))
+    inputs = _Inputs([*named, *([] if config is None else [_Named(CONFIG, "the configuration", config)])])
+    with guarded(inputs.replaced):
+        for output in outputs:
+            for pattern in output.option.writes:
+                if pattern == ITSELF:
+                    refuse_replacing(output.name, output.path)
+                    continue
+                for path in sorted(output.path.glob(pattern)):
+                    refuse_replacing(f"a file of {output.name}", path)
+        for one, other in itertools.permutations(outputs, 2):
+            _refuse_same(one, other)
+        yield
+
+
+def _paths(
+    options: Iterable[Option], arguments: argparse.Namespace, *, written: bool, keys: bool
+) -> Iterator[_Named]:
+    """Return the paths that the arguments name, of outputs or of everything else."""
+    for option in options:
+        value = getattr(arguments, option.dest, None)
+        if bool(option.writes) != written or value is None or (value is option.default and not written):
+            continue
+        name = option.key if keys else option.metavar if option.positional else f"--{option.name}"
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(one, Form):
+                one = one.path
+            if isinstance(one, Path):
+                yield _Named(option, name, one)
+            elif isinstance(one, str) and not (option.choices or written) and _is_file(Path(one)):
+                yield _Named(option, name, Path(one))
+
+
+class _Inputs:
+    """The files and folders that are read."""
+
+    def __init__(self, paths: Iterable[_Named]) -> None:
+        self._files: dict[tuple[int, int], _Named] = {}
+        self._folders: dict[tuple[int, int], _Named] = {}
+        for named in paths:
+            status = _state(named.path)
+            if status is not None and _is_regular(status):
+                self._files.setdefault(_identity(status), named)
+            elif status is not None and stat.S_ISDIR(status.st_mode):
+                self._folders.setdefault(_identity(status), named)
+
+    def replaced(self, path: Path, status: os.stat_result) -> str | None:
+        """Say which input a path that is there stands for; None for no input."""
+        found = {**self._files, **self._folders}.get(_identity(status))
+        if found is not None:
+            return "" if str(found.path) == str(path) else f"{found.name} {found.path}"
+        if not self._folders or not _is_regular(status):
+            return None
+        for folder in Path(os.path.realpath(path)).parents:
+            state = _state(folder)
+            within = None if state is None else self._folders.get(_identity(state))
+            if within is not None and _is_read(within.path, path.suffix.lower()):
+                return f"a file in {within.name} {within.path}"
+        return None
+
+
+def _is_read(folder: Path, ending: str) -> bool:
+    """Whether files of an ending may be read in a folder; any, where nothing is known of it."""
+    from boxscore.formats.registry import format_at
+
+    try:
+        endings = format_at(folder).folder_endings
+    except BoxscoreError:  # a folder of images, or of something unknown
+        endings = ()
+    return not endings or ending in (*endings, *PICTURES)
+
+
+def _refuse_same(one: _Named, other: _Named) -> None:
+    """Refuse two outputs that are one file, or one that lies where the other writes."""
+    if ITSELF not in one.option.writes:
+        return
+    first, second = (Path(os.path.realpath(named.path)) for named in (one, other))
+    states = _state(first), _state(second)
+    if any(status is not None and not _is_regular(status) for status in states[:1]):
+        return
+    same = first == second or (None not in states and _identity(states[0]) == _identity(states[1]))
+    inside = second in first.parents and any(
+        first.relative_to(second).match(pattern) for pattern in other.option.writes if pattern != ITSELF
+    )
+    if same or inside:
+        rule = f"be another file than {other.name}" if same else f"be no file that {other.name} writes"
+        raise InputError(one.name, rule, got=repr(str(one.path)))
+
+
+def _state(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except (OSError, ValueError):  # not there, too long, a NUL
+        return None
+
+
+def _is_file(path: Path) -> bool:
+    return _is_regular(_state(path))
+
+
+def _is_regular(status: os.stat_result | None) -> bool:
+    return status is not None and stat.S_ISREG(status.st_mode)
+
+
+def _identity(status: os.stat_result | None) -> tuple[int, int]:
+    assert status is not None
+    return status.st_dev, status.st_ino

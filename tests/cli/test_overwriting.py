@@ -1,0 +1,154 @@
+"""No output replaces an input, under whatever name, nor a file in a folder that is read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from attack import overwriting
+from boxscore import load_ground_truth, save_as
+from boxscore.cli import main
+
+S = Path(__file__).parents[2] / "datasets" / "shapes_coco"
+VOC = S.parent / "shapes_voc"
+
+LINKED = [pair for pair in overwriting.pairs() if pair.other.kind is Path]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(S / "instances.json", "gt.json")
+    shutil.copy(S / "detections.json", "dt.json")
+    return tmp_path
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run a command that is refused, and leaves what was there; return its message."""
+    files = {path: path.read_bytes() for path in sorted(Path.cwd().rglob("*")) if path.is_file()}
+    assert main(arguments) == 2
+    assert {path: path.read_bytes() for path in sorted(Path.cwd().rglob("*")) if path.is_file()} == files
+    output, errors = capsys.readouterr()
+    assert output == ""
+    return errors.removeprefix("boxscore: error: ").removesuffix("\n")
+
+
+def test_outputs_and_inputs_are_found() -> None:
+    """What is tried is derived from the options: were none found, nothing would fail."""
+    names = {(pair.command, pair.output.name, pair.other.name) for pair in LINKED}
+    assert len(names) == len(LINKED) > 180
+    assert {
+        ("evaluate", "output", "detections"),
+        ("evaluate", "save-part", "hierarchy"),
+        ("check", "history", "no-regression"),
+        ("check", "junit", "history"),
+        ("convert", "output-image-labels", "remap-classes"),
+        ("sweep", "plot", "ground-truth"),
+        ("panoptic", "report", "dt-folder"),
+        ("merge", "output", "parts"),
+    } <= names
+
+
+@pytest.mark.parametrize("command", sorted({pair.command for pair in LINKED}))
+def test_every_output_on_every_input(command: str, tmp_path: Path) -> None:
+    faults = []
+    for number, pair in enumerate(pair for pair in LINKED if pair.command == command):
+        kind = ("hard link", "symbolic link", "same")[number % 3]
+        (tmp_path / str(number)).mkdir()
+        faults.append(overwriting.fault_of(pair, kind, tmp_path / str(number)))
+    assert set(faults) == {""}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            "evaluate gt.json dt.json -o gt.json",
+            "--output must be another file than the input. Got 'gt.json'.",
+        ),
+        (
+            "check gt.json dt.json --min AP=0.1 --history hard.json",
+            "--history must be another file than the input. Got 'hard.json', which is --detections dt.json.",
+        ),
+        (
+            "report gt.json folder/result.json --report folder",
+            "a file of --report must be another file than the input. Got 'folder/result.json'.",
+        ),
+        (
+            "report gt.json dt.json --report folder -o folder/result.json",
+            "--output must be no file that --report writes. Got 'folder/result.json'.",
+        ),
+        (
+            "check gt.json dt.json --junit a.xml --history ./a.xml",
+            "--history must be another file than --junit. Got 'a.xml'.",
+        ),
+        (
+            "draw gt.json dt.json --image-folder folder --output folder",
+            "--output must be another folder than the input. Got 'folder'.",
+        ),
+        (
+            "convert gt.json gt-train.json -o gt.json --split train=0.5 val=0.5 --to coco",
+            "--output must be another file than the input. Got 'gt.json'.",
+        ),
+        (
+            "convert gt-train.json -o gt.json --split train=0.5 val=0.5",
+            "a part of --output must be another file than the input. Got 'gt-train.json'.",
+        ),
+        (
+            "run config.toml",
+            "output.form must be another file than the input. Got 'gt.json'.",
+        ),
+        ("run itself.toml", "output.report must be another file than the input. Got 'itself.toml'."),
+    ],
+)
+def test_messages(here: Path, capsys: pytest.CaptureFixture[str], arguments: str, message: str) -> None:
+    (here / "hard.json").hardlink_to(here / "dt.json")
+    (here / "folder").mkdir()
+    shutil.copy("dt.json", "folder/result.json")
+    shutil.copy("gt.json", "gt-train.json")
+    paths = "[ground_truth]\npath = 'gt.json'\n[detections]\npath = 'dt.json'\n[output]\n"
+    Path("config.toml").write_text(f"{paths}form = 'folder/../gt.json'\n")
+    Path("itself.toml").write_text(f"{paths}report = 'itself.toml'\n")
+    assert refusal(capsys, *arguments.split()) == message
+
+
+def test_a_folder_that_is_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(VOC / "results", "results")
+    command = ["nms", "results", "--iou-threshold", "0.5", "--output"]
+    same = "--output must be another folder than the input. Got"
+    assert refusal(capsys, *command, "results") == f"{same} 'results'."
+    Path("link").symlink_to("results")
+    assert refusal(capsys, *command, "link") == f"{same} 'link', which is --detections results."
+
+
+def test_a_file_in_a_folder_that_is_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("project").mkdir()
+    shape = {"label": "a", "points": [[0, 0], [5, 5]], "shape_type": "rectangle"}
+    for name in ("a", "b"):
+        picture = {"imagePath": f"{name}.png", "imageData": None, "imageWidth": 9, "imageHeight": 9}
+        Path(f"project/{name}.json").write_text(json.dumps({"shapes": [shape], **picture}))
+    assert refusal(capsys, "stats", "project", "-o", "project/a.json") == (
+        "--output must be another file than the input. Got 'project/a.json', "
+        "which is a file in --ground-truth project."
+    )
+
+
+def test_what_is_no_input_is_replaced(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An earlier result beside the data, a report among them, and no path that a word only looks like."""
+    shutil.copytree(VOC / "VOC2007", "voc", ignore=shutil.ignore_patterns("JPEGImages"))
+    for _ in range(2):
+        assert main(["stats", "voc", "--image-set", "test", "-o", "voc/stats.json"]) == 0
+        assert main(["evaluate", "gt.json", "dt.json", "-o", "new.json"]) == 0
+        assert main(["check", "gt.json", "dt.json", "--history", "h.jsonl", "--name", "h"]) == 0
+    assert len(Path("h.jsonl").read_text().splitlines()) == 2
+
+
+def test_python_is_not_guarded_afterwards(here: Path) -> None:
+    """What a script says by itself is meant: only a command refuses."""
+    assert main(["evaluate", "gt.json", "dt.json", "-o", "gt.json"]) == 2
+    table = load_ground_truth("gt.json")
+    save_as(table, "gt.json")
+    assert len(load_ground_truth("gt.json")) == len(table)
