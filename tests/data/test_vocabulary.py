@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,9 @@ def test_classes_are_found_by_id_first_and_by_name_second() -> None:
     categories = Categories.build([1, 2, "cat"], names=["cat", "dog", "cow"])
     assert categories.rows_by_id_or_name(["cat", "dog", 1, "cow", "?"]).tolist() == [2, 1, 0, 2, -1]
     twins = Categories.build([4, 5], names=["tumor", "tumor"])
-    assert twins.rows_by_id_or_name(["tumor"]).tolist() == [0]
+    assert twins.rows_by_id_or_name([5, "tumor (4)"]).tolist() == [1, 0]
+    with pytest.raises(InputError, match=re.escape("Got 'tumor', the name or id of 2; give 'tumor (4)'")):
+        twins.rows_by_id_or_name(["tumor"])
 
 
 def test_same_as() -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import boxscore
+from boxscore import Detections, GroundTruth, evaluate, save_as
+from boxscore.cli import main
 from boxscore.diagnostics import confusion_matrix, top_confusions
 
 
@@ -157,3 +162,38 @@ def test_very_many_classes_have_cells_and_no_matrix():
     with pytest.raises(boxscore.InputError, match=r"Got 100,001 x 100,001, 74.5 GiB; .*--top"):
         _ = matrix.counts
     assert "the first of 50 cells" in repr(matrix)
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("truth", "truth (2)"),
+        ("(background)", "(background) (2)"),
+        ("(all)", "(all) (2)"),
+        ("predicted", "predicted"),
+    ],
+)
+def test_no_class_is_called_as_what_stands_beside_the_classes(
+    name: str, label: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = {1: "cat", 2: name}
+    boxes = [[0, 0, 9, 9], [20, 0, 29, 9], [40, 0, 49, 9]]
+    truth = GroundTruth.from_arrays([1, 1, 1], [1, 2, 2], boxes, categories=names)
+    found = Detections.from_arrays([1, 1], [2, 2], boxes[:2], [0.9, 0.8], categories=names)
+    matrix = confusion_matrix(evaluate(truth, found))
+    assert matrix.labels == ["cat", label, "(background)"]
+    assert matrix.counts.tolist() == [[0, 1, 0], [0, 1, 1], [0, 0, 0]]
+    assert matrix.to_frame().columns.tolist() == matrix.labels
+    save_as(truth, tmp_path / "gt.json", lossy=True)
+    save_as(found, tmp_path / "dt.json")
+    command = ["confusion", str(tmp_path / "gt.json"), str(tmp_path / "dt.json"), "--score-threshold", "0.1"]
+    for form in ("text", "csv", "markdown", "latex"):
+        assert main([*command, "-o", form]) == 0
+        assert label in capsys.readouterr().out
+    assert main([*command, "-o", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert rows == [
+        {"truth": "cat", "cat": 0, label: 1, "(background)": 0},
+        {"truth": label, "cat": 0, label: 1, "(background)": 1},
+        {"truth": "(background)", "cat": 0, label: 0, "(background)": 0},
+    ]

@@ -38,7 +38,7 @@ from boxscore.cli.arguments import (
     RESULTS_OUTPUT,
     Option,
 )
-from boxscore.cli.inputs import chosen, detection_arguments, ground_truth_arguments
+from boxscore.cli.inputs import chosen, chosen_classes, detection_arguments, ground_truth_arguments
 from boxscore.cli.streams import say
 from boxscore.data.hierarchy import Hierarchy, expand_classes
 from boxscore.data.operations import (
@@ -243,13 +243,10 @@ def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
 
 def _part(table: GroundTruth | Detections, arguments: argparse.Namespace) -> GroundTruth | Detections:
     """Choose and draw images, classes and rows."""
-    categories = table.categories
     part = filter_objects(
         table,
         images=chosen(arguments.images, names=(), integers=table.images.ids.dtype != object),
-        classes=chosen(
-            arguments.classes, names=categories.names.tolist(), integers=categories.ids.dtype != object
-        ),
+        classes=chosen_classes(arguments.classes, table.categories),
         area=None if arguments.area is None else _area(arguments.area),
         crowd=None if arguments.of_crowds is None else arguments.of_crowds == "only",
         without_empty=arguments.without_empty,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Inputs",
     "chosen",
+    "chosen_classes",
     "chosen_protocol",
     "detection_arguments",
     "evaluate_inputs",
@@ -76,13 +77,12 @@ def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
         read_options(**ground_truth_arguments(arguments), **common),
         read_options(**detection_arguments(arguments), **common),
     )
-    categories = ground_truth.categories
     return Inputs(
         ground_truth,
         detections,
         protocol,
         chosen(arguments.images, names=(), integers=ground_truth.images.ids.dtype != object),
-        chosen(arguments.classes, names=categories.names.tolist(), integers=categories.ids.dtype != object),
+        chosen_classes(arguments.classes, ground_truth.categories),
         arguments.workers or (processes if similarity.forks_for(detections) else 1),
     )
 
@@ -181,12 +181,45 @@ def group_options(arguments: argparse.Namespace, categories: Categories) -> Grou
 
 def _groups(path: Path, categories: Categories) -> list[list[Id]]:
     """Read groups of classes, one per line."""
-    names, integers = set(categories.names.tolist()), categories.ids.dtype != object
-    lists = [[word.strip() for word in line.split(",") if word.strip()] for line in _lines(path, "groups")]
-    groups = [_ids(words, names=names, integers=integers) for words in lists if words]
+    import csv
+
+    lines = csv.reader(_lines(path, "groups"), skipinitialspace=True)
+    lists = [[word.strip() for word in words if word.strip()] for words in lines]
+    groups = [_labels(words, categories, what="a class of a group") for words in lists if words]
     if not groups:
         raise InputError("a file of groups", "name at least one class", got="none", place=str(path))
     return groups
+
+
+def chosen_classes(values: Sequence[str] | None, categories: Categories) -> list[Id] | None:
+    """Return the classes that a command line names, by labels; a file stands for its lines.
+
+    What names no class stays as it is.
+    """
+    if values is None:
+        return None
+    words: list[str] = []
+    rows = categories.rows_asked(values, what="a chosen class", numbers=True)
+    for word, row in zip(values, rows.tolist(), strict=True):
+        words += [word] if row >= 0 or not Path(word).is_file() else _lines_of_ids(Path(word))
+    return _labels(words, categories, what="a chosen class")
+
+
+def _labels(words: Sequence[str], categories: Categories, *, what: str) -> list[Id]:
+    labels = categories.labels
+    rows = categories.rows_asked(words, what=what, numbers=True).tolist()
+    unknown = categories.ids.dtype != object
+    return [
+        labels[row] if row >= 0 else _integer(word) if unknown else word
+        for word, row in zip(words, rows, strict=True)
+    ]
+
+
+def _lines_of_ids(path: Path) -> list[str]:
+    lines = _lines(path, "ids")
+    if not lines:
+        raise InputError("a file of ids", "name at least one", got="an empty file", place=str(path))
+    return lines
 
 
 def chosen(values: Sequence[str] | None, *, names: Sequence[str], integers: bool) -> list[Id] | None:
@@ -197,10 +230,7 @@ def chosen(values: Sequence[str] | None, *, names: Sequence[str], integers: bool
     for value in values:
         path = Path(value)
         if value not in names and path.is_file():
-            chosen = _lines(path, "ids")
-            if not chosen:
-                raise InputError("a file of ids", "name at least one", got="an empty file", place=str(path))
-            texts += chosen
+            texts += _lines_of_ids(path)
         else:
             texts.append(value)
     return _ids(texts, names=names, integers=integers)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from boxscore._utils.files import temporary_folder
 from boxscore.cli.inputs import (
-    chosen,
+    chosen_classes,
     chosen_protocol,
     detection_arguments,
     evaluate_inputs,
@@ -142,11 +142,7 @@ def _partitions(
             partition=plan.partition,
             truth_options=ground_truth_arguments(arguments),
             options=options,
-            classes=lambda categories: chosen(
-                arguments.classes,
-                names=categories.names.tolist(),
-                integers=categories.ids.dtype != object,
-            ),
+            classes=lambda categories: chosen_classes(arguments.classes, categories),
             scratch=folder,
         ) as tasks,
         LocalEngine(folder, workers) as engine,

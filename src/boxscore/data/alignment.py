@@ -228,10 +228,11 @@ def find_categories(
     """Return the category row of each id, int32 [D], -1 where unknown, and the count of each unknown id."""
     names: NDArray[Any] | None = None
     if own is not None and len(own):
-        by_name = categories.rows_of_names()
-        translated = [by_name.get(name, -1) for name in own.names.tolist()]
-        rows = _through(own, ids, np.array(translated, dtype=np.int32))
+        translated = categories.rows_of_classes(own)
+        rows = _through(own, ids, translated)
         own_rows = own.rows(ids)
+        if len(rows) and rows.min() < -1:
+            categories.refuse_several(own.names.tolist()[int(own_rows[np.argmin(rows)])])
         names = ids.astype(object)
         names[own_rows >= 0] = own.names[own_rows[own_rows >= 0]]
     else:
@@ -394,7 +395,7 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
         known = _by_any_name(own.tolist(), images)
     image = known[detections.image] if len(detections) else detections.image
     _refuse_unknown(image, own[detections.image], lambda row: f"row {row} of {detections.source}")
-    rows = categories.rows_by_id_or_name(detections.categories.ids.tolist())
+    rows = _rows_of_own_classes(detections, categories)
     category = rows[detections.category] if len(detections) else detections.category
     unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
     labels = detections.categories.labels
@@ -409,6 +410,20 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
         category=category[kept],
         left_out={**detections.left_out, **left_out},
     )
+
+
+def _rows_of_own_classes(detections: Detections, categories: Categories) -> NDArray[np.int32]:
+    """Return the class of each class of detections, int32 [K]: by id, unless another class has its name."""
+    own = detections.categories
+    rows = np.full(len(own), -1, dtype=np.int32)
+    used = np.flatnonzero(np.bincount(detections.category, minlength=len(own)))
+    ids = [own.ids.tolist()[row] for row in used.tolist()]
+    rows[used] = categories.rows_by_id_or_name(ids, place=detections.source)
+    by_name = categories.rows_of_classes(own)
+    named = own.names != [str(identifier) for identifier in own.ids.tolist()]
+    other = np.flatnonzero((by_name >= 0) & (by_name != rows) & named)
+    rows[other] = by_name[other]
+    return rows
 
 
 def warn_left_out(
@@ -442,8 +457,8 @@ def select(
     if images is not None:
         image_rows = _chosen(known_images.rows(list(images)), images, "image", known_images.ids)
     if classes is not None:
-        rows = known_classes.rows_by_id_or_name(list(classes))
-        category_rows = _chosen(rows, classes, "class", known_classes.names)
+        rows = known_classes.rows_asked(list(classes), what="a chosen class")
+        category_rows = _chosen(rows, classes, "class", np.array(known_classes.labels, dtype=object))
     kept_images, kept_classes = known_images.take(image_rows), known_classes.take(category_rows)
     image_numbers = _renumber(image_rows, len(known_images))
     category_numbers = _renumber(category_rows, len(known_classes))

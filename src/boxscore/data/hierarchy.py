@@ -183,10 +183,9 @@ def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
     hierarchy.check_names(names, source=table.source)
     labels = table.image_labels if isinstance(table, GroundTruth) else None
     wider = _with_relatives(old, hierarchy, with_descendants=labels is not None)
-    row_of = wider.rows_of_names()
     own = wider.rows(old.ids).tolist()
-    above = _relatives(names, own, hierarchy.ancestors, row_of)
-    below = _relatives(names, own, hierarchy.descendants, row_of)
+    above = _relatives(names, own, hierarchy.ancestors, wider)
+    below = _relatives(names, own, hierarchy.descendants, wider)
     rows, category = _copies(table.category, above)
     expanded = table.take(rows).replaced(categories=wider, category=category)
     if not isinstance(expanded, GroundTruth):
@@ -231,11 +230,15 @@ def _with_relatives(categories: Categories, hierarchy: Hierarchy, *, with_descen
 
 
 def _relatives(
-    names: Sequence[str], own: Sequence[int], relatives: Mapping[str, Sequence[str]], row_of: Mapping[Id, int]
+    names: Sequence[str], own: Sequence[int], relatives: Mapping[str, Sequence[str]], wider: Categories
 ) -> list[list[int]]:
     """Return the rows that each class stands for in the wider vocabulary, its own first."""
+    rows = wider.rows_of_names()
+    several = next((one for name in names for one in relatives[name] if len(rows.get(one, ())) > 1), None)
+    if several is not None:
+        wider.refuse_several(several, what="a class of the hierarchy")
     return [
-        [row, *(row_of[one] for one in relatives[name] if one in row_of)]
+        [row, *(rows[one][0] for one in relatives[name] if one in rows)]
         for row, name in zip(own, names, strict=True)
     ]
 

@@ -80,7 +80,7 @@ def in_classes(columns: Columns, categories: Categories, *, place: str) -> Colum
     for label, name in zip(labels, names, strict=True):
         row = known.row_of_id.get(label)
         if row is None or ("names" in columns and known.names[row] != name):
-            row = known.row_of_name.get(name)
+            row = _row_named(known, name, categories, place)
         found.append(name if row is None else known.ids[row])
     if not known.are_named and found == names and kinds_of_labels(columns) == {"names"}:
         got = f"{found[0]!r}, and classes without names"
@@ -89,11 +89,18 @@ def in_classes(columns: Columns, categories: Categories, *, place: str) -> Colum
     return {**without_names(columns), "labels": as_ids(found, name="labels")}
 
 
+def _row_named(known: _Known, name: Any, categories: Categories, place: str) -> int | None:
+    rows = known.rows_of_names.get(name, ())
+    if len(rows) > 1:
+        categories.refuse_several(name, place=place)
+    return rows[0] if rows else None
+
+
 class _Known(NamedTuple):
     ids: list[Id]
     names: list[str]
     row_of_id: Mapping[Id, int]
-    row_of_name: Mapping[Id, int]
+    rows_of_names: Mapping[str, Sequence[int]]
     are_named: bool
 
 

@@ -157,8 +157,9 @@ def rows_as_given(own: Categories, categories: Categories) -> NDArray[np.int32]:
     """Return the class that each class of the detections has without a map, [len(own)]; -1 for none."""
     if own is categories:
         return np.arange(len(own), dtype=np.int32)
-    named = own.names.tolist() != list(map(str, own.ids.tolist()))
-    return categories.rows_by_id_or_name((own.names if named else own.ids).tolist())
+    if own.names.tolist() == list(map(str, own.ids.tolist())):
+        return categories.rows_by_id_or_name(own.ids.tolist())
+    return categories.rows_of_classes(own)
 
 
 def mapped_rows(pairs: Mapping[Id, Id | None], own: Categories, categories: Categories) -> NDArray[np.int32]:
@@ -318,9 +319,11 @@ def _readings(
 
 def _listed_rows(pairs: Mapping[Id, Id | None], own: Categories, known: Categories) -> NDArray[np.int32]:
     """Return the class of each class of the detections, [len(own)]; -1 where the map has none."""
-    targets = [pairs.get(identifier) for identifier in own.ids.tolist()]
-    rows = known.rows_by_id_or_name(["" if to is None else to for to in targets])
-    return np.where([to is None for to in targets], -1, rows).astype(np.int32)
+    targets = {row: pairs.get(identifier) for row, identifier in enumerate(own.ids.tolist())}
+    targets = {row: to for row, to in targets.items() if to is not None}
+    rows = np.full(len(own), -1, dtype=np.int32)
+    rows[[*targets]] = known.rows_by_id_or_name([to for to in targets.values() if to is not None])
+    return rows
 
 
 class _ClassPairs(NamedTuple):

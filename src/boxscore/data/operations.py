@@ -77,8 +77,9 @@ def filter_objects(
     if images is not None:
         table = of_images(table, _known(table.images.rows(list(images)), images, "image", table.images.ids))
     if classes is not None:
-        rows = table.categories.rows_by_id_or_name(list(classes))
-        table = _of_classes(table, _known(rows, classes, "class", table.categories.names))
+        rows = table.categories.rows_asked(list(classes), what="a chosen class")
+        known = np.array(table.categories.labels, dtype=object)
+        table = _of_classes(table, _known(rows, classes, "class", known))
     if area is not None:
         low, high = (float(bound) for bound in area)
         if not low <= high:
@@ -186,8 +187,8 @@ def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
     ['vehicle']
     """
     old = table.categories
-    rows = old.rows_by_id_or_name(list(mapping))
-    _known(rows, list(mapping), "class", old.names)
+    rows = old.rows_asked(list(mapping), what="a class to rename")
+    _known(rows, list(mapping), "class", np.array(old.labels, dtype=object))
     names: list[str | None] = old.names.tolist()
     by_id = old.index()
     for row, to in zip(rows.tolist(), mapping.values(), strict=True):

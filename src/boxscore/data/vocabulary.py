@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore._utils.records import record
 from boxscore._utils.text import html_lines, short_list
+from boxscore.data.class_names import ClassFinder, ambiguous, class_labels
 from boxscore.data.own_columns import check_one_number, in_frame, own_columns
 from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES
 from boxscore.errors import InputError
@@ -331,14 +331,15 @@ class Categories(Vocabulary):
 
     @property
     def labels(self) -> list[str]:
-        """Names that tell every class apart: a name that occurs twice gets its id in brackets."""
-        names = self.names.tolist()
-        counts = Counter(names) if len(set(names)) < len(names) else {}
-        repeated = {name for name, count in counts.items() if count > 1}
-        return [
-            f"{name} ({identifier})" if name in repeated else name
-            for name, identifier in zip(names, self.ids.tolist(), strict=True)
-        ]
+        """Names that tell every class apart: where a name alone would not, its id stands in brackets."""
+        return class_labels(self.names.tolist(), self.ids.tolist())
+
+    def labels_beside(self, *words: str) -> list[str]:
+        """Return the labels where these words stand beside them, and no class may be called so."""
+        labels = self.labels
+        if set(words).isdisjoint(labels):
+            return labels
+        return class_labels(self.names.tolist(), self.ids.tolist(), beside=words)
 
     def take(self, rows: NDArray[Any]) -> Categories:
         """Return these rows, which must be ascending, as a vocabulary of their own."""
@@ -355,14 +356,72 @@ class Categories(Vocabulary):
     def __repr__(self) -> str:
         return f"{super().__repr__()}\n  names: {short_list(self.names)}"
 
-    def rows_of_names(self) -> dict[Id, int]:
-        """Map each name to the first row that has it."""
-        rows: dict[Id, int] = {}
+    def rows_of_names(self) -> dict[str, list[int]]:
+        """Map each name to the rows that have it."""
+        rows: dict[str, list[int]] = {}
         for row, name in enumerate(self.names.tolist()):
-            rows.setdefault(name, row)
+            rows.setdefault(name, []).append(row)
         return rows
 
-    def rows_by_id_or_name(self, values: Sequence[Id]) -> NDArray[np.int32]:
-        """Return the row of each value, taken for an id first and for a name second; -1 for unknown."""
-        by_id, by_name = self.index(), self.rows_of_names()
-        return np.array([by_id.get(value, by_name.get(value, -1)) for value in values], dtype=np.int32)
+    def rows_by_id_or_name(
+        self, values: Sequence[Id], *, what: str = "a class name", place: str = ""
+    ) -> NDArray[np.int32]:
+        """Return the row of each value of a file: of the class with this id, else name, else label; or -1.
+
+        Raises
+        ------
+        InputError
+            When several classes have a name.
+        """
+        named = self.rows_of_names()
+        known: dict[Id, int] = {name: rows[0] if len(rows) == 1 else -2 for name, rows in named.items()}
+        known |= self.index()
+        rows = np.array([known.get(value, -1) for value in values], dtype=np.int32)
+        if len(rows) and rows.min() < 0:
+            known = {**dict(zip(self.labels, range(len(self)), strict=True)), **known}
+            rows = np.array([known.get(value, -1) for value in values], dtype=np.int32)
+        if len(rows) and rows.min() < -1:
+            self.refuse_several(values[int(np.argmin(rows))], what=what, place=place)
+        return rows
+
+    def refuse_several(self, name: Id, *, what: str = "a class name", place: str = "") -> NoReturn:
+        """Refuse a name that several classes have."""
+        labels = self.labels
+        several = [labels[row] for row in self.rows_of_names().get(str(name), ())]
+        raise ambiguous(name, several, what=what, place=place)
+
+    def rows_asked(
+        self, words: Sequence[Id], *, what: str = "a class", numbers: bool = False
+    ) -> NDArray[np.int32]:
+        """Return the row of each class that somebody asks for, by id, name or label; -1 for unknown.
+
+        Parameters
+        ----------
+        words : sequence of int or str
+        what : str
+            What a message calls a word.
+        numbers : bool, default False
+            Whether text that spells a number is an id as well: on a command line.
+
+        Raises
+        ------
+        InputError
+            When a word can stand for several classes.
+        """
+        finder = ClassFinder(self.names.tolist(), self.ids.tolist(), numbers=numbers)
+        return np.array([finder.row(word, what=what) for word in words], dtype=np.int32)
+
+    def rows_of_classes(self, own: Categories) -> NDArray[np.int32]:
+        """Return the row of each class of another vocabulary that is numbered on its own, [len(own)]; or -1.
+
+        It is the class with its name; of several with this name, the one with its id too. Else it is -2:
+        the name can stand for several.
+        """
+        names = self.rows_of_names()
+        ids = self.ids.tolist()
+        rows = np.full(len(own), -1, dtype=np.int32)
+        for row, (name, identifier) in enumerate(zip(own.names.tolist(), own.ids.tolist(), strict=True)):
+            named = names.get(name, [])
+            same = [one for one in named if ids[one] == identifier] if len(named) > 1 else named
+            rows[row] = same[0] if same else -2 if named else -1
+        return rows

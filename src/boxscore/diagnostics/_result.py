@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.text import html_table, short_list
+from boxscore.data.class_names import EVERY_CLASS, MEAN
 from boxscore.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -29,12 +30,6 @@ __all__ = [
     "mean_over_classes",
     "once_per_evaluation",
 ]
-
-EVERY_CLASS = "(all)"
-"""Stands in a ``class`` column for all classes together."""
-
-MEAN = "(mean)"
-"""Stands in a ``class`` column for the mean over classes."""
 
 Floats = Any
 """A float64 array of values per class, or one number for all classes together."""

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore.data.class_names import BACKGROUND, TRUTH
 from boxscore.diagnostics._reading import greedy_one_to_one, warn_of_subsets
 from boxscore.diagnostics._result import SHOWN_ROWS, DiagnosticResult, once_per_evaluation
 from boxscore.errors import InputError
@@ -36,8 +37,6 @@ __all__ = ["BACKGROUND", "ConfusionMatrix", "TopConfusions", "confusion_matrix",
 
 Assign = Literal["score", "iou"]
 Normalise = Literal["none", "truth", "predicted", "all"]
-
-BACKGROUND = "(background)"
 
 MOST_CELLS = 1 << 27
 """Cells of a whole matrix, 8 bytes each."""
@@ -134,7 +133,7 @@ class ConfusionMatrix(DiagnosticResult):
         """Return :attr:`values` as a DataFrame: index ``truth``, columns ``predicted``."""
         import pandas as pd
 
-        index, columns = (pd.Index(self.labels, name=name) for name in ("truth", "predicted"))
+        index, columns = (pd.Index(self.labels, name=name) for name in (TRUTH, "predicted"))
         return pd.DataFrame(self.values, index=index, columns=columns)
 
     def _shown(self) -> tuple[str, pd.DataFrame]:
@@ -228,7 +227,7 @@ def confusion_matrix(
     """
     checks.one_of(normalise, get_args(Normalise), name="normalise")
     cells = _checked_cells(evaluation, iou_threshold, score_threshold, assign)
-    labels = [*evaluation.ground_truth.categories.labels, BACKGROUND]
+    labels = _labels(evaluation)
     cell, count = np.unique(cells.truth * len(labels) + cells.predicted, return_counts=True)
     return ConfusionMatrix(labels, *np.divmod(cell, len(labels)), count, normalise)
 
@@ -264,7 +263,7 @@ def top_confusions(
         When an option is out of range.
     """
     cells = _checked_cells(evaluation, iou_threshold, score_threshold, assign)
-    labels = [*evaluation.ground_truth.categories.labels, BACKGROUND]
+    labels = _labels(evaluation)
     n = len(labels)
     of_truth = np.bincount(cells.truth, minlength=n)
     off = cells.truth != cells.predicted
@@ -287,6 +286,11 @@ def top_confusions(
         [np.unique(image[i : i + count]) for i, count in zip(starts.tolist(), counts.tolist(), strict=True)],
         evaluation.ground_truth.images.ids,
     )
+
+
+def _labels(evaluation: Evaluation) -> list[str]:
+    """Return the classes and the background; none is called as the column of the true classes."""
+    return [*evaluation.ground_truth.categories.labels_beside(TRUTH), BACKGROUND]
 
 
 def _checked_cells(

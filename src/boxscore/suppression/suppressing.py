@@ -399,10 +399,10 @@ def _group_of_class(categories: Categories, class_groups: Iterable[Collection[Id
         if isinstance(group, str):
             raise InputError("class_groups", "be a list of lists of classes", got=repr(group))
         labels = list(group)
-        rows = categories.rows_by_id_or_name(labels).tolist()
+        rows = categories.rows_asked(labels, what="a class of a group").tolist()
         for label, row in zip(labels, rows, strict=True):
             if row < 0:
-                known = [*categories.names.tolist(), *map(str, categories.ids.tolist())]
+                known = [*categories.labels, *map(str, categories.ids.tolist())]
                 raise InputError(
                     "a class of a group",
                     "occur in the detections",
