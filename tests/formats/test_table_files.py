@@ -185,10 +185,8 @@ def test_four_numbers_are_told_by_the_boxes_or_asked(tmp_path: Path) -> None:
     assert known.boxes.tolist() == corners
     sides = load_ground_truth(records(tmp_path, [[60, 60, 9, 95], [1, 2, 30, 40]]))
     assert sides.sizes.tolist() == [[9, 95], [30, 40]]  # 9 < 60, and a centre at 1 would leave the image
-    with pytest.raises(InputError, match="box_format must be xyxy where the columns are x1, y1, x2, y2"):
-        load_ground_truth(
-            write(tmp_path / "x.csv", "image,class,x1,y1,x2,y2\na,b,1,2,3,4\n"), box_format="xywh"
-        )
+    named = write(tmp_path / "x.csv", "image,class,x1,y1,x2,y2\na,b,1,2,3,4\n")
+    assert load_ground_truth(named, box_format="xywh").boxes.tolist() == [[1, 2, 4, 6]]  # the user knows
 
 
 def test_sizes_of_the_ground_truth_tell_what_detections_are(tmp_path: Path) -> None:
@@ -550,8 +548,8 @@ def test_data_frames_of_other_libraries() -> None:
         boxscore.GroundTruth.from_pandas(boxes)
     with pytest.raises(InputError, match="must be a DataFrame of pandas or Polars, or a table of Arrow"):
         boxscore.GroundTruth.from_pandas({"x1": [1]})
-    with pytest.raises(InputError, match="box_format must be xyxy where the columns are xmin"):
-        boxscore.GroundTruth.from_pandas(frame, box_format="xywh")
+    said = boxscore.GroundTruth.from_pandas(frame, box_format="xywh")
+    assert said.boxes.tolist() == [[1, 2, 32, 44], [10.5, 20.25, 60.5, 80.25]]
 
 
 def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

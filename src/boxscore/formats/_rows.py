@@ -72,7 +72,10 @@ class Rows:
         A name for each of ``labels``, which are then ids.
     boxes : ndarray of float64, [N, 4], or None
         None: those around the other shapes.
+        Where the user says ``box_format``, the four numbers as the files have them.
     box_format : {"xyxy", "xywh", "cxcywh"}
+    is_said : bool
+        Whether ``boxes`` are read as the user says already.
     place : callable
         Names row ``i`` in messages.
     fractions : bool
@@ -127,6 +130,7 @@ class Rows:
     columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     image_columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     any_sides: bool = False
+    is_said: bool = False
     stays_in_fractions: bool | None = None
 
     def names_of(self, image: int) -> tuple[object, ...]:
@@ -155,8 +159,29 @@ class RowFormat(Format):
         yield finish
 
 
+def _as_said(rows: Rows, options: ReadOptions) -> Rows:
+    """Return rows whose boxes are what the user says, if anything."""
+    written = options.written
+    if written is None or rows.is_said:
+        return rows
+    if rows.boxes is None:
+        rule, got = "be left out where boxes are no four numbers", options.box_format
+        raise InputError("box_format", rule, got=got, place=rows.source)
+    return dataclasses.replace(
+        rows,
+        boxes=written.x_first(rows.boxes),
+        box_format=written.form,
+        fractions=written.fractions or (rows.fractions and _may_be_fractions(rows.boxes)),
+    )
+
+
+def _may_be_fractions(boxes: FloatArray) -> bool:
+    return bool((np.abs(boxes) <= 2).all())
+
+
 def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
     """Return the table of ground truth that rows describe."""
+    rows = _as_said(rows, options)
     sizes = _sizes(rows, options, None)
     categories, category = own_categories(rows, options)
     ids = as_ids(rows.images, name="image ids")
@@ -181,6 +206,7 @@ def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
 
 def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | None) -> Detections:
     """Return the table of detections that rows describe; with ground truth, in its vocabularies."""
+    rows = _as_said(rows, options)
     if rows.scores is None and len(rows.image):
         raise InputError("detections", "have scores", got="none", place=rows.source)
     sizes = _sizes(rows, options, ground_truth)
