@@ -30,6 +30,7 @@ from boxscore._utils.checks import Place
 from boxscore.data.alignment import find_categories, find_images, image_rows_by_name
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.building import built_columns
+from boxscore.data.class_names import ambiguous
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
@@ -87,7 +88,8 @@ class Rows:
     classes : sequence of str, or None
         The class list of the files.
     numbers : str
-        What numbers are without a class list: ``"ids"``, or ``"positions"`` that count from 0.
+        What numbers are without a class list: ``"ids"``, ``"positions"`` that count from 0, ``"names"`` that
+        are spelled so, or ``"words"``: ids or names.
     file_names : sequence of str or None, or None
         Of the images.
     sizes : ndarray of float64, [I, 2], or None
@@ -397,6 +399,8 @@ def _found_categories(
         _refuse_other_numbering(rows, categories)
     if rows.label_names is not None and options.classes is None:
         names = _ids_by_name(rows, rows.label_names, categories)
+    elif not unnamed and numbered and rows.numbers in ("names", "words") and options.classes is None:
+        names = _ids_or_names(rows, categories)
     ids = as_ids(names, name="classes")
     known, _ = find_categories(ids, categories)
     category = known[rows.label] if len(rows.label) else np.empty(0, dtype=np.int32)
@@ -414,6 +418,29 @@ def _ids_by_name(rows: Rows, label_names: Sequence[str], categories: Categories)
         label if names.get(label) in (name, str(label)) else name
         for label, name in zip(rows.labels, label_names, strict=True)
     ]
+
+
+def _ids_or_names(rows: Rows, categories: Categories) -> list[Id]:
+    """Return numbers as what they are in the ground truth: all ids, or all names.
+
+    Where they can be both, and of other classes, what the column is called decides, if it says so.
+    """
+    ids, names = list(rows.labels), list(map(str, rows.labels))
+    by_id = categories.rows(as_ids(ids, name="classes"))
+    by_name = np.array([categories.rows_of_names().get(name, [-1])[0] for name in names])
+    if (by_name < 0).any() and (by_id >= 0).all():
+        return ids
+    differ = (by_id != by_name) & (by_id >= 0) & (by_name >= 0)
+    if rows.numbers == "names" or ((by_id < 0).any() and (by_name >= 0).all()):
+        return list(names)
+    if differ.any():
+        position = int(np.argmax(differ))
+        labels = categories.labels
+        several = [labels[row] for row in sorted((by_id[position], by_name[position]))]
+        place = rows.place(int(np.argmax(rows.label == position)))
+        cause = "a column category_id holds ids, a column class_name names"
+        raise ambiguous(names[position], several, what="a class", place=place, cause=cause)
+    return [names[at] if by_name[at] >= 0 else ids[at] for at in range(len(ids))]
 
 
 def _refuse_other_numbering(rows: Rows, categories: Categories) -> None:

@@ -287,7 +287,7 @@ def rows_of(
         scores=scores if scores is None or everything else scores[kept],
         classes=table.class_list,
         label_names=names,
-        numbers="ids" if table.class_list is None else "positions",
+        numbers=_numbers(table, parts),
         file_names=_file_names(table, parts, images, image),
         sizes=sizes,
         given=given,
@@ -468,6 +468,15 @@ def classes_of(
     if table.class_names is not None and options.classes is None:
         labels, names = _with_all(labels, names, table.class_names)
     return labels, number[positions] if len(positions) else positions, names
+
+
+def _numbers(table: Table, parts: ColumnParts) -> str:
+    """Return what whole numbers in the column of classes are; see ``Rows.numbers``."""
+    if table.class_list is not None:
+        return "positions"
+    if parts.class_id is not None or parts.class_name is None:
+        return "ids"
+    return "names" if "name" in parts.class_name.lower() else "words"
 
 
 def _with_all(
