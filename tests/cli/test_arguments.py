@@ -15,6 +15,7 @@ from boxscore.cli import COMMANDS, command_parser, evaluate, load_command, main
 from boxscore.cli.arguments import EVERYWHERE, OUTPUT_FORMS, PLOT_FORMS, TABLE_FORMS, Option
 from boxscore.cli.diagnostics import DIAGNOSTICS, Diagnostic
 from boxscore.cli.run import known_keys, read_config
+from boxscore.diagnostics._result import DiagnosticResult
 from boxscore.errors import ProtocolError
 from boxscore.reports.folder import PlotFormat, TableFormat
 
@@ -165,11 +166,11 @@ def test_a_new_diagnostic_is_a_row(
     """A result object will do, a data frame too, and so will a parameter of any name."""
     import pandas as pd
 
-    class Counts:
+    class Counts(DiagnosticResult):
         def __init__(self, value: int) -> None:
             self.value = value
 
-        def printed_frame(self) -> pd.DataFrame:
+        def to_frame(self) -> pd.DataFrame:
             return pd.DataFrame({"images": [self.value]}, index=pd.Index(["all"], name="part"))
 
     def count(evaluation: Any, *, times: int = 1, iou_threshold: float = 0.5) -> Counts:

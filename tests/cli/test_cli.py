@@ -105,9 +105,12 @@ def test_usage_errors(arguments: list[str], run: Run) -> None:
 # ---------------------------------------------------------------- forms of output
 
 
+PER_CLASS = ["per_class", "operating_point"]
+
+
 def test_json(run: Run, evaluation: boxscore.Evaluation) -> None:
     value = run.json(*COCO)
-    assert list(value) == ["schema", "protocol", "signature", "metrics", "per_class", "counts", "warnings"]
+    assert list(value) == ["schema", "protocol", "signature", "metrics", *PER_CLASS, "counts", "warnings"]
     assert value["protocol"] == "coco"
     assert value["signature"] == evaluation.signature
     assert value["metrics"] == evaluation.metrics
@@ -168,7 +171,7 @@ def test_text(run: Run, evaluation: boxscore.Evaluation) -> None:
     assert "24 images, 113 ground truths (5 crowd), 282 detections, 7 classes" in lines
     assert lines[-1] == evaluation.signature
     per_class, _ = run(*COCO, "--per-class", "--wide")
-    assert len(per_class.splitlines()) == len(lines) + 1 + 1 + 7
+    assert len(per_class.splitlines()) == len(lines) + 3 + 1 + 7  # a title between blank lines
 
 
 # ---------------------------------------------------------------- choices

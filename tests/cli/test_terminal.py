@@ -58,19 +58,44 @@ def test_a_table_is_as_wide_as_it_may_be(
 
 
 @pytest.mark.parametrize("command", PRINTING)
-def test_every_command_fits_80_columns(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_fits_80_columns(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     output = printed(capsys, command, *CALLS.get(command, [GT, DT]))
     lines = [line for line in SIGNATURE.sub("", output).splitlines() if len(line) > 80]
     assert lines == []
 
 
-def test_what_is_left_out_is_said_and_wide_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", PRINTING)
+def test_a_pipe_loses_no_column(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    call = [command, *CALLS.get(command, [GT, DT])]
+    output = printed(capsys, *call)
+    assert "Left out" not in output
+    heads = [line for line in printed(capsys, *call, "--wide").splitlines() if "  " in line]
+    assert [line for line in output.splitlines() if "  " in line] == heads or command == "validate"
+
+
+def test_a_file_loses_no_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*COCO, "--per-class", "--quiet", "--output", str(tmp_path / "result.txt")]) == 0
+    head = next(
+        line for line in (tmp_path / "result.txt").read_text().splitlines() if line.startswith("class ")
+    )
+    assert len(head.split()) == 20
+    assert capsys.readouterr().out == ""
+
+
+def test_what_is_left_out_is_said_and_wide_shows_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     narrow, wide = printed(capsys, *COCO, "--per-class"), printed(capsys, *COCO, "--per-class", "--wide")
     assert "Left out" not in wide
     found = re.search(r"Left out to fit 80 columns \(--wide shows them\): (.*)\n\n", narrow, re.DOTALL)
     assert found
     names = re.split(r",\s+", found[1])
-    assert names == ["ignored", "detections", "true_positives", "ARs", "ARm", "ARl"]
+    assert names[:4] == ["ignored", "detections", "true_positives", "APl"]
+    assert len(names) == 9
     head = next(line for line in wide.splitlines() if line.startswith("class ")).split()
     shown = narrow[: found.start()].splitlines()
     kept = next(line.split() for line in shown if line.startswith("circle"))

@@ -100,7 +100,8 @@ def test_processes_share_the_summary(protocol: str, workers: int, monkeypatch: p
 def test_per_class() -> None:
     frame = boxscore.evaluate(*small()).per_class
     assert list(frame.columns) == [
-        "class", "ground_truths", "ignored", "detections", "true_positives", *COCO_KEYS
+        "class", "ground_truths", "ignored", "detections", "true_positives", "precision", "recall", "F1",
+        *COCO_KEYS
     ]  # fmt: skip
     assert frame["class"].tolist() == ["cat", "dog", "cow", "yak"]
     assert frame["ground_truths"].tolist() == [2, 0, 1, 0]

@@ -63,7 +63,10 @@ __all__ = [
     "REPORT_CONTENT",
     "RESAMPLING",
     "RESULTS_OUTPUT",
+    "ROWS",
+    "SORT",
     "TABLE_FORMS",
+    "TOP",
     "WORKERS",
     "Form",
     "Option",
@@ -509,6 +512,17 @@ OUTPUT = Option(
     writes=(".",),
 )
 PER_CLASS = Option("per-class", "add one row per class", kind=bool, default=False, key="output.per_class")
+SORT = Option(
+    "sort",
+    "order the rows by this column, worst first: the lowest scores, the highest costs and counts; "
+    "COLUMN:asc or COLUMN:desc says it otherwise",
+    metavar="COLUMN",
+    default="",
+    key="output.sort",
+)
+TOP = Option("top", "print the first N rows alone", kind=int, metavar="N", key="output.top")
+ROWS = (SORT, TOP)
+"""Options of tables with one row per class, image, slice, ..."""
 METRICS = Option(
     "metrics", "only these summary metrics, e.g. AP AP50", many=True, commas=True, metavar="NAME"
 )

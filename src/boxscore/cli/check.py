@@ -38,7 +38,7 @@ from boxscore.cli.arguments import (
 )
 from boxscore.cli.inputs import Inputs, detection_arguments, evaluate_inputs, read_inputs
 from boxscore.cli.output import Section, written
-from boxscore.cli.streams import coloured, say, show, signature_lines, width
+from boxscore.cli.streams import coloured, say, show, signature_lines, table_width
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.reading import read_detections, read_options
@@ -202,7 +202,7 @@ def _written(
         head = note.replace("\n", "; ")
         return f"### {mark} boxscore check: {head}\n\n{markdown_table(columns)}\n\n`{signature}`"
     if form == "text":
-        table = f"{text_table(columns, width=width(), paint=_painted)}\n\n" if done else ""
+        table = f"{text_table(columns, width=table_width(), paint=_painted)}\n\n" if done else ""
         return f"{table}{note}\n{signature_lines(signature)}"
     return written(
         form, [Section("boxscore check", columns, note.replace("\n", "; "))], value=record, footer=signature

@@ -24,14 +24,17 @@ from boxscore.cli.arguments import (
     OUTPUT,
     REPORT,
     RESAMPLING,
+    ROWS,
     Option,
 )
 from boxscore.cli.inputs import detection_arguments, evaluate_inputs, read_inputs
 from boxscore.cli.output import (
     Section,
+    chosen_rows,
     digest_lines,
     print_frame,
     remembered_warnings,
+    rows_of,
     save_comparison,
     table_columns,
     written,
@@ -41,6 +44,7 @@ from boxscore.diagnostics._result import EVERY_CLASS
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.reading import read_detections, read_options
+from boxscore.reports.rows import ALL_ROWS
 from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
@@ -55,6 +59,7 @@ OPTIONS = (
     Option("names", "of the detectors, in order (default: their file names)", many=True, metavar="NAME"),
     OUTPUT.but(help="form of the result; latex and markdown: a table for a paper"),
     *RESAMPLING,
+    *ROWS,
     MEMORY_LIMIT,
     REPORT,
     *COMPARISON_REPORT,
@@ -98,9 +103,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     """Keep what is evaluated in partitions in ``stack`` until it is compared."""
+    import pandas as pd
+
     from boxscore.diagnostics import compare_detectors
     from boxscore.reports import paper_table
 
+    rows = rows_of(arguments)
     paths: list[Path] = arguments.detections
     if len(paths) < 2:
         raise InputError("--detections", "name two files or more to compare", got=len(paths))
@@ -124,7 +132,8 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         progress=True,
     )
     table = None
-    if arguments.output in ("latex", "markdown") and not arguments.per_class:
+    per_class = arguments.per_class or rows != ALL_ROWS
+    if arguments.output in ("latex", "markdown") and not per_class:
         table = paper_table(
             comparison,
             form=arguments.output,
@@ -136,14 +145,19 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         )
     if arguments.report:
         save_comparison(comparison, arguments, messages)
-    frame = comparison.printed_frame() if arguments.per_class else comparison.total_frame()
+    frame, words = comparison.total_frame(), ""
+    if per_class:
+        classes, words = chosen_rows(comparison.to_frame(), rows)
+        frame = pd.concat([classes, frame], ignore_index=True)
     if table is not None:
         show(table)
     elif arguments.output == "text":
-        sections = [_section(comparison, other, frame) for other in comparison.others]
+        sections = [_section(comparison, other, frame, words) for other in comparison.others]
         show(written("text", sections, value={}, footer=results[0].signature))
     else:
-        print_frame(frame, results[0], arguments.output, title="Comparison over resampled images")
+        print_frame(
+            frame, results[0], arguments.output, title="Comparison over resampled images", words=words
+        )
     if arguments.report:
         say(f"report written to {arguments.report}")
     for name, result in named.items() if arguments.memory_limit is None else ():
@@ -166,7 +180,7 @@ def _evaluated(paths: list[Path], arguments: argparse.Namespace) -> list[Evaluat
     return [evaluate_inputs(first._replace(detections=table)) for table in tables]
 
 
-def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame) -> Section:
+def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, words: str) -> Section:
     """Return what a terminal shows of one pair: its names stand above the table, not in every row."""
     first, second = comparison.evaluations[comparison.first], comparison.evaluations[other]
     counts, found, how = first.counts, second.counts["detections"], comparison.resampling
@@ -181,6 +195,7 @@ def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame) ->
             rows = rows.drop(columns=name)
     first_out = ("decided_by_ties", "probability")
     title = f"{printable(comparison.first)} (first) and {printable(other)} (other)"
+    title += f", {words}" if words else ""
     return Section(title, table_columns(rows), note, first_out=first_out, paint=_painted)
 
 

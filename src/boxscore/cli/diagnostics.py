@@ -19,6 +19,7 @@ from boxscore.cli.arguments import (
     OUTPUT,
     PER_CLASS,
     RESAMPLING,
+    ROWS,
     Option,
     inputs_beside,
     score_threshold,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from boxscore.evaluation import Evaluation
+    from boxscore.reports.rows import Rows
 
 __all__ = ["DIAGNOSTICS", "Diagnostic"]
 
@@ -57,6 +59,9 @@ class Diagnostic(NamedTuple):
         The value of an option that is not given.
     in_parts : bool
         Whether it can be asked of partitions.
+    sort : str, optional
+        The columns by which its rows are printed unless ``--sort`` names others, the order of the result if
+        empty; None where rows have no other order.
     examples : tuple of str
         Options of one call each.
     """
@@ -72,12 +77,14 @@ class Diagnostic(NamedTuple):
     first_out: Callable[[pd.DataFrame], Sequence[str | tuple[str, ...]]] | None = None
     unset: Mapping[str, Callable[[Evaluation], Any]] = {}
     in_parts: bool = False
+    sort: str | None = ""
 
     @property
     def arguments(self) -> tuple[Option, ...]:
         """Every option of the command."""
         limit = (MEMORY_LIMIT,) if self.in_parts else ()
-        return (*inputs_beside(self.options), *limit, OUTPUT, *self.options)
+        rows = () if self.sort is None else ROWS
+        return (*inputs_beside(self.options), *limit, OUTPUT, *self.options, *rows)
 
     def help(self, name: str) -> str:
         """Return the text above the options."""
@@ -95,21 +102,25 @@ class Diagnostic(NamedTuple):
     def run(self, arguments: argparse.Namespace) -> int:
         """Read, evaluate, print; return the exit status."""
         from boxscore.cli.inputs import evaluate_inputs, read_inputs
+        from boxscore.cli.output import rows_of
+        from boxscore.reports.rows import ALL_ROWS
 
+        rows = ALL_ROWS if self.sort is None else rows_of(arguments, sort=self.sort)
         if not self.in_parts:
-            self._print(evaluate_inputs(read_inputs(arguments)), arguments)
+            self._print(evaluate_inputs(read_inputs(arguments)), arguments, rows)
             return 0
         from boxscore.cli.larger import evaluation_in_parts
 
         with evaluation_in_parts(arguments) as evaluation:
-            self._print(evaluation, arguments)
+            self._print(evaluation, arguments, rows)
         return 0
 
-    def _print(self, evaluation: Evaluation, arguments: argparse.Namespace) -> None:
+    def _print(self, evaluation: Evaluation, arguments: argparse.Namespace, rows: Rows) -> None:
         import inspect
 
         from boxscore import diagnostics
-        from boxscore.cli.output import print_frame
+        from boxscore.cli.output import chosen_rows, print_frame
+        from boxscore.reports.rows import ALL_ROWS
 
         for dest, value_of in self.unset.items():
             if getattr(arguments, dest) is None:
@@ -125,23 +136,42 @@ class Diagnostic(NamedTuple):
             for parameter in inspect.signature(function).parameters
             if parameter in values
         }
-        frame = _frame(function(evaluation, **options), per_class=values.get("per_class", True))
+        per_class = values.get("per_class", True) or rows != ALL_ROWS
+        frame, totals = _frames(function(evaluation, **options), per_class=per_class)
+        frame, words = chosen_rows(frame, rows, falling=evaluation.protocol.lower_is_better)
+        frame = frame if totals is None else _below(frame, totals)
         title = self.title.format_map(vars(arguments))
         first_out = self.first_out(frame) if self.first_out is not None and not asked else []
-        print_frame(frame, evaluation, arguments.output, title=title, digits=self.digits, first_out=first_out)
+        print_frame(
+            frame,
+            evaluation,
+            arguments.output,
+            title=title,
+            digits=self.digits,
+            first_out=first_out,
+            words=words,
+        )
 
 
 def _is_given(value: object) -> bool:
     return value is not None and value is not False
 
 
-def _frame(result: Any, *, per_class: bool) -> pd.DataFrame:
-    """Return the table of a result, its totals below or alone; a named index is its first column."""
+def _frames(result: Any, *, per_class: bool) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Return the table of a result, or its totals alone, and the totals below; a named index is a column."""
     frame: pd.DataFrame = result
-    if hasattr(result, "printed_frame"):
-        total = None if per_class else result.total_frame()
-        frame = result.printed_frame() if total is None else total
-    return frame if frame.index.name is None else frame.reset_index()
+    totals = None
+    if hasattr(result, "total_frame"):
+        frame, totals = result.to_frame(), result.total_frame()
+        if totals is not None and not per_class:
+            frame, totals = totals, None
+    return (frame if frame.index.name is None else frame.reset_index()), totals
+
+
+def _below(frame: pd.DataFrame, totals: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.concat([frame, totals], ignore_index=True)
 
 
 def _edges_or_count(values: list[float]) -> int | list[float]:
@@ -235,6 +265,7 @@ DIAGNOSTICS = {
         instead={"limit": "top_confusions"},
         digits=3,
         first_out=_least_confused,
+        sort=None,
         unset={"score_threshold": _best_score},
         examples=("", "--score-threshold 0.25", "--normalise truth --output csv", "--top 20"),
     ),
@@ -309,13 +340,16 @@ DIAGNOSTICS = {
         examples=("", "--fppi 0.1 1 10", "--curve --output csv"),
     ),
     "images": Diagnostic(
-        "counts and scores of every image",
-        "Print one row per image: true and false positives, missed objects, precision, recall, F1 and AP.",
+        "counts and scores of every image, the worst first",
+        "Print one row per image, the worst first: true and false positives, missed objects, precision, "
+        "recall, F1 and AP.",
         "image_scores",
         "Images",
         (IOU_THRESHOLD, AREA, score_threshold(0.0)),
         digits=3,
-        examples=("", "--score-threshold 0.5 --output csv"),
+        first_out=lambda _: ["detections", "objects"],
+        sort="AP,FN,FP",
+        examples=("", "--score-threshold 0.5 --top 20", "--sort FP --output csv"),
     ),
     "slices": Diagnostic(
         "scores by size, shape, crowdedness or any column",
@@ -363,6 +397,7 @@ DIAGNOSTICS = {
         ),
         digits=3,
         first_out=lambda _: [("x1", "y1", "x2", "y2"), "annotation_id", "image_id"],
+        sort=None,
         examples=("", "--score-threshold 0.7 --top 50 --output csv"),
     ),
 }

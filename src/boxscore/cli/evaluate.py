@@ -11,6 +11,7 @@ Examples
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,16 +23,18 @@ from boxscore.cli.arguments import (
     PER_CLASS,
     REPORT,
     REPORT_CONTENT,
+    ROWS,
     Option,
 )
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
-from boxscore.cli.output import digest_lines, evaluation_as, remembered_warnings, save_report
+from boxscore.cli.output import digest_lines, evaluation_as, remembered_warnings, rows_of, save_report
 from boxscore.cli.streams import say, show
 from boxscore.errors import InputError, VerificationError
 from boxscore.formats.registry import is_parquet
 
 if TYPE_CHECKING:
     from boxscore.distributed.result import DistributedEvaluation
+    from boxscore.evaluation import Evaluation
 
 __all__ = ["OPTIONS", "run"]
 
@@ -39,6 +42,7 @@ OPTIONS = (
     *INPUTS,
     OUTPUT,
     PER_CLASS.but(help="print the per-class table as well"),
+    *ROWS,
     REPORT,
     MEMORY_LIMIT,
     Option(
@@ -89,6 +93,7 @@ def _larger(arguments: argparse.Namespace) -> DistributedEvaluation | None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
+    rows_of(arguments)  # which refuses what is none
     if arguments.bounds:
         return _run_bounds(arguments)
     if arguments.scheduler is None and arguments.verify:
@@ -98,13 +103,13 @@ def run(arguments: argparse.Namespace) -> int:
     with remembered_warnings() as messages:
         larger = _larger(arguments) if arguments.scheduler is None else _on_cluster(arguments)
         if larger is not None:
-            show(evaluation_as(arguments.output, larger, per_class=arguments.per_class, messages=messages))
+            show(_written(larger, arguments, messages))
             return 0
         evaluation = evaluate_inputs(read_inputs(arguments))
     # Whatever can fail comes before the first number is printed.
     remark = digest_lines(evaluation) if arguments.digest else []
     verification = verify(evaluation) if arguments.verify else None
-    result = evaluation_as(arguments.output, evaluation, per_class=arguments.per_class, messages=messages)
+    result = _written(evaluation, arguments, messages)
     if arguments.report:
         save_report(evaluation, arguments, messages)
     if arguments.save_part:
@@ -119,6 +124,16 @@ def run(arguments: argparse.Namespace) -> int:
             raise VerificationError(str(verification))
         (show if arguments.output == "text" else say)(str(verification))
     return 0
+
+
+def _written(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> str:
+    return evaluation_as(
+        arguments.output,
+        evaluation,
+        per_class=arguments.per_class,
+        rows=rows_of(arguments),
+        messages=messages,
+    )
 
 
 def _on_cluster(arguments: argparse.Namespace) -> DistributedEvaluation:

@@ -9,10 +9,11 @@ from typing import Any
 from boxscore._utils import checks
 from boxscore._utils.files import write_folder
 from boxscore._utils.text import csv_table, json_text
-from boxscore.cli.output import Section, table_columns, table_rows, written
+from boxscore.cli.output import Section, chosen_rows, rows_of, table_columns, table_rows, written
 from boxscore.cli.streams import say, show
 from boxscore.label_maps.panoptic import PanopticQuality
 from boxscore.label_maps.semantic import SemanticIoU
+from boxscore.reports.rows import ALL_ROWS
 
 __all__ = ["print_result"]
 
@@ -40,11 +41,15 @@ def print_result(
         "counts": counts,
         "warnings": list(warnings),
     }
-    if arguments.per_class or arguments.output == "json":
-        frame = result.to_frame()
+    rows = rows_of(arguments)
+    per_class = arguments.per_class or rows != ALL_ROWS
+    if per_class or arguments.output == "json":
+        if rows.top is not None and not rows.sort:
+            rows = rows._replace(sort="PQ" if isinstance(result, PanopticQuality) else "IoU")
+        frame, words = chosen_rows(result.to_frame(), rows)
         value["per_class"] = table_rows(frame)
-        if arguments.per_class:
-            sections.append(Section("Per class", table_columns(frame)))
+        if per_class:
+            sections.append(Section(f"Per class, {words}" if words else "Per class", table_columns(frame)))
     if arguments.resamples:
         frame = result.bootstrap_intervals(resamples=arguments.resamples, progress=True).to_frame()
         value["intervals"] = table_rows(frame)

@@ -16,8 +16,8 @@ import argparse
 from pathlib import Path
 
 from boxscore._utils.progress import progress
-from boxscore.cli.arguments import OUTPUT, PER_CLASS, Option
-from boxscore.cli.output import evaluation_as, remembered_warnings
+from boxscore.cli.arguments import OUTPUT, PER_CLASS, ROWS, Option
+from boxscore.cli.output import evaluation_as, remembered_warnings, rows_of
 from boxscore.cli.streams import show
 from boxscore.distributed import load_part, merge
 
@@ -35,13 +35,17 @@ OPTIONS = (
     ),
     OUTPUT,
     PER_CLASS.but(help="print the per-class table as well"),
+    *ROWS,
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, merge, print; return the exit status."""
+    rows = rows_of(arguments)
     with remembered_warnings() as messages:
         result = merge([load_part(path) for path in progress(arguments.parts, desc="parts", unit="part")])
-        text = evaluation_as(arguments.output, result, per_class=arguments.per_class, messages=messages)
+        text = evaluation_as(
+            arguments.output, result, per_class=arguments.per_class, rows=rows, messages=messages
+        )
     show(text)
     return 0

@@ -9,7 +9,7 @@ import re
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boxscore._utils.text import (
@@ -25,10 +25,11 @@ from boxscore._utils.text import (
 )
 from boxscore._utils.widths import wrapped
 from boxscore.cli.inputs import existing_folder
-from boxscore.cli.streams import settings, show, signature_lines, width
+from boxscore.cli.streams import settings, show, signature_lines, table_width, width
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports import text
+from boxscore.reports.rows import ALL_ROWS, Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,12 +39,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Section",
+    "chosen_rows",
     "digest_lines",
     "evaluation_as",
     "evaluation_text",
     "picture",
     "print_frame",
     "remembered_warnings",
+    "rows_of",
     "save_comparison",
     "save_report",
     "table_columns",
@@ -106,26 +109,39 @@ def _as_text(section: Section, longest: int) -> str:
         section.columns,
         digits=section.digits,
         longest=longest,
-        width=columns,
+        width=table_width(),
         first_out=section.first_out,
         paint=section.paint,
     )
     return f"{head}\n\n{table}"
 
 
+def rows_of(arguments: argparse.Namespace, *, sort: str = "") -> Rows:
+    """Return the rows that ``--sort`` and ``--top`` ask for, by a column of the table's own if by none."""
+    rows = Rows(arguments.sort or sort, arguments.top)
+    rows.check()
+    return rows
+
+
 def evaluation_as(
-    form: str, evaluation: Evaluation, *, per_class: bool = False, messages: Sequence[str] = ()
+    form: str,
+    evaluation: Evaluation,
+    *,
+    per_class: bool = False,
+    rows: Rows = ALL_ROWS,
+    messages: Sequence[str] = (),
 ) -> str:
-    """Write an evaluation in a form of ``--output``."""
+    """Write an evaluation in a form of ``--output``; to ask for rows is to ask for the table per class."""
+    per_class = per_class or rows != ALL_ROWS
     if form == "latex":
-        return text.as_latex(evaluation, per_class=per_class)
+        return text.as_latex(evaluation, per_class=per_class, rows=rows)
     if form == "json":
-        return _for_stdout(text.as_json(evaluation, warnings=messages))
+        return _for_stdout(text.as_json(evaluation, warnings=messages, rows=rows))
     if form == "csv":
-        return text.as_csv(evaluation, per_class=per_class).rstrip("\n")
+        return text.as_csv(evaluation, per_class=per_class, rows=rows).rstrip("\n")
     if form == "markdown":
-        return text.as_markdown(evaluation, per_class=per_class)
-    return evaluation_text(evaluation, per_class=per_class)
+        return text.as_markdown(evaluation, per_class=per_class, rows=rows)
+    return evaluation_text(evaluation, per_class=per_class, rows=rows)
 
 
 def _for_stdout(text: str) -> str:
@@ -138,9 +154,9 @@ def _for_stdout(text: str) -> str:
     return re.sub(r"[^\x00-\x7f]", lambda match: json.dumps(match[0])[1:-1], text)
 
 
-def evaluation_text(evaluation: Evaluation, *, per_class: bool = False) -> str:
+def evaluation_text(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = ALL_ROWS) -> str:
     """Write an evaluation for the terminal that shows it."""
-    lines = text.as_text(evaluation, per_class=per_class, width=width())
+    lines = text.as_text(evaluation, per_class=per_class, rows=rows, width=width(), table_width=table_width())
     return lines.removesuffix(evaluation.signature) + signature_lines(evaluation.signature)
 
 
@@ -173,8 +189,12 @@ def print_frame(
     title: str,
     digits: int = 4,
     first_out: Sequence[str | tuple[str, ...]] = (),
+    words: str = "",
 ) -> None:
-    """Print one table of an evaluation: with title, counts and signature, or alone as CSV."""
+    """Print one table of an evaluation: with title, counts and signature, or alone as CSV.
+
+    ``words`` say which rows are shown, and in which order.
+    """
     if frame.size > MOST_PRINTED:
         raise InputError(
             "a table to print",
@@ -188,7 +208,8 @@ def print_frame(
         "signature": evaluation.signature,
         "rows": table_rows(frame),
     }
-    section = Section(title, table_columns(frame), evaluation.counts_text, digits, first_out)
+    head = f"{title}, {words}" if words else title
+    section = Section(head, table_columns(frame), evaluation.counts_text, digits, first_out)
     show(written(form, [section], value=value, footer=evaluation.signature))
 
 
@@ -198,6 +219,16 @@ def table_columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
         str(name): [_plain(value, join=True) for value in values.astype(object)]
         for name, values in frame.items()
     }
+
+
+def chosen_rows(
+    frame: pd.DataFrame, rows: Rows, *, falling: Collection[str] = ()
+) -> tuple[pd.DataFrame, str]:
+    """Return the rows of a table that are asked for, and say in words which they are."""
+    if rows == ALL_ROWS:
+        return frame, ""
+    chosen, words = rows.of({str(name): values.tolist() for name, values in frame.items()}, falling=falling)
+    return frame.iloc[chosen], words
 
 
 def table_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from boxscore.cli.arguments import (
     OUTPUT,
     PER_CLASS,
     READERS,
+    ROWS,
     Option,
 )
 from boxscore.cli.inputs import readers
@@ -45,6 +46,7 @@ OPTIONS = (
     ),
     OUTPUT.but(key=""),
     PER_CLASS.but(help="print the per-class table as well", key=""),
+    *(option.but(key="") for option in ROWS),
     *LABEL_MAP_OPTIONS,
     READERS.but(help="processes that read and compare maps (default: every processor)", key=""),
 )

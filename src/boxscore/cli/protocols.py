@@ -6,7 +6,7 @@ import argparse
 
 from boxscore._utils.text import text_table
 from boxscore.cli.arguments import Option
-from boxscore.cli.streams import show, width
+from boxscore.cli.streams import show, table_width
 from boxscore.protocols import load_protocol, protocol_names, protocol_toml
 
 __all__ = ["OPTIONS", "run"]
@@ -26,5 +26,5 @@ def run(arguments: argparse.Namespace) -> int:
         "what it is": [protocol.title for protocol in protocols],
         "signature": [protocol.signature() for protocol in protocols],
     }
-    show(text_table(columns, longest=400, width=width(), first_out=["signature"]))
+    show(text_table(columns, longest=400, width=table_width(), first_out=["signature"]))
     return 0

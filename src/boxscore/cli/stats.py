@@ -10,6 +10,7 @@ Examples
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from typing import Any, cast
 
 from boxscore.cli.arguments import (
@@ -20,13 +21,15 @@ from boxscore.cli.arguments import (
     GROUND_TRUTH_FILES,
     IMAGE_SET,
     OUTPUT,
+    ROWS,
 )
 from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
-from boxscore.cli.output import Section, written
+from boxscore.cli.output import Section, rows_of, written
 from boxscore.cli.streams import show
 from boxscore.data.statistics import table_statistics
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
+from boxscore.reports.rows import with_rows
 
 __all__ = ["OPTIONS", "run"]
 
@@ -38,24 +41,28 @@ OPTIONS = (
     IMAGE_SET,
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
     OUTPUT,
+    *ROWS,
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, count, print; return the exit status."""
+    rows = rows_of(arguments)
     options = read_options(**ground_truth_arguments(arguments))
     table: GroundTruth | Detections = read_ground_truth(arguments.ground_truth, options)
     if arguments.detections is not None:
         options = read_options(**detection_arguments(arguments))
         table = read_detections(arguments.detections, cast(GroundTruth, table), options)
     statistics = table_statistics(table)
+    chosen, words = rows.of(statistics.per_class)
+    classes = with_rows(statistics.per_class, chosen)
     counts: dict[str, list[Any]] = {
         "what": [name.replace("_", " ") for name in statistics.counts],
         "number": list(statistics.counts.values()),
     }
     sections = [
         Section(statistics.source, counts),
-        Section("Classes", statistics.per_class),
+        Section(f"Classes, {words}" if words else "Classes", classes),
         Section(
             f"Sizes in {statistics.units}, at quantiles",
             statistics.sizes,
@@ -65,7 +72,11 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     show(
         written(
-            arguments.output, sections, value=statistics.to_dict(), table=statistics.per_class, longest=60
+            arguments.output,
+            sections,
+            value=dataclasses.replace(statistics, per_class=classes).to_dict(),
+            table=classes,
+            longest=60,
         )
     )
     return 0

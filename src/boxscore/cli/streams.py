@@ -3,9 +3,9 @@
 Conventions
 -----------
 - A command shows its result when everything is checked, so that an error leaves nothing on stdout.
-- Text is as wide as the terminal, and 80 columns where there is none: in a pipe, in a file. ``COLUMNS=120``
-  says another width, ``--wide`` that there is no limit. Only the line of the signature, and those of
-  stderr, are never broken outside a terminal: programs look for them.
+- Text is as wide as the terminal, and 80 columns where there is none: in a pipe, in a file. There tables have
+  all their columns. ``COLUMNS=120`` says another width, ``--wide`` that there is no limit. Only the line of
+  the signature, and those of stderr, are never broken outside a terminal: programs look for them.
 - Colour is for terminals: ``NO_COLOR`` and ``TERM=dumb`` refuse it, ``FORCE_COLOR`` asks for it anywhere.
 - A reader that has left (``head``) ends no command and changes no exit status. Any other failure of stdout,
   such as a full disk, is an error. A failure of stderr is none: nobody could be told.
@@ -33,6 +33,7 @@ __all__ = [
     "show",
     "signature_lines",
     "stderr_is_terminal",
+    "table_width",
     "terminal_width",
     "using",
     "width",
@@ -133,14 +134,24 @@ def width() -> int | None:
     return None if _now.wide else terminal_width()
 
 
+def table_width() -> int | None:
+    """Return how many columns a table may have; None for any number: a pipe or a file loses none of them."""
+    return None if _now.wide else _known_width()
+
+
 def terminal_width() -> int:
     """Return the width of the terminal that shows results, or the usual one."""
+    return _known_width() or USUAL_WIDTH
+
+
+def _known_width() -> int | None:
+    """Return the width that is asked for, or that of the terminal that shows results; None without both."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and given.isascii() and len(given) < 6 and int(given):
         return max(int(given), LEAST_WIDTH)
     if _now.file is None and _is_terminal(sys.stdout):
         return _columns_of(sys.stdout)
-    return USUAL_WIDTH
+    return None
 
 
 def _columns_of(stream: TextIO) -> int:

@@ -234,7 +234,6 @@ def _rates(counts: ScoreCounts, beta: float) -> Rates:
     checks.number_between(beta, 0, 1e6, name="beta", open_low=True)
     positive = np.repeat(counts.positive, np.diff(counts.bounds))
     true, false, missed = counts.true, counts.false, positive - counts.true
-    weight = beta * beta
     with np.errstate(invalid="ignore"):
         return Rates(
             counts.score,
@@ -243,7 +242,7 @@ def _rates(counts: ScoreCounts, beta: float) -> Rates:
             missed.astype(np.float64),
             counts.precision,
             true / positive,
-            (1 + weight) * true / ((1 + weight) * true + weight * missed + false),
+            counts.f_score(beta),
         )
 
 

@@ -49,6 +49,9 @@ __all__ = [
 FETCHED = 1 << 24
 """Detections whose parts are brought here, 20 to 30 bytes each, and several hundred while they are used."""
 
+RATED = 1 << 19
+"""Most detections that are brought together for precision, recall and F1 per class."""
+
 NO_ROWS = "merged parts hold scores and outcomes only: evaluate these images by themselves, boxscore.evaluate"
 
 
@@ -283,10 +286,16 @@ class DistributedEvaluation(MergedEvaluation):
             chosen_classes=False,
             _numbers=numbers,
             _held=held,
+            _rates=(-np.inf, {}),
         )
+        if held is not None and int(self.class_counts["detections"].sum()) <= RATED:
+            whole = MergedEvaluation(MergedParts(held.engine.gather(held.parts)))
+            vars(self)["_rates"] = (whole.operating_score, whole.class_rates)
         return self
 
     _held: HeldParts | None
+    _rates: tuple[float, dict[str, NDArray[np.float64]]]
+    """The score of the best F1, and what it makes of each class; nothing of very many detections."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_held": None}
@@ -323,6 +332,19 @@ class DistributedEvaluation(MergedEvaluation):
                 "here; for anything else evaluate some of the images by themselves",
             )
         return MergedParts(held.engine.gather(held.parts))
+
+    @property
+    def class_rates(self) -> dict[str, NDArray[np.float64]]:
+        """Precision, recall and F1 of each class; none of more than half a million detections.
+
+        The score of the best F1 over all classes needs all scores in one place.
+        """
+        return self._rates[1]
+
+    @property
+    def operating_score(self) -> float:
+        """The score threshold of the best F1 of all classes together; minus infinity where there is none."""
+        return self._rates[0] if self._rates[1] else super().operating_score
 
     @property
     def _there(self) -> HeldParts:

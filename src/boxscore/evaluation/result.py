@@ -42,6 +42,7 @@ __all__ = [
     "counts_of_classes",
     "counts_of_tables",
     "matched_tables",
+    "rates_of_classes",
     "without_matches_of_id_zero",
 ]
 
@@ -96,7 +97,7 @@ class Evaluation(PicklesFields):
             key, values = next(iter(self.class_values.items()))
             order = np.argsort(values, kind="stable")[:SHOWN_CLASSES]  # NaN last
             columns: dict[str, list[Any]] = {"class": [self.labels[k] for k in order.tolist()]}
-            for name, column in {**self.class_counts, **self.class_values}.items():
+            for name, column in self.class_table.items():
                 columns[name] = column[order].tolist()
             which = f"the {SHOWN_CLASSES} of lowest {key} of" if len(self.labels) > SHOWN_CLASSES else "the"
             inner = html_folded(
@@ -317,6 +318,30 @@ class Evaluation(PicklesFields):
         return counts_of_classes(self.matched)
 
     @property
+    def operating_score(self) -> float:
+        """The score threshold of the best F1 of all classes together; minus infinity where there is none."""
+        counts = self.score_counts()
+        best = counts.best_score(len(counts.positive) - 1)
+        return best if best == best else -np.inf
+
+    @property
+    def class_rates(self) -> dict[str, NDArray[np.float64]]:
+        """``precision``, ``recall`` and ``F1`` of each class at :attr:`operating_score`, [K] each.
+
+        One threshold for all classes, as a detector is used, at the first IoU threshold and area range. NaN
+        where undefined: precision without detections, recall without objects. A protocol that has a metric
+        of such a name keeps it.
+        """
+        known = self.protocol.class_keys.values()
+        rates = self.once("class rates", lambda: rates_of_classes(self.score_counts(), self.operating_score))
+        return {name: values for name, values in rates.items() if name not in known}
+
+    @property
+    def class_table(self) -> dict[str, NDArray[Any]]:
+        """The columns of :attr:`per_class` behind the name, [K] each."""
+        return {**self.class_columns, **self.class_counts, **self.class_rates, **self.class_values}
+
+    @property
     def summary(self) -> pd.DataFrame:
         """One row per summary metric: ``metric, value, kind, iou, area, max_detections``.
 
@@ -340,15 +365,14 @@ class Evaluation(PicklesFields):
 
     @property
     def per_class(self) -> pd.DataFrame:
-        """One row per class: ``class``, what is known of it, counts, and each summary metric of it alone.
+        """One row per class: ``class``, what is known of it, counts, rates, and summary metrics of it alone.
 
-        What is known are the columns of the classes, such as ``frequency`` in LVIS.
+        What is known are the columns of the classes, such as ``frequency`` in LVIS. Rates are those of
+        :attr:`class_rates`, precision, recall and F1.
         """
         import pandas as pd
 
-        return pd.DataFrame(
-            {"class": self.labels, **self.class_columns, **self.class_counts, **self.class_values}
-        )
+        return pd.DataFrame({"class": self.labels, **self.class_table})
 
     def curves(self, *, area: str = "all", cap: int = -1) -> pd.DataFrame:
         """Precision-recall curves in long form.
@@ -653,6 +677,21 @@ def counts_of_classes(matched: Matches) -> dict[str, NDArray[np.int64]]:
         "ignored": np.bincount(matched.truth_category, minlength=K) - counted,
         "detections": np.bincount(matched.category, minlength=K),
         "true_positives": np.bincount(matched.category[hits], minlength=K),
+    }
+
+
+def rates_of_classes(counts: ScoreCounts, score: float) -> dict[str, NDArray[np.float64]]:
+    """Rate what a score threshold keeps of each class, [K] each; NaN where undefined."""
+    true, false = counts.kept_from(score)
+    positive = counts.positive[:-1]
+    wholes = {
+        "precision": (true, true + false),
+        "recall": (true, positive),
+        "F1": (2 * true, true + false + positive),
+    }
+    return {
+        name: np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+        for name, (part, whole) in wholes.items()
     }
 
 

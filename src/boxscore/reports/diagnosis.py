@@ -53,8 +53,7 @@ FEWEST_IMAGES = 10
 
 def operating_score(evaluation: Evaluation) -> float:
     """Score of the best F1 over all classes; minus infinity where there is none."""
-    best = float(operating_points(evaluation).total.score)
-    return best if best == best else -np.inf
+    return evaluation.operating_score
 
 
 def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:

@@ -10,9 +10,10 @@ way get a number. No key is the folder of another.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from boxscore._utils.text import (
     csv_table,
@@ -20,10 +21,12 @@ from boxscore._utils.text import (
     latex_comment,
     latex_table,
     markdown_table,
+    markdown_text,
     text_table,
 )
 from boxscore._utils.widths import wrapped
 from boxscore.evaluation import Evaluation
+from boxscore.reports.rows import ALL_ROWS, Rows, with_rows
 
 __all__ = [
     "as_csv",
@@ -47,10 +50,39 @@ LONGEST = 120
 def class_columns(evaluation: Evaluation) -> dict[str, Any]:
     """Columns of the per-class table, without pandas."""
     columns: dict[str, Any] = {"class": evaluation.labels}
-    known = {**evaluation.class_columns, **evaluation.class_counts, **evaluation.class_values}
-    for name, values in known.items():
+    for name, values in evaluation.class_table.items():
         columns[name] = values.tolist()
     return columns
+
+
+class _ClassTable(NamedTuple):
+    """The rows of the per-class table that are shown, and what is said of them."""
+
+    columns: dict[str, list[Any]]
+    title: str
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, rows: Rows) -> _ClassTable:
+        columns, protocol = class_columns(evaluation), evaluation.protocol
+        falling = {protocol.class_keys.get(key, key) for key in protocol.lower_is_better}
+        if rows.top is not None and not rows.sort:  # of so many classes the worst
+            rows = rows._replace(sort=next(iter(evaluation.class_values), ""))
+        shown, words = rows.of(columns, falling=falling)
+        parts = [f"Per class, {words}" if words else "Per class", _rates_text(evaluation)]
+        return cls(with_rows(columns, shown), "; ".join(filter(None, parts)))
+
+
+def _rates_text(evaluation: Evaluation) -> str:
+    """Say what precision, recall and F1 per class are of."""
+    names = list(evaluation.class_rates)
+    if not names:
+        return ""
+    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    score, iou = evaluation.operating_score, evaluation.protocol.matching.iou_thresholds[0]
+    which = (
+        "of all detections" if score == -math.inf else f"at a score of {score:.4g} (best F1 over all classes)"
+    )
+    return f"{listed} {which} and IoU {iou:.2f}"
 
 
 def summary_columns(evaluation: Evaluation) -> dict[str, Any]:
@@ -66,8 +98,15 @@ def summary_columns(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def as_text(evaluation: Evaluation, *, per_class: bool = False, width: int | None = None) -> str:
-    """Write an evaluation for a terminal of this width; the last line, the signature, may be longer.
+def as_text(
+    evaluation: Evaluation,
+    *,
+    per_class: bool = False,
+    rows: Rows = ALL_ROWS,
+    width: int | None = None,
+    table_width: int | None = None,
+) -> str:
+    """Write an evaluation for lines and tables of these widths; the last line, the signature, may be longer.
 
     Of the table per class a narrow terminal does without the counts first, but for the ground truths, then
     without the last metrics.
@@ -76,14 +115,15 @@ def as_text(evaluation: Evaluation, *, per_class: bool = False, width: int | Non
     columns = summary_columns(evaluation)
     columns["value"] = ["undefined" if value != value else f"{value:.4f}" for value in columns["value"]]
     blocks = [protocol.title or protocol.name, wrapped(evaluation.counts_text, width)]
-    blocks += ["", text_table(columns, width=width)]
+    blocks += ["", text_table(columns, width=table_width)]
     if per_class:
-        counts = list(evaluation.class_counts)[1:]
-        blocks += ["", text_table(class_columns(evaluation), digits=3, width=width, first_out=counts[::-1])]
+        counts, table = list(evaluation.class_counts)[1:], _ClassTable.of(evaluation, rows)
+        blocks += ["", wrapped(table.title, width), ""]
+        blocks.append(text_table(table.columns, digits=3, width=table_width, first_out=counts[::-1]))
     return "\n".join([*blocks, "", evaluation.signature])
 
 
-def as_markdown(evaluation: Evaluation, *, per_class: bool = False) -> str:
+def as_markdown(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = ALL_ROWS) -> str:
     """Write an evaluation in GitHub's Markdown."""
     protocol = evaluation.protocol
     blocks = [
@@ -92,17 +132,19 @@ def as_markdown(evaluation: Evaluation, *, per_class: bool = False) -> str:
         markdown_table(summary_columns(evaluation)),
     ]
     if per_class:
-        blocks.append(markdown_table(class_columns(evaluation), digits=3))
+        table = _ClassTable.of(evaluation, rows)
+        blocks += [markdown_text(table.title), markdown_table(table.columns, digits=3)]
     return "\n\n".join([*blocks, f"`{evaluation.signature}`"])
 
 
-def as_latex(evaluation: Evaluation, *, per_class: bool = False) -> str:
+def as_latex(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = ALL_ROWS) -> str:
     """Write an evaluation as LaTeX tables; title, counts and signature are comments."""
     protocol = evaluation.protocol
     summary = [protocol.title or protocol.name, evaluation.counts_text]
     blocks = [_latex_block(summary, latex_table(summary_columns(evaluation)))]
     if per_class:
-        blocks.append(_latex_block(["per class"], latex_table(class_columns(evaluation), digits=3)))
+        table = _ClassTable.of(evaluation, rows)
+        blocks.append(_latex_block([table.title], latex_table(table.columns, digits=3)))
     return "\n\n".join([*blocks, latex_comment(evaluation.signature)])
 
 
@@ -110,22 +152,23 @@ def _latex_block(comments: Sequence[str], table: str) -> str:
     return "\n".join([*map(latex_comment, comments), table])
 
 
-def as_csv(evaluation: Evaluation, *, per_class: bool = False) -> str:
+def as_csv(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = ALL_ROWS) -> str:
     """Write the summary, or the per-class table, as CSV."""
-    return csv_table(class_columns(evaluation) if per_class else summary_columns(evaluation))
+    return csv_table(_ClassTable.of(evaluation, rows).columns if per_class else summary_columns(evaluation))
 
 
-def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = ()) -> dict[str, Any]:
+def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows = ALL_ROWS) -> dict[str, Any]:
     """Return the JSON form as Python values."""
-    columns = class_columns(evaluation)
-    rows = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+    columns = _ClassTable.of(evaluation, rows).columns
+    lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
     return {
         "schema": SCHEMA_VERSION,
         "protocol": evaluation.protocol.name,
         "signature": evaluation.signature,
         "metrics": evaluation.metrics,
         **_falling(evaluation),
-        "per_class": rows,
+        "per_class": lines,
+        **_operating_point(evaluation),
         "counts": evaluation.counts,
         "warnings": list(warnings),
     }
@@ -137,9 +180,17 @@ def _falling(evaluation: Evaluation) -> dict[str, list[str]]:
     return {"lower_is_better": falling} if falling else {}
 
 
-def as_json(evaluation: Evaluation, *, warnings: Sequence[str] = ()) -> str:
+def _operating_point(evaluation: Evaluation) -> dict[str, dict[str, float]]:
+    """Say at which score and IoU precision, recall and F1 per class are; nothing where there are none."""
+    if not evaluation.class_rates:
+        return {}
+    iou = evaluation.protocol.matching.iou_thresholds[0]
+    return {"operating_point": {"score": evaluation.operating_score, "iou": iou}}
+
+
+def as_json(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows = ALL_ROWS) -> str:
     """Write an evaluation as one JSON object."""
-    return json_text(as_dict(evaluation, warnings=warnings))
+    return json_text(as_dict(evaluation, warnings=warnings, rows=rows))
 
 
 def flat_metrics(evaluation: Evaluation, *, prefix: str = "", per_class: bool = False) -> dict[str, float]:

@@ -87,6 +87,35 @@ class ScoreCounts:
         """Precision of what each threshold keeps, [N]."""
         return self.true / (self.true + self.false)
 
+    def f_score(self, beta: float = 1.0) -> FloatArray:
+        """F-score of what each threshold keeps, [N]; NaN where there is nothing to find and nothing kept."""
+        positive = np.repeat(self.positive, np.diff(self.bounds))
+        weight = beta * beta
+        with np.errstate(invalid="ignore"):
+            score: FloatArray = (
+                (1 + weight)
+                * self.true
+                / ((1 + weight) * self.true + weight * (positive - self.true) + self.false)
+            )
+        return score
+
+    def best_score(self, k: int) -> float:
+        """Return the threshold of the best F1 of a class, or of all (K): of equals the highest; or NaN."""
+        part = self.part(k)
+        if not self.positive[k] or part.start == part.stop:
+            return float("nan")
+        return float(self.score[part][np.argmax(self.f_score()[part])])
+
+    def kept_from(self, score: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Count the true and the false detections of each class from a score on, [K] each."""
+        true, false = np.zeros((2, len(self.positive) - 1), dtype=np.int64)
+        for k in range(len(true)):
+            part = self.part(k)
+            last = int(np.searchsorted(-self.score[part], -score, side="right")) - 1
+            if last >= 0:
+                true[k], false[k] = self.true[part][last], self.false[part][last]
+        return true, false
+
     def part(self, k: int) -> slice:
         """Return the positions of a class, or of all classes together (K)."""
         return slice(int(self.bounds[k]), int(self.bounds[k + 1]))

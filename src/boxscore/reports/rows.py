@@ -1,0 +1,129 @@
+"""Which rows of a table are shown, and in which order: the worst first.
+
+Conventions
+-----------
+- Worst is the lowest score, the largest cost or the largest number of mistakes. Counts go from the largest,
+  names from A. ``COLUMN:asc`` and ``COLUMN:desc`` say it otherwise.
+- Undefined values come last. Rows that are equal stay in the order of the table.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from boxscore._utils import checks
+from boxscore._utils.text import Columns, printable
+from boxscore.errors import InputError
+
+__all__ = ["ALL_ROWS", "Rows", "with_rows"]
+
+COSTS = frozenset(
+    {
+        *("FP", "FN", "false_positives", "false_negatives", "false_positive", "false_negative"),
+        *("cost", "lrp", "localisation", "expected_error", "maximum_error", "localisation_expected_error"),
+        *("standard_error", "suspicion"),
+    }
+)
+"""Columns of which a larger value is worse; counts of anything else go from the largest, too."""
+
+SCORES = frozenset({"TP", "true_positives"})
+"""Counts of which a lower value is worse."""
+
+IDS = frozenset({"image_id", "annotation_id", "category_id"})
+"""Whole numbers that count nothing."""
+
+
+class Rows(NamedTuple):
+    """The rows that are asked for.
+
+    Attributes
+    ----------
+    sort : str
+        Columns with commas between, the first the weightiest; the order of the table if there is none.
+    top : int, optional
+        How many; all by default.
+    """
+
+    sort: str = ""
+    top: int | None = None
+
+    def check(self) -> None:
+        """Refuse a number of rows that is none."""
+        if self.top is not None:
+            checks.whole_number(self.top, 1, name="--top")
+
+    def of(self, columns: Columns, *, falling: Collection[str] = ()) -> tuple[list[int], str]:
+        """Choose rows, and say in words which they are; nothing is said of all in their own order.
+
+        Parameters
+        ----------
+        columns : mapping of str to sequence
+        falling : collection of str
+            Metrics of the table that fall when a detector gets better.
+        """
+        self.check()
+        count = len(next(iter(columns.values()), ()))
+        rows, words = list(range(count)), []
+        for word in reversed([word.strip() for word in self.sort.split(",") if word.strip()]):
+            name, descends = _sense(word, columns, falling)
+            values = columns[name]
+            rows.sort(key=functools.partial(_key, values, descends), reverse=descends)
+            rows = [row for row in rows if not _undefined(values[row])] + [
+                row for row in rows if _undefined(values[row])
+            ]
+            words.append(_in_words(name, values, descends=descends))
+        shown = count if self.top is None else min(self.top, count)
+        said = [f"{shown:,} of {count:,}"] if shown < count else []
+        if words:
+            said.append(f"sorted by {', then '.join(reversed(words))}")
+        return rows[:shown], ", ".join(said)
+
+
+ALL_ROWS = Rows()
+"""Every row, in the order of the table."""
+
+
+def with_rows(columns: Columns, rows: Sequence[int]) -> dict[str, list[Any]]:
+    """Return some rows of a table, in this order."""
+    return {name: [values[row] for row in rows] for name, values in columns.items()}
+
+
+def _sense(word: str, columns: Columns, falling: Collection[str]) -> tuple[str, bool]:
+    """Return the column that a word names, and whether its largest value comes first."""
+    name, _, way = word.rpartition(":")
+    if word not in columns and way in ("asc", "desc") and name in columns:
+        return name, way == "desc"
+    if word not in columns:
+        near = checks.did_you_mean(word, columns)
+        known = f"the columns are {', '.join(map(printable, columns))}"
+        raise InputError("--sort", "name a column of the table", got=repr(word), cause=near or known)
+    numbers = [value for value in columns[word] if not _undefined(value)]
+    if word in falling or word in COSTS:
+        return word, True
+    counts = bool(numbers) and all(isinstance(value, (int, np.integer)) for value in numbers)
+    return word, counts and word not in SCORES and word not in IDS
+
+
+def _undefined(value: Any) -> bool:
+    return value is None or (isinstance(value, (float, np.floating)) and math.isnan(value))
+
+
+def _key(values: Sequence[Any], descends: bool, row: int) -> Any:
+    """Make values comparable: numbers before texts; whatever is undefined is moved to the end afterwards."""
+    value = values[row]
+    if _undefined(value):
+        return (0, 0.0)
+    if isinstance(value, (int, float, np.number)):
+        return (0, value)
+    return (1, str(value))
+
+
+def _in_words(name: str, values: Sequence[Any], *, descends: bool) -> str:
+    if any(isinstance(value, str) for value in values):
+        return f"{printable(name)} {'from Z' if descends else 'from A'}"
+    return f"{'highest' if descends else 'lowest'} {printable(name)}"
