@@ -95,7 +95,7 @@ def test_what_is_left_out_is_said_and_wide_shows_it(
     assert found
     names = re.split(r",\s+", found[1])
     assert names[:4] == ["ignored", "detections", "true_positives", "APl"]
-    assert len(names) == 9
+    assert len(names) == 10
     head = next(line for line in wide.splitlines() if line.startswith("class ")).split()
     shown = narrow[: found.start()].splitlines()
     kept = next(line.split() for line in shown if line.startswith("circle"))

@@ -187,7 +187,7 @@ def text_table(
             lines.append("  ".join(line).rstrip())
     left_out = [heads[name] for name in names if name not in shown]
     if left_out:
-        note = f"Left out to fit {width} columns (--wide shows them): {short_list(left_out)}"
+        note = f"Left out to fit {width} columns (--wide shows them): {short_list(left_out, 16)}"
         lines.append(wrapped(note, width, indent="  "))
     return "\n".join(lines)
 
