@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from boxscore import InputError
-from boxscore._utils.files import read_text, write_atomically, write_folder
+from boxscore._utils.files import read_at_most, read_text, write_atomically, write_folder
 
 
 def test_write(tmp_path: Path) -> None:
@@ -86,3 +89,35 @@ def test_errors_name_the_place(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"folder: cannot be written: Is a directory\.$"):
         write_atomically(tmp_path / "folder", "1")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ulimit -v")
+def test_memory_follows_the_file_and_not_the_limit(tmp_path: Path) -> None:
+    """200 bytes of JSON were read into room for 2 GB, which a container with a limit does not have."""
+    path = tmp_path / "a.json"
+    path.write_bytes(b"x" * 200)
+    code = (
+        "import resource, sys; from boxscore._utils.files import read_at_most;"
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30));"
+        "print(len(read_at_most(open(sys.argv[1], 'rb'), 2_000_000_000)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert run.stdout == "200\n"
+
+
+@pytest.mark.parametrize("most", [0, 1, 199, 200, 201])
+def test_no_more_is_read_than_was_asked_for(most: int, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(bytes(range(200)))
+    with path.open("rb") as file:
+        assert read_at_most(file, most) == bytes(range(200))[:most]
+
+
+def test_a_pipe_is_read_to_its_end() -> None:
+    """It does not say how long it is."""
+    reading, writing = os.pipe()
+    thread = threading.Thread(target=lambda: (os.write(writing, b"y" * 200_000), os.close(writing)))
+    thread.start()
+    with os.fdopen(reading, "rb", buffering=0) as file:
+        assert read_at_most(file, 1 << 30) == b"y" * 200_000  # type: ignore[arg-type]
+    thread.join()

@@ -23,7 +23,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
 from boxscore._utils.unfinished import unfinished
 from boxscore.errors import FileFormatError, InputError
@@ -32,6 +32,7 @@ __all__ = [
     "Content",
     "guarded",
     "is_file",
+    "read_at_most",
     "read_text",
     "refuse_replacing",
     "temporary_folder",
@@ -45,6 +46,9 @@ Content = str | bytes | Iterable[bytes]
 
 Guard = Callable[[Path, os.stat_result], str | None]
 """Says which input a file that may not be replaced is, "" where its name says it; None of any other file."""
+
+PIECE = 1 << 16
+"""Bytes that are read at a time where a file does not say how long it is."""
 
 MOST_LINKS = 40
 
@@ -99,11 +103,22 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def read_at_most(file: IO[bytes], most: int) -> bytes:
+    """Read the first ``most`` bytes of a file; the memory asked for follows the file, not the limit."""
+    piece = min(most, os.fstat(file.fileno()).st_size + 1)
+    pieces = []
+    while most > 0 and (content := file.read(min(most, max(piece, PIECE)))):
+        pieces.append(content)
+        most -= len(content)
+        piece = PIECE
+    return b"".join(pieces)
+
+
 def read_text(path: Path, what: str = "a text file", *, largest: int | None = None) -> str:
     """Read a UTF-8 file; messages call it ``what``, and refuse one of more than ``largest`` bytes."""
     try:
         with path.open("rb") as file:
-            content = file.read() if largest is None else file.read(largest + 1)
+            content = file.read() if largest is None else read_at_most(file, largest + 1)
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FileFormatError(what, "be UTF-8", got="other bytes", place=str(path)) from None

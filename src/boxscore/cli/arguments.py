@@ -383,9 +383,9 @@ READERS = WORKERS.but(help="processes that read a large file (default: every pro
 
 
 def _box_formats() -> Sequence[str]:
-    from boxscore.data.boxes import WRITTEN_FORMATS
+    from boxscore.data.boxes import BOX_FORMATS
 
-    return WRITTEN_FORMATS
+    return BOX_FORMATS
 
 
 IMAGE_SIZES = Option(
@@ -433,10 +433,8 @@ GROUND_TRUTH_FILES = (
     ),
     Option(
         "gt-box-format",
-        "what the four numbers of its boxes are, where it does not say or is wrong: xyxy, xywh, cxcywh, "
-        "yxyx, yxhw; with n behind (xyxyn) fractions of the image's size",
+        "what the four numbers of its boxes are, where it does not say",
         choices=_box_formats,
-        metavar="FORM",
         key="ground_truth.box_format",
         group=UNSAID,
     ),
@@ -462,9 +460,8 @@ DETECTION_FILES = (
     ),
     Option(
         "dt-box-format",
-        "what the four numbers of their boxes are, as for --gt-box-format",
+        "what the four numbers of their boxes are, where they do not say",
         choices=_box_formats,
-        metavar="FORM",
         key="detections.box_format",
         group=UNSAID,
     ),

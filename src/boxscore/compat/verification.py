@@ -229,8 +229,7 @@ def _with_boundaries(evaluator: Any, protocol: Protocol) -> Any:
 
 def _pixels(sizes: Any) -> list[list[int]]:
     """Widths and heights as integers; 0 where not known."""
-    pixels: list[list[int]] = np.nan_to_num(sizes).astype(int).tolist()
-    return pixels
+    return [[int(side) for side in sides] for sides in np.nan_to_num(sizes).tolist()]
 
 
 def _numbers(ids: NDArray[Any]) -> list[Any]:

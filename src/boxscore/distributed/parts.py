@@ -499,6 +499,8 @@ def _read(archive: Archive, source: str) -> Part:
     arrays = {name: archive.read(name) for name in members if name != "header"}
     try:
         protocol = Protocol.read(header["protocol"])
+        if not all(isinstance(name, str) for name in header["class_names"]):
+            raise ValueError("a class name that is not text")
         categories = Categories.build(
             header["class_ids"], names=header["class_names"], columns=header["class_columns"]
         )

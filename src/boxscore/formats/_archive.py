@@ -134,6 +134,8 @@ def _infos(path: Path, file: ZipFile, kind: Kind) -> dict[str, ZipInfo]:
     spans = sorted((info.header_offset, info.header_offset + LOCAL_HEADER + info.file_size) for info in infos)
     ends = [0, *(end for _, end in spans)]
     starts = [*(start for start, _ in spans), file.start_dir]
+    if starts[0]:
+        raise ValueError("bytes before the first member, with which NumPy takes it for a pickle")
     if any(start < end for start, end in zip(starts, ends, strict=True)):
         got = "members that share bytes"
         raise FileFormatError(kind.what, "hold each byte once", got=got, place=str(path))

@@ -580,7 +580,9 @@ def _keypoints(columns: Columns, place: Place) -> dict[str, Any]:
     if points.ndim == 1:
         points = _points_of_lists(points.tolist(), place)
     length = points.shape[1]
-    if not np.isfinite(points.sum()):
+    with np.errstate(over="ignore"):  # the sum of the largest floats
+        finite = np.isfinite(points.sum())
+    if not finite:
         checks.finite(points, name="keypoints", place=place)
     points = points.reshape(len(points), length // 3, 3)
     instances: dict[str, Any] = {"keypoints": points if length else None}

@@ -96,11 +96,8 @@ def _check(path: Path, kept: Kept, rows: NDArray[np.int64], records: list[msgspe
     """Refuse records that are not those of the table."""
     text = b"[" + b",".join(records) + b"]"
     given = kept.table.boxes_given
-    try:
-        columns: dict[str, Any] = packed_columns(
-            [cast(list[msgspec.Struct], _NUMERIC.decode(text))], NumericResult, expected_slices=1
-        )
-    except DECODING_ERRORS:  # ids that are text, rotated boxes or none
+    columns = _packed(text)
+    if columns is None:  # ids that are text or very large, rotated boxes or none
         upright = given and kept.table.rotated is None
         try:
             stated = _STATED.decode(text)
@@ -115,6 +112,17 @@ def _check(path: Path, kept: Kept, rows: NDArray[np.int64], records: list[msgspe
     kept.check_rows(
         rows, columns["score"], corners, images=columns["image_id"], categories=columns["category_id"]
     )
+
+
+def _packed(text: bytes) -> dict[str, Any] | None:
+    """Return the columns of records of numbers, ids as floats; None where one would not be exact."""
+    try:
+        records = cast(list[msgspec.Struct], _NUMERIC.decode(text))
+    except DECODING_ERRORS:
+        return None
+    columns: dict[str, Any] = packed_columns([records], NumericResult, expected_slices=1)
+    largest = max(np.abs(columns[name]).max() for name in ("image_id", "category_id"))
+    return columns if largest < 2.0**53 else None
 
 
 def _decode_raw(text: bytes) -> list[msgspec.Raw]:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from boxscore._utils.files import read_at_most
 from boxscore.errors import FileFormatError
 from boxscore.formats import _json
 
@@ -49,7 +50,7 @@ class _Element(NamedTuple):
 def read_mat(path: Path, names: Collection[str]) -> dict[str, Any]:
     """Read some variables of a file."""
     with _json.open_binary(path) as file:
-        content = file.read(LARGEST + 1)
+        content = read_at_most(file, LARGEST + 1)
     if len(content) > LARGEST:
         raise FileFormatError("a MATLAB file", f"have at most {LARGEST:,} bytes", got="more", place=str(path))
     if content[:16].startswith(b"MATLAB 7.3") or content[:8] == b"\x89HDF\r\n\x1a\n":

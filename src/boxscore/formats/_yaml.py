@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,11 @@ MOST_ALIASES = 100
 MOST_VALUES = 1_000_000
 """Values of a file with aliases, each counted as often as it occurs."""
 
+DEEPEST = 100
+"""Values inside values; libyaml's loader recurses in C, and overruns the stack at some ten thousand."""
+
+_OPENING = re.compile(r"[\[{?-]")
+
 
 def read_yaml(path: Path) -> Mapping[str, Any]:
     """Read a YAML file that is a mapping; nothing in it is executed."""
@@ -34,6 +41,9 @@ def read_yaml(path: Path) -> Mapping[str, Any]:
             > MOST_ALIASES
         ):
             rule = f"have at most {MOST_ALIASES} aliases"
+            raise FileFormatError("a YAML file", rule, got="more", place=str(path))
+        if _may_be_deep(text) and _depth(yaml.parse(text, Loader=loader)) > DEEPEST:
+            rule = f"have at most {DEEPEST} values inside each other"
             raise FileFormatError("a YAML file", rule, got="more", place=str(path))
         content = yaml.load(text, Loader=loader)
         if "*" in text and _values(content, {}) > MOST_VALUES:
@@ -54,6 +64,26 @@ def read_yaml(path: Path) -> Mapping[str, Any]:
             "a YAML file", "be a mapping", got=f"a {type(content).__name__}", place=str(path)
         )
     return content
+
+
+def _may_be_deep(text: str) -> bool:
+    """Whether a file may nest too deep: a level takes a bracket, a mark or a column of indentation."""
+    marks = sum(1 for _ in itertools.islice(_OPENING.finditer(text), DEEPEST))
+    indentation = max((len(line) - len(line.lstrip(" ")) for line in text.split("\n")), default=0)
+    return marks + indentation >= DEEPEST
+
+
+def _depth(events: Iterable[Any]) -> int:
+    """Count the levels of the events of a parser, which does not recurse; no further than too many."""
+    import yaml
+
+    depth = deepest = 0
+    for event in events:
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        deepest = max(deepest, depth)
+        if deepest > DEEPEST:
+            break
+    return deepest
 
 
 def _values(node: Any, known: dict[int, int]) -> int:

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.files import read_at_most
 from boxscore.errors import FileFormatError
 
 __all__ = ["Lines", "is_number", "read_lines"]
@@ -177,7 +178,7 @@ def _read(file: str) -> bytes:
             text = os.read(handle, 1 << 16)
             if len(text) == 1 << 16:
                 with os.fdopen(os.dup(handle), "rb") as rest:
-                    text += rest.read(LARGEST)
+                    text += read_at_most(rest, LARGEST)
         finally:
             os.close(handle)
     except OSError as error:
@@ -243,7 +244,7 @@ def _line(files: Sequence[str], ends: IntArray, row: int) -> tuple[int, str]:
 def _raw_lines(file: str) -> list[bytes]:
     try:
         with Path(file).open("rb") as opened:
-            return opened.read(LARGEST).splitlines()
+            return read_at_most(opened, LARGEST).splitlines()
     except OSError:
         return []
 

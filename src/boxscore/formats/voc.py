@@ -35,8 +35,6 @@ from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder
 from boxscore.data.alignment import find_images
-from boxscore.data.box_reading import in_pixels
-from boxscore.data.boxes import CORNERS
 from boxscore.data.building import built_columns, vocabulary_columns
 from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -47,7 +45,6 @@ from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._kept import Kept
 from boxscore.formats._look import Look
 from boxscore.formats._snapshots import changed_while_read
-from boxscore.formats.image_sizes import with_known_sizes
 
 __all__ = ["FORMAT", "VocFormat"]
 
@@ -91,13 +88,12 @@ class VocFormat(Format):
         from boxscore.formats._voc_xml import read_annotations
 
         folder = path / "Annotations" if (path / "Annotations").is_dir() else path
-        names = _image_names(path, folder, options.image_set)
-        return read_annotations(path, folder, names, options.written or CORNERS)
+        return read_annotations(path, folder, _image_names(path, folder, options.image_set))
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
         """Read a folder of the devkit's results files, when the ground truth is known."""
-        yield lambda ground_truth: _detections(path, ground_truth, options)
+        yield lambda ground_truth: _detections(path, ground_truth)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write an XML file per image; or detections as results files, one per class, also without any."""
@@ -227,7 +223,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
 # ---------------------------------------------------------------- results
 
 
-def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptions) -> Detections:
+def _detections(path: Path, ground_truth: GroundTruth | None) -> Detections:
     """Read a folder of results files, in file order, class by class."""
     files = _results_files(path)
     if ground_truth is None:
@@ -265,13 +261,11 @@ def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptio
             "image": find_images(images, ground_truth.images, place=place),
             "category": np.repeat(np.array(own, dtype=np.int32), counts),
         }
-    written = options.written or CORNERS
-    extent = with_known_sizes(rows["images"], options.image_sizes or {}).sizes[rows["image"]]
     table = built_columns(
         DETECTIONS,
         rows,
-        np.ascontiguousarray(in_pixels(numbers[:, 1:], written, extent, place=place)),
-        box_format=written.form,
+        np.ascontiguousarray(numbers[:, 1:]),
+        box_format="xyxy",
         given={"scores": np.ascontiguousarray(numbers[:, 0])},
         lowest_size=-np.inf,
         own=True,
@@ -329,17 +323,20 @@ def _stem_parts(file: Path) -> tuple[str, str]:
 def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
     """Name the class of each results file: the part after competition and set.
 
-    Both sets and classes may contain underscores. The prefix with which most files of the folder end in a
-    known class is taken, so that ``..._tabby_cat`` beside ``..._cat`` is not a cat.
+    Both sets and classes may contain underscores. The prefix that most files of the folder begin with is
+    taken, of several the one with which most end in a known class: ``..._tabby_cat`` beside ``..._cat`` is no
+    cat.
     """
     labels = sorted(known)
     votes = Counter(
         file.stem.removesuffix(label) for file in files for label in labels if file.stem.endswith(f"_{label}")
     )
+    starts = dict.fromkeys([*votes, *(f"{_stem_parts(file)[0]}_" for file in files)])
+    files_with = {start: sum(file.stem.startswith(start) for file in files) for start in starts}
     classes = []
     for file in files:
-        starts = [start for start in votes if file.stem.startswith(start)]
-        start = max(starts, key=lambda start: (votes[start], -len(start)), default="")
+        fitting = [start for start in starts if file.stem.startswith(start)]
+        start = max(fitting, key=lambda start: (files_with[start], votes[start], -len(start)), default="")
         classes.append(file.stem.removeprefix(start) if start else _stem_parts(file)[1])
     return classes
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import Gathered, Origin, decoded
 from boxscore.formats._look import Look
@@ -77,7 +78,7 @@ class VottFormat(RowFormat):
         """Read every asset."""
         whole = ("VoTT's JSON", "an object with assets")
         content = decoded(path, _File, record="asset", whole=whole)
-        gathered = Gathered(path, options)
+        gathered = Gathered(path)
         for entry in content.assets.values():
             name, size = entry.asset.name, entry.asset.size
             image = gathered.image(name, size.width, size.height)
@@ -87,9 +88,12 @@ class VottFormat(RowFormat):
                 if not region.tags:
                     gathered.leave_out("regions without a tag")
                     continue
-                numbers = (box.left, box.top, box.width, box.height)
+                if box.width < 0 or box.height < 0:
+                    got = f"{box.width} x {box.height}"
+                    raise FileFormatError("a box", "have a size >= 0", got=got, place=str(origin))
+                corners = (box.left, box.top, box.left + box.width, box.top + box.height)
                 for tag in region.tags:
-                    gathered.add_box(image, tag, numbers, "xywh", origin)
+                    gathered.add(image, tag, corners, origin)
         return gathered.rows(of_results=of_results, classes=[tag.name for tag in content.tags] or None)
 
 

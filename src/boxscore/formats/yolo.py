@@ -122,7 +122,7 @@ class YoloFormat(RowFormat):
         names, lines, classes = _prediction_lines(path, options)
         last = self.confidence_last(lines, options, path)
         kinds = prediction_kinds(lines, lambda: _joints(ground_truth)) if last else second_kinds(lines)
-        return _rows(_Files(str(path), names, classes), lines, shapes_of(lines, kinds, options.written))
+        return _rows(_Files(str(path), names, classes), lines, shapes_of(lines, kinds))
 
     def confidence_last(self, lines: Lines, options: ReadOptions, path: Path) -> bool:
         """Whether the confidence is the last number of a line; else it is the second."""
@@ -130,9 +130,8 @@ class YoloFormat(RowFormat):
             return True
         rows = np.arange(len(lines.counts))
         columns = lines.columns(rows)
-        if options.written is None:
-            check_fractions(columns[:, 2:5], rows, lines)  # of the box, wherever the confidence is
-        return is_last(columns, path, options.written)
+        check_fractions(columns[:, 2:5], rows, lines)  # of the box, wherever the confidence is
+        return is_last(columns, path)
 
     def class_ids(self, table: BoxTable) -> list[Id]:
         """Return 0, 1, 2, ..."""
@@ -195,13 +194,12 @@ def _label_rows(path: Path, options: ReadOptions) -> Rows:
     found = data_set(path, options.image_set)
     of_file = np.array([number for number, file in enumerate(found.labels) if file], dtype=np.int64)
     lines = read_lines([file for file in found.labels if file])
-    shapes = shapes_of(lines, label_kinds(lines, found.keypoint_shape), options.written)
+    shapes = shapes_of(lines, label_kinds(lines, found.keypoint_shape))
     files = _Files(
         found.source, found.images, found.classes, of_file, found.file_names, _image_sizes(found, options)
     )
     rows = _rows(files, lines, shapes._replace(scores=None))
-    if options.written is None:
-        _warn_of_labels(rows, lines)
+    _warn_of_labels(rows, lines)
     return rows
 
 

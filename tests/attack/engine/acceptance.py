@@ -241,6 +241,13 @@ def normalised(
     images_listed = _as_numbers([_whole(image["id"]) for image in truth["images"]])
     classes_listed = _as_numbers([_whole(category["id"]) for category in truth["categories"]])
     results = [_plain(record, rules) for record in results]
+    for record in results:
+        if "bbox" in record and record["bbox"] is None:
+            rules.add("no box")
+            del record["bbox"]
+        if kind == "keypoints" and "segmentation" in record:  # pycocotools takes it for a result with a mask
+            rules.add("keypoints with a mask")
+            del record["segmentation"]
     image_ranks, class_ranks = _ranks(images_listed), _ranks(classes_listed)
     if any(isinstance(value, str) for value in (*image_ranks, *class_ranks)):
         rules.add("ids that are text")

@@ -18,7 +18,7 @@ import resource
 import shutil
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -227,6 +227,13 @@ def _refuse_constant(text: str) -> None:
     raise ValueError(f"{text} is no JSON")
 
 
+def _is_other_text(name: str, arguments: Sequence[str]) -> bool:
+    """Whether a file is by its option of another form, whatever it is called."""
+    before = dict(zip(arguments[1:], arguments, strict=False)).get(name, "")
+    converted = arguments[0] == "convert" and "json" not in arguments and "coco" not in arguments
+    return before in ("--junit", "--history") or (converted and "--to" in arguments)
+
+
 def _checked_files(folder: Path, before: set[str], mutant: Mutant, status: int) -> Verdict | None:
     """Check what the program wrote."""
     new = sorted(_listing(folder) - before)
@@ -235,7 +242,7 @@ def _checked_files(folder: Path, before: set[str], mutant: Mutant, status: int) 
     if new and status == 2:
         return Verdict("leftover", "written though refused", ", ".join(new[:3]))
     for name in new:
-        if name.endswith(".json"):
+        if name.endswith(".json") and not _is_other_text(name, mutant.arguments):
             try:
                 json.loads((folder / name).read_bytes(), parse_constant=_refuse_constant)
             except ValueError as error:
