@@ -47,7 +47,7 @@ from boxscore.protocols.rules.groups import TRUTH_WEIGHT
 from boxscore.scoring.counts import Outcomes
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import kind_of
-from boxscore.scoring.summary import Key, summary_total, summary_values
+from boxscore.scoring.summary import Key, summary_keys, summary_total, summary_values
 from boxscore.scoring.totals import Totals
 
 __all__ = [
@@ -268,9 +268,7 @@ def added(histograms: Sequence[Histogram]) -> Histogram:
 
 
 def _asked(protocol: Protocol, metric: str | None = None) -> list[Key]:
-    areas, caps = list(protocol.ignore.area_ranges), len(protocol.caps)
-    rows = [row for row in protocol.rows if metric in (None, row.metric)]
-    return list({(areas.index(row.area), row.cap % caps): None for row in rows})
+    return list(summary_keys([row for row in protocol.rows if metric in (None, row.metric)], protocol))
 
 
 # ---------------------------------------------------------------- from counts to bounds

@@ -27,7 +27,7 @@ from boxscore.distributed.parts import Part
 from boxscore.distributed.pieces import Cut, cut, edges_between, sample_of
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.kinds import kinds_of
-from boxscore.scoring.summary import Key
+from boxscore.scoring.summary import Key, summary_keys
 
 __all__ = ["MOST", "ClassPlan", "asked_keys", "can_be_split", "every_key", "name_of"]
 
@@ -53,9 +53,7 @@ def every_key(protocol: Protocol) -> list[Key]:
 
 def asked_keys(protocol: Protocol) -> list[Key]:
     """Return the area ranges and caps that the summary asks for, and the first area range at the last cap."""
-    areas, caps = list(protocol.ignore.area_ranges), len(protocol.caps)
-    rows = {(areas.index(row.area), row.cap % caps): None for row in protocol.rows}
-    return list({**rows, (0, caps - 1): None})
+    return list({**summary_keys(protocol.rows, protocol), (0, len(protocol.caps) - 1): None})
 
 
 class ClassPlan:

@@ -277,9 +277,9 @@ class Evaluation(PicklesFields):
         ----------
         workers : int
         """
-        curves: dict[tuple[str, int], list[SummaryRow]] = {}
+        curves: dict[tuple[int, int], list[SummaryRow]] = {}
         for row in self.protocol.rows:
-            curves.setdefault((row.area, row.cap % len(self.protocol.caps)), []).append(row)
+            curves.setdefault(self.protocol.position_of(row), []).append(row)
         if len(curves) < 2:
             return
         first, *others = curves.values()  # mostly all areas: about as much work as the others together

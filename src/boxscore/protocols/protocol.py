@@ -166,6 +166,10 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
                 rows.setdefault(key, dataclasses.replace(row, key=key))
         return tuple(rows.values())
 
+    def position_of(self, row: SummaryRow) -> tuple[int, int]:
+        """Return the area range and the cap of a row that applies: positions on the axes A and M."""
+        return list(self.ignore.area_ranges).index(row.area), row.cap % len(self.caps)
+
     @property
     def class_keys(self) -> dict[str, str]:
         """What each summary metric is called in the rows per class, by its key: ``mAP`` is ``AP`` there.

@@ -16,10 +16,9 @@ from typing import Protocol as Protocol_
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
 from boxscore.data.vocabulary import rows_where
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import SUMMARY_KINDS, Protocol, SummaryRow
+from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.blocks import Cells
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import counted_for, kind_of
@@ -55,10 +54,8 @@ class CurvesOf(Protocol_):
 def _cells(
     row: SummaryRow, protocol: Protocol, curves_of: CurvesOf, pooled: str | None = None
 ) -> tuple[Cells, Curves]:
-    kind = kind_of(checks.one_of(row.metric, list(SUMMARY_KINDS), name=f"summary {row.key}: metric"))
-    area = list(protocol.ignore.area_ranges).index(row.area)
-    curves = curves_of(area, row.cap % len(protocol.caps), pooled)
-    cells = kind.cells(curves, protocol)
+    curves = curves_of(*protocol.position_of(row), pooled)
+    cells = kind_of(row.metric).cells(curves, protocol)
     if row.iou is None:
         return cells, curves
     return cells[[protocol.matching.iou_thresholds.index(row.iou)]], curves
@@ -101,10 +98,9 @@ def summary_table(rows: Sequence[SummaryRow], protocol: Protocol, curves_of: Cur
 
 def summary_keys(rows: Sequence[SummaryRow], protocol: Protocol) -> dict[Key, list[str]]:
     """Return the area ranges and caps that summary rows read, and the kinds of metrics at each."""
-    areas, caps = list(protocol.ignore.area_ranges), len(protocol.caps)
     kinds: dict[Key, dict[str, None]] = {}
     for row in rows:
-        kinds.setdefault((areas.index(row.area), row.cap % caps), {})[row.metric] = None
+        kinds.setdefault(protocol.position_of(row), {})[row.metric] = None
     return {key: list(names) for key, names in kinds.items()}
 
 

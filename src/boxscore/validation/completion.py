@@ -73,7 +73,6 @@ def _first_ap(evaluation: Evaluation) -> SummaryRow | None:
 
 def _curves_and_thresholds(evaluation: Evaluation, row: SummaryRow) -> tuple[Curves, list[int]]:
     protocol = evaluation.protocol
-    area = list(protocol.ignore.area_ranges).index(row.area)
     every = list(range(len(protocol.matching.iou_thresholds)))
     chosen = every if row.iou is None else [protocol.matching.iou_thresholds.index(row.iou)]
-    return evaluation.curves_of(area, row.cap % len(protocol.caps)), chosen
+    return evaluation.curves_of(*protocol.position_of(row)), chosen
