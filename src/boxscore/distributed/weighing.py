@@ -147,13 +147,9 @@ def _held(weights: WeightSets, images: int) -> Iterable[NDArray[Any]]:
 
 def _values(curves: Curves, names: Sequence[str], protocol: Protocol) -> Curves:
     """Keep the values of some kinds, and what means need beside them."""
-    totals = curves.totals
-    by_images = protocol.ap.class_mean == "by_images"
-    often = totals.images_of_class if by_images else np.zeros(len(totals.positive), dtype=np.int64)
     values = {name: kind_of(name).cells(curves, protocol) for name in names}
-    return Curves.of_numbers(
-        protocol.ap, Totals.of_objects(totals.positive, totals.images, often), values, curves.class_columns
-    )
+    totals = Totals.of_images(curves.totals, protocol)
+    return Curves.of_numbers(protocol.ap, totals, values, curves.class_columns)
 
 
 # ---------------------------------------------------------------- one curve by ranges of scores

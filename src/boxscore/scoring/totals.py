@@ -56,24 +56,23 @@ class Totals:
     @classmethod
     def of(cls, counts: ClassNumbers, protocol: Protocol) -> Totals:
         """Take the numbers of a counter."""
-        by_images = protocol.ap.class_mean == "by_images"
-        return cls(
-            counts.positive,
-            counts.images,
-            counts.recalled,
-            counts.counted,
-            counts.has_detections,
-            counts.images_of_class if by_images else np.zeros(len(counts.positive), dtype=np.int64),
-            counts.at_scores(score_steps(protocol.ap)) if protocol.ap.score_steps else _NOTHING,
-        )
+        T, steps = len(counts.recalled), protocol.ap.score_steps
+        return cls.of_images(counts, protocol, thresholds=T, steps=steps).followed_by(counts, protocol.ap)
 
     @classmethod
     def of_curves(cls, counts: ClassNumbers, protocol: Protocol) -> Totals:
         """Take the numbers that curves need once their values are known: no counted detections."""
-        by_images, K = protocol.ap.class_mean == "by_images", len(counts.positive)
-        images_of_class = counts.images_of_class if by_images else np.zeros(K, dtype=np.int64)
-        objects = cls.of_objects(counts.positive, counts.images, images_of_class)
+        objects = cls.of_images(counts, protocol)
         return dataclasses.replace(objects, recalled=counts.recalled, has_detections=counts.has_detections)
+
+    @classmethod
+    def of_images(
+        cls, counts: ClassNumbers, protocol: Protocol, *, thresholds: int = 0, steps: int = 0
+    ) -> Totals:
+        """Take the numbers of objects and images that means need, of no detection yet."""
+        by_images = protocol.ap.class_mean == "by_images"
+        often = counts.images_of_class if by_images else np.zeros(len(counts.positive), dtype=np.int64)
+        return cls.of_objects(counts.positive, counts.images, often, thresholds=thresholds, steps=steps)
 
     @classmethod
     def of_objects(
@@ -135,10 +134,6 @@ class Totals:
     def at_scores(self, scores: NDArray[np.float64]) -> tuple[Counts, Counts]:
         """Return what was counted at the protocol's fixed scores."""
         return self.at_steps
-
-
-_NOTHING = np.zeros((0, 0, 0), dtype=np.int64), np.zeros((0, 0, 0), dtype=np.int64)
-"""Counts at no fixed score."""
 
 
 class Before(NamedTuple):
