@@ -27,7 +27,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +40,10 @@ from boxscore.scoring.counts import ClassNumbers, Counter, HitCounts, Line, Outc
 from boxscore.scoring.folding import JOINED, LARGEST, Fold, Lines, State
 from boxscore.scoring.totals import Before, Totals, score_steps
 
-__all__ = ["Curves", "folds_of_numbers", "means_at_points", "needed_hits"]
+__all__ = ["Curves", "folds_of_ap", "folds_of_numbers", "means_at_points", "needed_hits"]
 
 FloatArray = NDArray[np.float64]
+Known = TypeVar("Known")
 
 NO_EFFECT = 2.0**-52
 """An epsilon up to which the denominators of precision are those without it, but for that of 1."""
@@ -130,16 +131,18 @@ class Curves:
     @property
     def interpolated(self) -> FloatArray:
         """Precision at the protocol's recall points, [T, R, K]; 0 past the highest recall."""
-        if "interpolated" not in self._known:
-            self._known["interpolated"] = self._interpolated(EVERY)
+
+        def compute() -> FloatArray:
+            drawn = self._interpolated(EVERY)
             vars(self).pop("_padded_precision", None)  # 8 bytes per true positive, seldom asked for again
-        known: FloatArray = self._known["interpolated"]
-        return known
+            return drawn
+
+        return self.once("interpolated", compute)
 
     @property
     def scores(self) -> FloatArray:
         """Score of the detection that reaches each recall point, [T, R, K]; 0 past the highest recall."""
-        return self._number("scores", lambda: self._scores(EVERY))
+        return self.once("scores", lambda: self._scores(EVERY))
 
     @property
     def reached_scores(self) -> FloatArray:
@@ -165,7 +168,7 @@ class Curves:
         (11 points).
         """
         compute = self._means_at_points if self.rules.interpolation == "points" else self._areas
-        return self._number("average_precision", compute)
+        return self.once("average_precision", compute)
 
     def _means_at_points(self) -> FloatArray:
         if "interpolated" in self._known:
@@ -197,10 +200,11 @@ class Curves:
         """Copy values [T, ..., K]; NaN for a class without a ground truth that recall is over."""
         return np.where(self.positive > 0, values, np.nan)
 
-    def _number(self, name: str, compute: Callable[[], FloatArray]) -> FloatArray:
+    def once(self, name: str, compute: Callable[[], Known]) -> Known:
+        """Return a number, or the values of a kind over which its means are taken; computed once."""
         if name not in self._known:
             self._known[name] = compute()
-        known: FloatArray = self._known[name]
+        known: Known = self._known[name]
         return known
 
     # ------------------------------------------------------------ what folds, and what is kept
@@ -213,22 +217,17 @@ class Curves:
 
     def state_of_numbers(self) -> State:
         """Return the fields that :data:`NUMBERS` are made of."""
-        attributes = {"best": "best", "score": "score", "counted": "counted_lines"}
         names = folds_of_numbers(self.rules)
-        return self.state(names, lambda: {name: getattr(self, attributes[name]) for name in names})
+        return self.state(names, lambda: self.drawn(names))
 
-    def once(self, name: str, compute: Callable[[], Cells]) -> Cells:
-        """Return the values of a kind, over which its means are taken; computed once."""
-        if name not in self._known:
-            self._known[name] = compute()
-        cells: Cells = self._known[name]
-        return cells
+    def drawn(self, names: Iterable[str]) -> dict[str, Any]:
+        """Draw what is called so here: fields, or numbers."""
+        return {name: getattr(self, name) for name in names}
 
     def closed(self, protocol: Protocol, values: Mapping[str, Cells]) -> Curves:
         """Keep the numbers, and the values of some kinds, and forget what they were drawn from."""
-        known = {name: getattr(self, name) for name in NUMBERS}
         totals = Totals.of_curves(self.totals, protocol)
-        return self.of_numbers(self.rules, totals, {**known, **values}, self.class_columns)
+        return self.of_numbers(self.rules, totals, {**self.drawn(NUMBERS), **values}, self.class_columns)
 
     @classmethod
     def of_numbers(
@@ -301,8 +300,8 @@ class Curves:
     @property
     def counted_lines(self) -> Lines:
         """Counted detections up to each true positive."""
-        if "counted" in self._state:
-            lines: Lines = self._state["counted"]
+        if "counted_lines" in self._state:
+            lines: Lines = self._state["counted_lines"]
             return lines
         return Lines(self.joined_lines()[1], self.counts.hits)
 
@@ -451,10 +450,16 @@ class Curves:
         return self.with_undefined(ap)
 
 
+def folds_of_ap(rules: ApRules) -> Mapping[str, Fold]:
+    """Return how the fields fold that AP is made of, beside totals."""
+    if rules.interpolation == "points":
+        return {"best": LARGEST}
+    return {} if rules.score_steps else {"counted_lines": JOINED}
+
+
 def folds_of_numbers(rules: ApRules) -> Mapping[str, Fold]:
     """Return how the fields fold that recall, precision, scores and AP are made of, beside totals."""
-    folds = {"best": LARGEST, "score": LARGEST}
-    return folds if rules.interpolation == "points" or rules.score_steps else {**folds, "counted": JOINED}
+    return {"best": LARGEST, "score": LARGEST, **folds_of_ap(rules)}
 
 
 def means_at_points(envelope: FloatArray, rules: ApRules) -> FloatArray:

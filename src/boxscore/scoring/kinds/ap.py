@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import Cells, HeldCells
-from boxscore.scoring.curves import Curves
-from boxscore.scoring.folding import JOINED, LARGEST, State
+from boxscore.scoring.curves import Curves, folds_of_ap
+from boxscore.scoring.folding import State
 from boxscore.scoring.kinds.kind import Folds, Kind
 
 __all__ = ["KIND"]
 
 
 def _fold(protocol: Protocol) -> Folds:
-    if protocol.ap.interpolation == "points":
-        return {"best": LARGEST}
-    return {} if protocol.ap.score_steps else {"counted": JOINED}
+    return folds_of_ap(protocol.ap)
 
 
 def _draw(curves: Curves, protocol: Protocol) -> State:
-    if protocol.ap.interpolation == "points":
-        return {"best": curves.best}
-    return {} if protocol.ap.score_steps else {"counted": curves.counted_lines}
+    return curves.drawn(_fold(protocol))
 
 
 def _values(curves: Curves, protocol: Protocol) -> Cells:
