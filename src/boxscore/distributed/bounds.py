@@ -36,7 +36,7 @@ from boxscore.distributed.cells import MOST, Cells, score_keys
 from boxscore.distributed.engine import Engine
 from boxscore.distributed.headers import PartHeader, added_headers, header_of
 from boxscore.distributed.merging import check_headers
-from boxscore.distributed.parts import COUNTED, Part
+from boxscore.distributed.parts import Part
 from boxscore.errors import InputError, ProtocolError
 from boxscore.evaluation import counts_of_classes
 from boxscore.matching.matches import Bits, Matches, bit_type
@@ -371,13 +371,7 @@ class BoundedEvaluation:
     @functools.cached_property
     def counts(self) -> dict[str, int]:
         """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
-        header = self.histogram.header
-        return {
-            "images": header.images,
-            **{name: header.counts[name] for name in COUNTED},
-            "classes": len(header.categories),
-            "left_out": sum(header.left_out.values()),
-        }
+        return self.histogram.header.result_counts
 
     @property
     def class_counts(self) -> dict[str, NDArray[Any]]:

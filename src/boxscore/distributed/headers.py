@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.distributed.merging import check_headers
-from boxscore.distributed.parts import Part, TruthIdentity
+from boxscore.distributed.parts import COUNTED, Part, TruthIdentity
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.groups import TRUTH_WEIGHT
 
@@ -41,6 +41,16 @@ class PartHeader(NamedTuple):
     nbytes: int
     identity: TruthIdentity
     stand_ins: tuple[str, int]
+
+    @property
+    def result_counts(self) -> dict[str, int]:
+        """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
+        return {
+            "images": self.images,
+            **{name: self.counts[name] for name in COUNTED},
+            "classes": len(self.categories),
+            "left_out": sum(self.left_out.values()),
+        }
 
 
 def header_of(part: Part) -> PartHeader:
@@ -89,6 +99,7 @@ def added_headers(headers: Sequence[PartHeader]) -> PartHeader:
         detections=np.sum([header.detections for header in headers], axis=0),
         weighted=any(header.weighted for header in headers),
         nbytes=sum(header.nbytes for header in headers),
+        identity=TruthIdentity.joined(header.identity for header in headers),
         stand_ins=added_stand_ins(headers),
     )
 

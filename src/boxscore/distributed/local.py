@@ -20,14 +20,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from boxscore._utils.pickling import mapped_pickle, write_pickle
 from boxscore._utils.processes import quiet_children
 from boxscore._utils.progress import progress
 from boxscore._utils.unfinished import unfinished
 from boxscore.distributed.engine import Call, Deferred, value_of
-from boxscore.distributed.headers import PartHeader
+from boxscore.distributed.headers import PartHeader, added_headers
 from boxscore.distributed.plan import MOST, can_be_split
 from boxscore.distributed.scanning import run_task
 from boxscore.distributed.streaming import PARTITION
@@ -143,15 +141,16 @@ def check_scoring(headers: Sequence[PartHeader], plan: Plan) -> None:
     InputError
         When the largest class does not fit.
     """
-    protocol = headers[0].protocol
-    weighted = any(header.weighted for header in headers)
-    if plan.room is None or can_be_split(protocol, weighted=weighted):
+    if plan.room is None:
         return
-    counts = np.sum([header.detections for header in headers], axis=0)
+    whole = added_headers(headers)
+    protocol, counts = whole.protocol, whole.detections
+    if can_be_split(protocol, weighted=whole.weighted):
+        return
     largest = int(counts.max(initial=0))
     if SCORED * largest > plan.room:
         per_class = protocol.matching.per_class
-        of = f" of class {headers[0].categories.labels[int(counts.argmax())]!r}" if per_class else ""
+        of = f" of class {whole.categories.labels[int(counts.argmax())]!r}" if per_class else ""
         raise InputError(
             "--memory-limit",
             f"leave each process {_size(SCORED * largest)} or more to order the {largest:,} detections{of}",

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from boxscore.data.vocabulary import Categories
 from boxscore.distributed.engine import Engine
-from boxscore.distributed.headers import PartHeader
-from boxscore.distributed.merging import check_headers, numbered_images
+from boxscore.distributed.headers import PartHeader, added_headers
+from boxscore.distributed.merging import numbered_images
 from boxscore.distributed.parts import Part
 from boxscore.distributed.pieces import Cut, cut, edges_between, sample_of
 from boxscore.protocols.protocol import Protocol
@@ -30,8 +30,6 @@ from boxscore.scoring.kinds import kinds_of
 from boxscore.scoring.summary import Key, summary_keys
 
 __all__ = ["MOST", "ClassPlan", "asked_keys", "can_be_split", "every_key", "name_of"]
-
-Counts = NDArray[np.int64]
 
 MOST = 1 << 22
 """Detections that one process merges at a time, unless one class has more and cannot be split."""
@@ -70,6 +68,11 @@ class ClassPlan:
         Detections that one process merges at a time.
     keep : bool, default False
         Hold on to pieces that were cut, for further tasks.
+
+    Attributes
+    ----------
+    whole : PartHeader
+        Of all parts together.
     """
 
     def __init__(
@@ -81,15 +84,12 @@ class ClassPlan:
         *,
         keep: bool = False,
     ) -> None:
-        check_headers(headers)
-        first = headers[0]
-        self.protocol: Protocol = first.protocol
-        self.images = sum(header.images for header in headers)
-        self.detections: Counts = np.sum([header.detections for header in headers], axis=0)
+        self.whole = whole = added_headers(headers)
+        self.protocol, self.images, self.detections = whole.protocol, whole.images, whole.detections
         per_class = self.protocol.matching.per_class
-        self.categories = first.categories if per_class else Categories.build(["all"])
+        self.categories = whole.categories if per_class else Categories.build(["all"])
         self.places = _places_of(engine, parts, headers)
-        self._engine, self._parts, self._headers, self._most = engine, parts, headers, most
+        self._engine, self._parts, self._most = engine, parts, most
         self._kept: dict[Cut, list[Any]] | None = {} if keep else None
 
     def blocks(self, most_classes: int | None = None) -> Iterator[Cut]:
@@ -120,7 +120,7 @@ class ClassPlan:
 
     def can_be_split(self) -> bool:
         """Whether a class may be drawn by ranges of scores."""
-        return can_be_split(self.protocol, weighted=any(header.weighted for header in self._headers))
+        return can_be_split(self.protocol, weighted=self.whole.weighted)
 
     def edges(self, blocks: Sequence[Cut]) -> dict[Cut, list[float]]:
         """Choose scores between ranges of the blocks that are too large, descending, from samples."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from boxscore.data.vocabulary import Categories
 from boxscore.distributed.engine import Engine
 from boxscore.distributed.headers import PartHeader, header_of
 from boxscore.distributed.merging import MergedParts
-from boxscore.distributed.parts import COUNTED, Part, TruthIdentity
+from boxscore.distributed.parts import Part, TruthIdentity
 from boxscore.distributed.pieces import Cut, cut
 from boxscore.distributed.plan import MOST, ClassPlan, every_key, name_of
 from boxscore.evaluation import counts_of_classes
@@ -226,7 +225,7 @@ def reduced(
     if headers is None:
         headers = engine.results([engine.submit("header", header_of, part) for part in parts])
     plan = ClassPlan(engine, parts, headers, most)
-    protocol, categories = plan.protocol, headers[0].categories
+    protocol = plan.protocol
     keys = every_key(protocol) if keys is None else keys
     blocks, pooled = list(plan.blocks()), plan.pooled([row.classes for row in protocol.rows])
     drawn = _drawn(engine, parts, plan, [*blocks, *pooled], keys)
@@ -237,31 +236,20 @@ def reduced(
     }
     for block, numbers in zip(pooled, drawn[len(blocks) :], strict=True):
         curves |= {(*key, block.pooled): one for key, one in numbers.curves.items()}
-    total: Counter[str] = Counter()
-    left_out: Counter[str] = Counter()
-    for header in headers:
-        total.update(header.counts)
-        left_out.update(header.left_out)
-    counts = {
-        "images": plan.images,
-        **{name: total[name] for name in COUNTED},
-        "classes": len(categories),
-        "left_out": sum(left_out.values()),
-    }
     class_counts = {
         name: np.concatenate([block.class_counts[name] for block in of_classes])
         for name in of_classes[0].class_counts
     }
     return Numbers(
         protocol,
-        categories,
-        counts,
-        left_out,
+        plan.whole.categories,
+        plan.whole.result_counts,
+        plan.whole.left_out,
         class_counts,
         curves,
         plan.categories.labels,
-        sum(header.nbytes for header in headers),
-        TruthIdentity.joined(header.identity for header in headers),
+        plan.whole.nbytes,
+        plan.whole.identity,
     )
 
 
