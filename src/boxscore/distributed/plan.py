@@ -88,8 +88,8 @@ class ClassPlan:
         self.protocol, self.images, self.detections = whole.protocol, whole.images, whole.detections
         per_class = self.protocol.matching.per_class
         self.categories = whole.categories if per_class else Categories.build(["all"])
+        self.engine, self.parts, self._most = engine, parts, most
         self.places = _places_of(engine, parts, headers)
-        self._engine, self._parts, self._most = engine, parts, most
         self._kept: dict[Cut, list[Any]] | None = {} if keep else None
 
     def blocks(self, most_classes: int | None = None) -> Iterator[Cut]:
@@ -127,8 +127,8 @@ class ClassPlan:
         large = [block for block in blocks if self.is_too_large(block)]
         if not large:
             return {}
-        tasks = [self._engine.submit("sample", sample_of, part, large) for part in self._parts]
-        samples = self._engine.results(tasks)
+        tasks = [self.engine.submit("sample", sample_of, part, large) for part in self.parts]
+        samples = self.engine.results(tasks)
         return {
             block: edges_between(
                 [one for sample in samples for one in sample[number]], self.count_of(block), self._most
@@ -141,8 +141,8 @@ class ClassPlan:
         if self._kept is not None and piece in self._kept:
             return self._kept[piece]
         pieces = [
-            self._engine.submit(f"cut-{name}", cut, part, place, piece)
-            for part, place in zip(self._parts, self.places, strict=True)
+            self.engine.submit(f"cut-{name}", cut, part, place, piece)
+            for part, place in zip(self.parts, self.places, strict=True)
         ]
         if self._kept is not None:
             self._kept[piece] = pieces
@@ -164,15 +164,15 @@ def _places_of(
     engine: Engine, parts: Sequence[Any], headers: Sequence[PartHeader]
 ) -> list[int | NDArray[np.int64]]:
     """Return the places of each part's images; their ids travel only where ranges of ids overlap."""
-    order = sorted(
-        (number for number, header in enumerate(headers) if header.images),
-        key=lambda number: [(isinstance(one, str), one) for one in headers[number].ends],
+    ends = sorted(  # numbers go before strings
+        ([(isinstance(one, str), one) for one in header.ends], number)
+        for number, header in enumerate(headers)
+        if header.images
     )
-    ends = [[(isinstance(one, str), one) for one in headers[number].ends] for number in order]
-    if all(one[1] < other[0] for one, other in itertools.pairwise(ends)):
+    if all(one[1] < other[0] for (one, _), (other, _) in itertools.pairwise(ends)):
         places: list[int | NDArray[np.int64]] = [0] * len(headers)
         before = 0
-        for number in order:
+        for _, number in ends:
             places[number] = before
             before += headers[number].images
         return places

@@ -228,7 +228,7 @@ def reduced(
     protocol = plan.protocol
     keys = every_key(protocol) if keys is None else keys
     blocks, pooled = list(plan.blocks()), plan.pooled([row.classes for row in protocol.rows])
-    drawn = _drawn(engine, parts, plan, [*blocks, *pooled], keys)
+    drawn = _drawn(plan, [*blocks, *pooled], keys)
     of_classes = drawn[: len(blocks)]
     curves: dict[tuple[int, int, str | None], Curves] = {
         (*key, None): Curves.beside([block.curves[key] for block in of_classes], plan.categories.columns)
@@ -253,12 +253,10 @@ def reduced(
     )
 
 
-def _drawn(
-    engine: Engine, parts: Sequence[Any], plan: ClassPlan, blocks: Sequence[Cut], keys: Sequence[Key]
-) -> list[BlockNumbers]:
+def _drawn(plan: ClassPlan, blocks: Sequence[Cut], keys: Sequence[Key]) -> list[BlockNumbers]:
     """Draw blocks at the same time, the large ones by ranges of scores."""
-    edges = plan.edges(blocks) if plan.can_be_split() else {}
-    totals = _totals(engine, parts, edges, keys)
+    engine, edges = plan.engine, plan.edges(blocks) if plan.can_be_split() else {}
+    totals = _totals(plan, edges, keys)
     # An area needs all true positives: it is joined where the ranges are, and numbers come back.
     joined = JOINED in folds_of_numbers(plan.protocol.ap).values()
     tasks: list[Any] = []
@@ -266,7 +264,7 @@ def _drawn(
     for block in blocks:
         name = name_of(block)
         if block in edges:
-            ranges = _range_tasks(engine, plan, block, edges[block], totals[block])
+            ranges = _range_tasks(plan, block, edges[block], totals[block])
             folding = ranges, totals[block], plan.protocol, plan.columns_of(block)
             tasks += [engine.submit(f"join-{name}", fold_ranges, *folding)] if joined else ranges
         else:
@@ -284,24 +282,21 @@ def _drawn(
 
 
 def _totals(
-    engine: Engine, parts: Sequence[Any], edges: Mapping[Cut, Sequence[float]], keys: Sequence[Key]
+    plan: ClassPlan, edges: Mapping[Cut, Sequence[float]], keys: Sequence[Key]
 ) -> dict[Cut, RangeTotals]:
     """Count what all parts have of the large blocks."""
     if not edges:
         return {}
-    every = engine.results([engine.submit("count", totals_of_ranges, part, edges, keys) for part in parts])
+    tasks = [plan.engine.submit("count", totals_of_ranges, part, edges, keys) for part in plan.parts]
+    every = plan.engine.results(tasks)
     return {block: functools.reduce(operator.add, [one[block] for one in every]) for block in edges}
 
 
-def _range_tasks(
-    engine: Engine, plan: ClassPlan, block: Cut, edges: Sequence[float], total: RangeTotals
-) -> list[Any]:
+def _range_tasks(plan: ClassPlan, block: Cut, edges: Sequence[float], total: RangeTotals) -> list[Any]:
     """Start drawing a large block by ranges of scores."""
     tasks: list[Any] = []
     for number, piece in enumerate(block.between(edges)):
         name = f"{name_of(block)}-{number}"
-        pieces = plan.pieces(piece, name)
-        tasks.append(
-            engine.submit(f"draw-{name}", draw_range, pieces, piece, total.before(number), total.totals)
-        )
+        asked = plan.pieces(piece, name), piece, total.before(number), total.totals
+        tasks.append(plan.engine.submit(f"draw-{name}", draw_range, *asked))
     return tasks

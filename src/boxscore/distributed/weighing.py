@@ -341,7 +341,7 @@ class _Job:
     def __init__(
         self, held: HeldParts, rows: Sequence[SummaryRow], most: int, alone: int, batch: int
     ) -> None:
-        self._engine, self._held, self._rows, self._batch = held.engine, held, rows, batch
+        self._rows, self._batch = rows, batch
         self._plan = plan = ClassPlan(held.engine, held.parts, held.headers, most, keep=True)
         self._metrics = summary_keys(rows, plan.protocol)
         self._alone = int(plan.detections.sum()) <= alone
@@ -381,7 +381,7 @@ class _Job:
         if count <= MOST_OWNED:
             return
         alone = block.high - block.low == 1 and protocol.matching.per_class
-        label = self._held.headers[0].categories.labels[block.low]
+        label = self._plan.whole.categories.labels[block.low]
         raise InputError(
             f"class {label!r}" if alone else "classes that share a curve",
             f"have at most {MOST_OWNED:,} detections to be resampled or sliced",
@@ -392,7 +392,7 @@ class _Job:
 
     def start(self, weights: WeightSets) -> Any:
         """Start a batch; the task gives :class:`Weighed`."""
-        submit, plan = self._engine.submit, self._plan
+        submit, plan = self._plan.engine.submit, self._plan
         sent = submit("weights", _same, weights)
         if self._alone:
             pieces = plan.pieces(Cut(0, len(plan.detections)), "classes")
@@ -409,7 +409,7 @@ class _Job:
         )
 
     def _weigh(self, block: Cut, weights: Any) -> Any:
-        submit, plan, name = self._engine.submit, self._plan, name_of(block)
+        submit, plan, name = self._plan.engine.submit, self._plan, name_of(block)
         common = weights, self._metrics
         if block not in self._edges:
             return submit(
@@ -417,14 +417,14 @@ class _Job:
             )
         truths = [
             submit(f"truths-{name}", _truths_of, part, place, block)
-            for part, place in zip(self._held.parts, plan.places, strict=True)
+            for part, place in zip(plan.parts, plan.places, strict=True)
         ]
         chain = submit(f"begin-{name}", _begun, truths, *common, plan.protocol)
         for number, piece in enumerate(block.between(self._edges[block]), start=1):
             pieces = plan.pieces(piece, f"{name}-{number}")
             chain = submit(f"weigh-{name}-{number}", _weigh_range, chain, pieces, block, *common, plan.images)
             if not number % LONGEST_CHAIN:
-                chain = self._engine.results([chain])[0]
+                chain = plan.engine.results([chain])[0]
         return submit(f"end-{name}", _ended, chain, self._metrics, plan.protocol)
 
 
