@@ -39,12 +39,12 @@ from boxscore.distributed.merging import check_headers
 from boxscore.distributed.parts import Part
 from boxscore.errors import InputError, ProtocolError
 from boxscore.evaluation import counts_of_classes
-from boxscore.matching.matches import Bits, Matches, bit_type
+from boxscore.matching.matches import Bits, Matches, bit_type, pack_bits
 from boxscore.matching.packed import Placed, unpacked
 from boxscore.protocols.acting import EXACTLY
 from boxscore.protocols.protocol import ApRules, Protocol
 from boxscore.protocols.rules.groups import TRUTH_WEIGHT
-from boxscore.scoring.counts import Outcomes
+from boxscore.scoring.counts import HitCounts, Outcomes
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import kind_of
 from boxscore.scoring.summary import Key, summary_keys, summary_total, summary_values
@@ -174,13 +174,12 @@ def histogram_of(part: Part) -> Histogram:
     hits, positive = {}, {}
     for area, cap in dict.fromkeys([*keys, *_asked(protocol)]):
         outcomes = Outcomes.of(matches, protocol, area, cap)
-        own = outcomes.category[outcomes.detection]
-        hits[area, cap] = np.stack([np.bincount(own[true], minlength=K) for true in outcomes.true])
+        hits[area, cap] = HitCounts(outcomes).hits
         positive[area, cap] = outcomes.positive.astype(np.int64)
         if (area, cap) in keys:
             whole = len(outcomes.category) == len(matches)
             rows = slice(None) if whole else np.flatnonzero(matches.rank < (protocol.caps[cap] or 0))
-            for column in _packed_outcomes(outcomes, bits):
+            for column in _packed_outcomes(outcomes):
                 columns.append(np.zeros(len(matches), dtype=bits))
                 columns[-1][rows] = column
     cells = Cells.of(
@@ -193,17 +192,12 @@ def histogram_of(part: Part) -> Histogram:
     return Histogram(header_of(part), keys, cells, hits, positive, counts_of_classes(matches))
 
 
-def _packed_outcomes(outcomes: Outcomes, bits: np.dtype[Any]) -> tuple[Bits, Bits]:
+def _packed_outcomes(outcomes: Outcomes) -> tuple[Bits, Bits]:
     """Return where each detection is a true positive and where it counts, bits over thresholds, [D] each."""
-    every = np.array((1 << len(outcomes.true)) - 1, dtype=bits)
-    true, ignored = (np.zeros(len(outcomes.detection), dtype=bits) for _ in range(2))
-    for t in range(len(outcomes.true)):
-        one = np.array(1 << t, dtype=bits)
-        true |= outcomes.true[t] * one
-        ignored |= outcomes.ignored[t] * one
-    hits = np.zeros(len(outcomes.category), dtype=bits)
+    true, ignored = pack_bits(outcomes.true.T), pack_bits(outcomes.ignored.T)
+    hits = np.zeros(len(outcomes.category), dtype=true.dtype)
     hits[outcomes.detection] = true
-    counted = outcomes.unmatched_counts * every
+    counted = outcomes.unmatched_counts * true.dtype.type((1 << len(outcomes.true)) - 1)
     counted[outcomes.detection] = (counted[outcomes.detection] | true) & ~ignored
     return hits, counted
 
