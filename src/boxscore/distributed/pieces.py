@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.distributed.parts import Part
-from boxscore.matching.extra import extra_in_parts, image_numbers, of_classes, renumbered
-from boxscore.matching.packed import narrowed
+from boxscore.matching.extra import extra_in_parts, image_numbers, narrowed, of_classes, renumbered
+from boxscore.matching.packed import PackedMatches
 
 __all__ = ["Cut", "cut", "edges_between", "sample_of"]
 
@@ -71,32 +71,12 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
     Part
     """
     own, (low, high) = part.matches, piece[:2]
-    bounds = own.bounds[:, low : high + 1]
-    if piece.is_range:
-        first, end = _range_bounds(own.score, bounds[0], piece)
-        kept = [slice(*pair) for pair in zip(first.tolist(), end.tolist(), strict=True)]
-        pair_counts = own.pair_count
-        pairs, at = [], 0
-        for start, pair_start, one in zip(bounds[0].tolist(), bounds[1].tolist(), kept, strict=False):
-            at = pair_start + int(pair_counts[start : one.start].sum(dtype=np.int64))
-            pairs.append(slice(at, at + int(pair_counts[one].sum(dtype=np.int64))))
-        used = np.zeros(bounds[2, -1] - bounds[2, 0], dtype=bool)
-        used[_taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]] = True
-        truths = np.flatnonzero(used) + bounds[2, 0]
-        truth_sizes = np.diff(np.searchsorted(truths, bounds[2]))
-        sizes = np.stack([end - first, [one.stop - one.start for one in pairs], truth_sizes])
-        number = np.cumsum(used) - 1
-        truth_of_pair = number[_taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]]
-    else:
-        kept, pairs = ([slice(*side[[0, -1]].tolist())] for side in bounds[:2])
-        truths = np.arange(bounds[2, 0], bounds[2, -1])
-        sizes = np.diff(bounds, axis=1)
-        truth_of_pair = _taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]
+    rows = (_rows_of_range if piece.is_range else _rows_of_classes)(own, piece)
     columns = own.columns(
         {
-            "detection": functools.partial(_taken, slices=kept),
-            "pair": functools.partial(_taken, slices=pairs),
-            "truth": itemgetter(truths),
+            "detection": functools.partial(_taken, slices=rows.detections),
+            "pair": functools.partial(_taken, slices=rows.pairs),
+            "truth": itemgetter(rows.truths),
             "outcome": np.copy,
         }
     )
@@ -108,14 +88,14 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
     row = np.cumsum(there) - 1
     columns |= {
         "image": narrowed(row[columns["image"]]),
-        "truth": narrowed(truth_of_pair),
+        "truth": narrowed(rows.truth_of_pair),
         "truth_image": narrowed(row[columns["truth_image"]]),
         "extra": extra_in_parts(renumbered(extra, row)),
     }
     # Rows are found by position, so that truths of pieces need not be those of the part.
     matches = dataclasses.replace(
         own,
-        bounds=np.concatenate([np.zeros((3, 1), dtype=np.int64), np.cumsum(sizes, axis=1)], axis=1),
+        bounds=np.concatenate([np.zeros((3, 1), dtype=np.int64), np.cumsum(rows.sizes, axis=1)], axis=1),
         outcomes=own.outcomes.copy(),  # nothing of a piece may hold on to the pages of a whole part
         **columns,
     )
@@ -133,6 +113,45 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
         matches=matches,
         spent=spent,
     )
+
+
+class _Rows(NamedTuple):
+    """Rows of packed matches that a piece takes."""
+
+    detections: list[slice]
+    pairs: list[slice]
+    truths: NDArray[np.intp]
+    sizes: Counts
+    """Detections, pairs and ground truths of each class, [3, K]."""
+    truth_of_pair: NDArray[np.intp]
+    """Position among ``truths`` of each pair's, [P]."""
+
+
+def _rows_of_classes(own: PackedMatches, piece: Cut) -> _Rows:
+    """Take all rows of some classes: one run of each axis."""
+    bounds = own.bounds[:, piece.low : piece.high + 1]
+    detections, pairs = ([slice(*side[[0, -1]].tolist())] for side in bounds[:2])
+    truths = np.arange(bounds[2, 0], bounds[2, -1])
+    truth_of_pair = _taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]
+    return _Rows(detections, pairs, truths, np.diff(bounds, axis=1), truth_of_pair)
+
+
+def _rows_of_range(own: PackedMatches, piece: Cut) -> _Rows:
+    """Take a run of each class, its pairs, and their ground truths: totals have the others."""
+    bounds = own.bounds[:, piece.low : piece.high + 1]
+    first, end = _range_bounds(own.score, bounds[0], piece)
+    detections = [slice(*pair) for pair in zip(first.tolist(), end.tolist(), strict=True)]
+    pairs = []
+    for start, pair_start, one in zip(bounds[0].tolist(), bounds[1].tolist(), detections, strict=False):
+        at = pair_start + int(own.pair_count[start : one.start].sum(dtype=np.int64))
+        pairs.append(slice(at, at + int(own.pair_count[one].sum(dtype=np.int64))))
+    needed = _taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]
+    used = np.zeros(bounds[2, -1] - bounds[2, 0], dtype=bool)
+    used[needed] = True
+    truths = np.flatnonzero(used) + bounds[2, 0]
+    truth_sizes = np.diff(np.searchsorted(truths, bounds[2]))
+    sizes = np.stack([end - first, [one.stop - one.start for one in pairs], truth_sizes])
+    return _Rows(detections, pairs, truths, sizes, (np.cumsum(used) - 1)[needed])
 
 
 def _range_bounds(scores: NDArray[Any], bounds: Counts, piece: Cut) -> tuple[Counts, Counts]:
