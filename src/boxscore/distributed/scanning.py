@@ -15,7 +15,7 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,8 @@ __all__ = [
 TOGETHER = 16
 """Tasks whose histograms are held before they are added up."""
 
-Map = Callable[[Callable[[Any], Part], Iterable[Any]], Iterable[Part]]
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+Given = TypeVar("Given", Part, Histogram)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,18 +176,12 @@ def scan(
 
 def _merged(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:
     """Run tasks and merge their parts; warn once of the detections that were left out."""
-    parts = list(run_all(run_task, tasks))
-    wrong = next((part for part in parts if not isinstance(part, Part)), None)
-    if wrong is not None or len(parts) != len(tasks):
-        got = f"{len(parts)} of {len(tasks)}" if wrong is None else f"a {type(wrong).__name__}"
-        raise InputError(
-            "map", "give the part of every task", got=got, cause="did a task fail without a word?"
-        )
+    parts = _of_every_task(run_all, run_task, tasks, Part)
     warn_of_parts(parts)
     return merge(parts)
 
 
-def _bounded(tasks: Sequence[Task], run_all: Callable[..., Iterable[Any]]) -> BoundedEvaluation:
+def _bounded(tasks: Sequence[Task], run_all: Map) -> BoundedEvaluation:
     """Bound the scores of the tasks of a data set, some at a time; warn once of what was left out.
 
     Parameters
@@ -207,16 +202,22 @@ def _bounded(tasks: Sequence[Task], run_all: Callable[..., Iterable[Any]]) -> Bo
     total: list[Histogram] = []
     for low in range(0, len(tasks), TOGETHER):
         some = tasks[low : low + TOGETHER]
-        histograms = list(run_all(_histogram_of, some))
-        wrong = next((one for one in histograms if not isinstance(one, Histogram)), None)
-        if wrong is not None or len(histograms) != len(some):
-            got = f"{len(histograms)} of {len(some)}" if wrong is None else f"a {type(wrong).__name__}"
-            cause = "did a task fail without a word?"
-            raise InputError("map", "give the histogram of every task", got=got, cause=cause)
-        total = [added([*total, *histograms])]
-    header = total[0].header
-    warn_of_parts([header])
+        total = [added([*total, *_of_every_task(run_all, _histogram_of, some, Histogram)])]
+    warn_of_parts([total[0].header])
     return bounded(total[0])
+
+
+def _of_every_task(
+    run_all: Map, function: Callable[[Any], Given], tasks: Sequence[Task], kind: type[Given]
+) -> list[Given]:
+    """Return what ``map`` gives for every task, each of a kind; refuse anything else."""
+    every = list(run_all(function, tasks))
+    wrong = next((one for one in every if not isinstance(one, kind)), None)
+    if wrong is not None or len(every) != len(tasks):
+        got = f"{len(every)} of {len(tasks)}" if wrong is None else f"a {type(wrong).__name__}"
+        rule, cause = f"give the {kind.__name__.lower()} of every task", "did a task fail without a word?"
+        raise InputError("map", rule, got=got, cause=cause)
+    return every
 
 
 def _histogram_of(task: Task) -> Histogram:
