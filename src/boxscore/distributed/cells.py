@@ -32,8 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, stable_order
+from boxscore.matching.extra import narrowed
 from boxscore.matching.matches import Bits
-from boxscore.matching.packed import narrowed, numbered_rows
+from boxscore.matching.packed import numbered_rows
 
 __all__ = ["LEAF", "MOST", "Cells", "score_keys"]
 

@@ -34,8 +34,8 @@ from boxscore.distributed.parts import Part
 from boxscore.distributed.pieces import Cut
 from boxscore.distributed.plan import ClassPlan, name_of
 from boxscore.errors import InputError
+from boxscore.matching.extra import narrowed
 from boxscore.matching.matches import Matches
-from boxscore.matching.packed import narrowed
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.protocols.rules.recall import TAKES_PART
 from boxscore.scoring.blocks import MOST_CELLS

@@ -51,7 +51,6 @@ __all__ = [
     "PACKED_COLUMNS",
     "PackedMatches",
     "Placed",
-    "narrowed",
     "numbered_rows",
     "packed",
     "unpacked",
