@@ -64,11 +64,11 @@ class InTurns(NamedTuple):
         """Match what the first turn left; the pairs of later turns stand behind those of the first."""
         score, rules = self.score, self.rules
         pairs, matched = first.pairs, first.bits
+        every = [first._replace(left=(), absorbed=np.zeros_like(matched))]
         taken = np.zeros((len(score), matched.shape[1]), dtype=matched.dtype)
         starts = run_starts(pairs.detection)
         if len(starts):
             taken[pairs.detection[starts]] = np.bitwise_or.reduceat(matched, starts, axis=0)
-        parts, part_bits, part_absorbed = [pairs], [matched], [np.zeros_like(matched)]
         for number, blocks in enumerate(first.left, start=1):
             if not blocks:
                 continue
@@ -83,15 +83,8 @@ class InTurns(NamedTuple):
                 )
                 absorbed = bits & ~standing
             np.bitwise_or.at(taken, some.detection, bits)
-            parts.append(some)
-            part_bits.append(bits)
-            part_absorbed.append(absorbed)
-        return Outcome(
-            Pairs.joined(parts),
-            np.concatenate(part_bits),
-            first.every_pair,
-            absorbed=np.concatenate(part_absorbed),
-        )
+            every.append(Outcome(some, bits, first.every_pair, absorbed=absorbed))
+        return Outcome.joined(every)
 
 
 def _first_turn(match: Match, turn: NDArray[np.int8], blocks: Iterable[Pairs], **changed: Any) -> Outcome:

@@ -192,12 +192,8 @@ class Matcher:
         detections = dataclasses.replace(self._ordered_detections.take(chosen), scores=lowered[chosen])
         ranking = rank_detections(detections, self.protocol, self._admitted_of(rows, scores, chosen))
         ranges = self._ranges(detections, ranking, self.protocol)
-
-        def under(flags: Ignoring) -> Blocks:
-            rows = chosen[ranking.rows[ranking.grouped]]
-            return Blocks.held([self._overlaps_under(flags).under(rows, ranking.grouped, self._floor)])
-
-        source = self._source_of(under, ranges)
+        grouped = chosen[ranking.rows[ranking.grouped]]
+        source = self._source_of(functools.partial(self._known_pairs, grouped, ranking.grouped), ranges)
         areas = self._ordered(self.areas)[chosen]
         return self._matches(detections, ranking, ranges, source, areas, self.protocol, rows=chosen)
 
@@ -269,10 +265,6 @@ class Matcher:
             makers[ABSORBED_BITS] = lambda: absorbed
         return {column.name: make() for column, make in makers.items() if column.asked_for(protocol)}
 
-    @property
-    def _floor(self) -> float:
-        return self.protocol.matching.lowest_threshold
-
     def _ordered(self, values: Values) -> Values:
         """Values of the given detections, in the order in which they are matched."""
         return values if self._rows is None or values is None else values[self._rows]
@@ -334,19 +326,20 @@ class Matcher:
         All are held, or found block by block if very many.
         """
         if self._shares_known:
-            overlaps = self._overlaps_under(flags)
-            return Blocks.held([overlaps.under(ranking.rows[ranking.grouped], ranking.grouped, self._floor)])
+            return self._known_pairs(ranking.rows[ranking.grouped], ranking.grouped, flags)
         asked = self._ordered_truth, self._ordered_detections, ranking, self.protocol, flags
         try:
             return Blocks.held([candidate_pairs(*asked, most=MOST_PAIRS, workers=workers)])
         except TooManyPairsError as many:
             return Blocks(candidate_blocks(*asked, compared=many.compared // 2))
 
-    def _overlaps_under(self, flags: Ignoring) -> Overlaps:
-        """Overlaps of all rows, class by class, with ground truths measured as flags say."""
+    def _known_pairs(self, rows: Rows, positions: Rows, flags: Ignoring) -> Blocks:
+        """Pairs of some rows, each under its position in a ranking, from the overlaps of all."""
         rules = self.protocol.matching
         order = (rules.per_class, rules.per_class or rules.equal_scores)
-        return self._known.of(order, self._ordered_truth, self._ordered_detections, self.protocol, flags)
+        tables = self._ordered_truth, self._ordered_detections
+        overlaps = self._known.of(order, *tables, self.protocol, flags)
+        return Blocks.held([overlaps.under(rows, positions, rules.lowest_threshold)])
 
     def _across(self, floor: float, by_foreground: BoolArray | None) -> Overlaps:
         """Overlaps of all rows, whatever the classes."""

@@ -83,10 +83,12 @@ class Outcome(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[Outcome]) -> Outcome:
-        """Put what was matched apart behind one another."""
+        """Put what was matched apart behind one another; all of it absorbs, or none."""
+        absorbed = [part.absorbed for part in parts if part.absorbed is not None]
         return cls(
             Pairs.joined(part.pairs for part in parts),
             np.concatenate([part.bits for part in parts]),
             all(part.every_pair for part in parts),
             [functools.reduce(operator.add, lists) for lists in zip(*(p.left for p in parts), strict=True)],
+            np.concatenate(absorbed) if absorbed else None,
         )
