@@ -225,6 +225,8 @@ class HitCounts(SingleHits):
     says where the true positives stand among equal scores of their class.
     """
 
+    image_weights = None
+
     def __init__(self, outcomes: Outcomes, tie_order: TieOrder = "as_ranked") -> None:
         self._outcomes, self._tie_order = outcomes, tie_order
 
@@ -309,11 +311,6 @@ class HitCounts(SingleHits):
             nth -= np.repeat(starts[:-1].astype(np.int32), counts)
             yield nth, counted
         vars(self).pop("candidates", None)  # found again in no time, and 8 bytes per true positive
-
-    @property
-    def image_weights(self) -> None:
-        """Every image counts once."""
-        return
 
     @property
     def images_of_class(self) -> NDArray[np.int64]:

@@ -119,6 +119,8 @@ class ImageWeights:
 class WeightedCounts(SingleHits):
     """Counts up to each true positive under image weights, with the interface of :class:`HitCounts`."""
 
+    weights_up_to = None
+
     def __init__(self, prepared: ImageWeights, weights: FloatArray) -> None:
         self._prepared = prepared
         self._weights: Counts = weights.astype(np.int32)
@@ -157,11 +159,6 @@ class WeightedCounts(SingleHits):
     def recalled(self) -> Positions:
         """True positives, [T, K]."""
         return self.hits
-
-    @property
-    def weights_up_to(self) -> None:
-        """True positives count as 1."""
-        return
 
     def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
         """Yield, per threshold, the true positives and the counted detections up to each; in-class."""
