@@ -29,6 +29,7 @@ __all__ = [
     "measures",
     "prepares",
     "ranks",
+    "refused_in_parts",
     "scores",
 ]
 
@@ -124,3 +125,17 @@ class Refusal(NamedTuple):
     field: str = ""
     got: str | None = None
     cause: str = ""
+
+
+def refused_in_parts(
+    asks: Callable[[Any], Any],
+    where: str,
+    cause: str,
+    field: str,
+    rule: str,
+    wrong: Callable[[Any], Any],
+    got: str | None = None,
+) -> Refusal:
+    """Refuse values of another field where images are matched apart and a rule is asked for."""
+    refused = f"{rule} in parts where {where}"
+    return Refusal("parts", lambda protocol: asks(protocol) and wrong(protocol), refused, field, got, cause)

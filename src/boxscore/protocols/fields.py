@@ -38,6 +38,7 @@ __all__ = [
     "all_fields",
     "choice",
     "flag",
+    "fppi_text",
     "grid_of",
     "list_of",
     "number",
@@ -294,6 +295,19 @@ def _text(value: Any, name: str) -> str:
 flag = Check("true, false", _flag)
 text = Check("string", _text)
 FPPI = Check("list: number >= 0", lambda value, name: fppi_points(value, name=name))
+
+
+def fppi_text(rules: Any, reading: str) -> str:
+    """Write false positives per image, and the field that says how they are read unless it is as usual.
+
+    Nothing where both are as usual.
+    """
+    usual = type(rules)()
+    if rules == usual:
+        return ""
+    points = ",".join(map(number_text, rules.false_positives_per_image))
+    how = getattr(rules, reading)
+    return points if how == getattr(usual, reading) else f"{points}-{how}"
 
 
 # ---------------------------------------------------------------- what is derived from the fields

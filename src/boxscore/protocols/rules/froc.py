@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 from boxscore._utils.records import record
 from boxscore.protocols.acting import Scope, scores
-from boxscore.protocols.fields import FPPI, Rules, Word, choice, rule, with_attributes
-from boxscore.protocols.grids import number_text
+from boxscore.protocols.fields import FPPI, Rules, Word, choice, fppi_text, rule, with_attributes
 
 __all__ = ["FrocInterpolation", "FrocRules"]
 
@@ -16,11 +15,7 @@ FrocInterpolation = Literal["linear", "step"]
 
 def _froc(protocol: Any) -> str:
     """Write the points and how they are read; nothing for LUNA16's."""
-    rules = protocol.froc
-    if rules == type(rules)():
-        return ""
-    points = ",".join(map(number_text, rules.false_positives_per_image))
-    return points if rules.interpolation == "linear" else f"{points}-{rules.interpolation}"
+    return fppi_text(protocol.froc, "interpolation")
 
 
 @with_attributes

@@ -37,7 +37,7 @@ ABSORBED_BITS = ExtraColumn(
     "absorbed_bits",
     "pair",
     "bits",
-    asked_for=lambda protocol: protocol.group.treatment == "merge" or protocol.masks_may_lack,
+    asked_for=lambda protocol: _merges(protocol) or protocol.masks_may_lack,
     shape=lambda protocol: (len(protocol.ignore.area_ranges),),
 )
 """Bit ``t``: the pair is a match with a group for which another detection stands, [P, A]."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 from boxscore._utils.records import record
-from boxscore.protocols.acting import Refusal, Scope, scores
+from boxscore.protocols.acting import Refusal, Scope, refused_in_parts, scores
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.fields import Rules, Word, list_of, number, rule, with_attributes
 from boxscore.protocols.grids import number_text
@@ -21,20 +21,21 @@ def _jaccard(protocol: Any) -> str:
     return "" if rules == type(rules)() else ",".join(map(number_text, rules.score_thresholds))
 
 
-def _in_parts(field: str, rule: str, wrong: Callable[[Any], bool]) -> Refusal:
-    return Refusal(
-        "parts",
-        lambda protocol: protocol.asks_for("JI") and wrong(protocol),
-        f"{rule} in parts where the summary has JI",
-        field=field,
-        cause="a part holds its counts, not the overlaps to count again: evaluate all images at once",
-    )
+def _asks(protocol: Any) -> bool:
+    return bool(protocol.asks_for("JI"))
 
+
+_in_parts = functools.partial(
+    refused_in_parts,
+    _asks,
+    "the summary has JI",
+    "a part holds its counts, not the overlaps to count again: evaluate all images at once",
+)
 
 _REFUSALS = (
     Refusal(
         "together",
-        lambda protocol: protocol.asks_for("JI") and protocol.ignore.range_by_range,
+        lambda protocol: _asks(protocol) and protocol.ignore.range_by_range,
         'be "ignore", and ignore.height_slack 0, where the summary has JI',
         field="ignore.outside",
     ),
@@ -53,14 +54,7 @@ def jaccard_areas(protocol: Any) -> list[int]:
     return sorted({names.index(row.area) for row in protocol.rows if row.metric == "JI"})
 
 
-TRUTH_SHARE = ExtraColumn(
-    "truth_share",
-    "truth",
-    "float",
-    asked_for=lambda protocol: bool(protocol.asks_for("JI")),
-    in_parts=False,
-    most=1.0,
-)
+TRUTH_SHARE = ExtraColumn("truth_share", "truth", "float", asked_for=_asks, in_parts=False, most=1.0)
 """Largest share of each ground truth that lies in one ignored region, [G]."""
 
 CROWDS = ExtraColumn(

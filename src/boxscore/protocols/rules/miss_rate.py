@@ -8,8 +8,7 @@ import numpy as np
 
 from boxscore._utils.records import record
 from boxscore.protocols.acting import Scope, scores
-from boxscore.protocols.fields import FPPI, Rules, Word, choice, rule, with_attributes
-from boxscore.protocols.grids import number_text
+from boxscore.protocols.fields import FPPI, Rules, Word, choice, fppi_text, rule, with_attributes
 
 __all__ = ["MissRateRules"]
 
@@ -18,12 +17,7 @@ MissReading = Literal["first_at_least", "last_at_most", "last_at_most_or_end"]
 
 def _miss_rate(protocol: Any) -> str:
     """Write the anchors and how they are read; nothing for Caltech's."""
-    rules = protocol.miss_rate
-    if rules == type(rules)():
-        return ""
-    points = ",".join(map(number_text, rules.false_positives_per_image))
-    reading = "" if rules.reading == "last_at_most" else f"-{rules.reading}"
-    return f"{points}{reading}"
+    return fppi_text(protocol.miss_rate, "reading")
 
 
 @with_attributes

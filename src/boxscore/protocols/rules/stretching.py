@@ -8,12 +8,12 @@ Conventions
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import EXACTLY, Refusal, Scope, prepares
+from boxscore.protocols.acting import EXACTLY, Refusal, Scope, prepares, refused_in_parts
 from boxscore.protocols.fields import Rules, Step, Word, flag, rule
 
 __all__ = ["StretchingField"]
@@ -23,16 +23,12 @@ def _stretches(protocol: Any) -> bool:
     return bool(protocol.rounding.stretch_scores)
 
 
-def _in_parts(field: str, rule: str, wrong: Callable[[Any], bool], got: str | None = None) -> Refusal:
-    return Refusal(
-        "parts",
-        lambda protocol: _stretches(protocol) and wrong(protocol),
-        f"{rule} in parts where scores are stretched",
-        field=field,
-        got=got,
-        cause="the least and the largest score are known when parts are merged: evaluate all at once",
-    )
-
+_in_parts = functools.partial(
+    refused_in_parts,
+    _stretches,
+    "scores are stretched",
+    "the least and the largest score are known when parts are merged: evaluate all at once",
+)
 
 _REFUSALS = (
     Refusal("ranges", _stretches),
