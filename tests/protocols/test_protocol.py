@@ -16,8 +16,8 @@ from boxscore import InputError, Protocol, ProtocolError, load_protocol
 from boxscore.protocols import IOU_TYPES, protocol_names, protocol_of_type, protocol_toml, read_toml
 from boxscore.protocols.fields import ALWAYS, all_fields
 from boxscore.protocols.grids import colon, grid
-from boxscore.protocols.protocol import MatchingRules
 from boxscore.protocols.signature import FIRST
+from boxscore.protocols.tables import MatchingRules
 
 V = boxscore.__version__
 SIGNATURES = {

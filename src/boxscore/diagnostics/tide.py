@@ -49,7 +49,7 @@ from boxscore.diagnostics._reading import check_overlaps, greedy_one_to_one, war
 from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats, once_per_evaluation
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
-from boxscore.protocols.protocol import ApRules
+from boxscore.protocols.tables import ApRules
 from boxscore.scoring.blocks import mean_of_defined
 from boxscore.scoring.counts import HitCounts, Outcomes
 from boxscore.scoring.curves import Curves

@@ -42,8 +42,9 @@ from boxscore.evaluation import counts_of_classes
 from boxscore.matching.matches import Bits, Matches, bit_type, pack_bits
 from boxscore.matching.packed import Placed, unpacked
 from boxscore.protocols.acting import EXACTLY
-from boxscore.protocols.protocol import ApRules, Protocol
+from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.groups import TRUTH_WEIGHT
+from boxscore.protocols.tables import ApRules
 from boxscore.scoring.counts import HitCounts, Outcomes
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import kind_of

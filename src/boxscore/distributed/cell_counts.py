@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.distributed.cells import Cells
-from boxscore.protocols.protocol import ApRules, TieOrder
+from boxscore.protocols.protocol import TieOrder
+from boxscore.protocols.tables import ApRules
 from boxscore.scoring.areas import curve_area
 from boxscore.scoring.counts import Line
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import ragged_ranges, rank_in_runs, run_starts, stable_order
 from boxscore.matching.matches import Bits, bit_type
 from boxscore.matching.pairs import Outcome, Pairs
-from boxscore.protocols.protocol import MatchingRules
+from boxscore.protocols.tables import MatchingRules
 
 __all__ = ["MOST_KEPT", "best_of_each", "match_greedily"]
 

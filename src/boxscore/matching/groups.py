@@ -32,7 +32,7 @@ from boxscore.matching.greedy import best_of_each
 from boxscore.matching.matches import Bits
 from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.matching.sources import Match, PairSource
-from boxscore.protocols.protocol import MatchingRules
+from boxscore.protocols.tables import MatchingRules
 
 __all__ = ["LATER_TURNS", "InTurns"]
 

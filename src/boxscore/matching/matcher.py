@@ -54,10 +54,11 @@ from boxscore.matching.preparing import shares_of_regions
 from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.matching.sources import Blocks, PairSource, RangeByRange, SharedOut
 from boxscore.protocols.extra_columns import ExtraColumn
-from boxscore.protocols.protocol import MatchingRules, Protocol
+from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.groups import ABSORBED_BITS, TRUTH_WEIGHT
 from boxscore.protocols.rules.jaccard import TRUTH_SHARE
 from boxscore.protocols.rules.recall import TAKES_PART
+from boxscore.protocols.tables import MatchingRules
 from boxscore.similarity.pairs import TooManyPairsError
 from boxscore.similarity.registry import similarity_of
 

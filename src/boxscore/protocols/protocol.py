@@ -38,42 +38,16 @@ from boxscore.protocols.rules.ties import EqualScores, TieOrder
 from boxscore.protocols.scope import ProtocolScope
 from boxscore.protocols.signature import signature_of
 from boxscore.protocols.summary import SUMMARY_KINDS, SummaryField, SummaryRow, summary_title
-from boxscore.protocols.tables import (
-    ApRules,
-    BoxRules,
-    FrocRules,
-    GroupRules,
-    IgnoreRules,
-    JaccardRules,
-    KeypointRules,
-    LabelRules,
-    MaskRules,
-    MatchingRules,
-    MissRateRules,
-    RoundingRules,
-    TableFields,
-)
+from boxscore.protocols.tables import TableFields
 
 __all__ = [
     "EXTRA_COLUMNS",
     "SUMMARY_KINDS",
     "AnnotationIdZero",
-    "ApRules",
-    "BoxRules",
     "DetectionArea",
     "EqualScores",
     "FrocInterpolation",
-    "FrocRules",
-    "GroupRules",
-    "IgnoreRules",
-    "JaccardRules",
-    "KeypointRules",
-    "LabelRules",
-    "MaskRules",
-    "MatchingRules",
-    "MissRateRules",
     "Protocol",
-    "RoundingRules",
     "SimilarityName",
     "SummaryRow",
     "TieOrder",

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.protocols.protocol import ApRules
+from boxscore.protocols.tables import ApRules
 
 __all__ = ["area_at_scores", "area_under_steps", "curve_area"]
 

@@ -33,7 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import ApRules, Protocol, TieOrder
+from boxscore.protocols.protocol import Protocol, TieOrder
+from boxscore.protocols.tables import ApRules
 from boxscore.scoring.areas import area_at_scores, curve_area
 from boxscore.scoring.blocks import MOST_CELLS, Cells, CurveBlocks, HeldCells, class_blocks
 from boxscore.scoring.counts import ClassNumbers, Counter, HitCounts, Line, Outcomes

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.records import record
-from boxscore.protocols.protocol import ApRules, Protocol
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.tables import ApRules
 from boxscore.scoring.counts import ClassNumbers
 
 __all__ = ["Before", "Totals", "score_steps"]

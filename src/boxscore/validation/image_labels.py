@@ -20,7 +20,8 @@ from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.matching.admission import admitted
 from boxscore.matching.ignoring import ignoring
-from boxscore.protocols.protocol import LabelRules, Protocol
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.tables import LabelRules
 from boxscore.validation._findings import (
     IN_PASSING,
     MOST_EXAMPLES,

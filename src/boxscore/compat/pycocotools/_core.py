@@ -35,15 +35,8 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import (
-    ApRules,
-    IgnoreRules,
-    KeypointRules,
-    LabelRules,
-    MatchingRules,
-    Protocol,
-    SimilarityName,
-)
+from boxscore.protocols.protocol import Protocol, SimilarityName
+from boxscore.protocols.tables import ApRules, IgnoreRules, KeypointRules, LabelRules, MatchingRules
 
 Record = dict[str, Any]
 FloatArray = NDArray[np.float64]
