@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from boxscore.protocols.fields import all_fields
 from boxscore.protocols.protocol import Protocol
 from support.each import each
+from support.imports import MODULES, imports_of
 from support.sources import FILES, ROOT, last_name, tree_of
 
 MOST = 2
@@ -188,22 +189,9 @@ def test_every_field_has_a_rules_file() -> None:
 # ---------------------------------------------------------------- no circle
 
 
-def imported(file: str) -> set[str]:
-    """Files of the package that a file imports, wherever in it and for whatever."""
-    names = {
-        name
-        for node in ast.walk(tree_of(file))
-        if isinstance(node, ast.ImportFrom)
-        for name in (node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names))
-    }
-    paths = {
-        name.removeprefix("boxscore.").replace(".", "/") for name in names if name.startswith("boxscore.")
-    }
-    return {f"{path}.py" for path in paths if path.startswith("protocols/")} & set(FILES)
-
-
 def test_no_file_of_protocols_imports_what_imports_it() -> None:
-    graph = {file: imported(file) for file in FILES if file.startswith("protocols/")}
+    own = {name for name in MODULES if name.startswith("boxscore.protocols.")}
+    graph = {name: imports_of(name) & own for name in own}
     assert len(graph) > 30
     order = list(graphlib.TopologicalSorter(graph).static_order())  # an error where there is a circle
-    assert order.index("protocols/fields.py") < order.index("protocols/protocol.py")
+    assert order.index("boxscore.protocols.fields") < order.index("boxscore.protocols.protocol")

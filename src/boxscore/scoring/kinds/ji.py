@@ -36,7 +36,7 @@ from boxscore.scoring.blocks import Cells, HeldCells
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds.kind import Kind
 
-__all__ = ["KIND", "heaviest_matching", "jaccard_areas", "with_crowd_counts"]
+__all__ = ["KIND", "heaviest_matching", "with_crowd_counts"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
