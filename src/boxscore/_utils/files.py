@@ -33,6 +33,7 @@ __all__ = [
     "guarded",
     "is_file",
     "read_at_most",
+    "read_bytes",
     "read_text",
     "refuse_replacing",
     "temporary_folder",
@@ -51,6 +52,9 @@ PIECE = 1 << 16
 """Bytes that are read at a time where a file does not say how long it is."""
 
 MOST_LINKS = 40
+
+LARGEST_STREAM = 64_000_000
+"""Bytes of a pipe or device, where a file may have any number."""
 
 _guards: list[Guard] = []
 
@@ -114,11 +118,26 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
     return b"".join(pieces)
 
 
+def read_bytes(path: Path, largest: int | None = None) -> bytes:
+    """Read a file up to ``largest`` bytes and one more; what is no regular file has an end, or is too large.
+
+    It is read in pieces: where a device never ends, Python handles signals only between two of them.
+    """
+    with path.open("rb") as file:
+        if largest is not None:
+            return read_at_most(file, largest + 1)
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file.read()
+        content = read_at_most(file, LARGEST_STREAM + 1)
+    if len(content) > LARGEST_STREAM:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    return content
+
+
 def read_text(path: Path, what: str = "a text file", *, largest: int | None = None) -> str:
     """Read a UTF-8 file; messages call it ``what``, and refuse one of more than ``largest`` bytes."""
     try:
-        with path.open("rb") as file:
-            content = file.read() if largest is None else read_at_most(file, largest + 1)
+        content = read_bytes(path, largest)
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FileFormatError(what, "be UTF-8", got="other bytes", place=str(path)) from None

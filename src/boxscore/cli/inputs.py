@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boxscore._utils import checks
+from boxscore._utils.files import read_bytes
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
@@ -239,7 +240,7 @@ def chosen(values: Sequence[str] | None, *, names: Sequence[str], integers: bool
 def _lines(path: Path, what: str) -> list[str]:
     """Read the lines of a file that are not blank."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_bytes(path).decode("utf-8-sig").splitlines()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:

@@ -35,7 +35,7 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
-from boxscore._utils.files import is_file
+from boxscore._utils.files import is_file, read_bytes
 from boxscore._utils.progress import progress
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Images
@@ -108,7 +108,7 @@ def read_xml(path: Path) -> XmlFile:
 
 def _text(path: Path) -> str:
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
     declared = _DECLARED.search(content, 0, 200)

@@ -130,6 +130,7 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     path = Path(path)
     if not path.exists():
         raise FileFormatError(f"{path}: cannot be read: No such file or directory.")
+    _check_file_or_folder(path)
     inner = unpacked(path)
     look = Look(inner)
     found = _detected(look)
@@ -147,6 +148,14 @@ def detect_format(path: str | Path) -> tuple[str, str]:
         got="something unknown" if like is None else f"what looks like {like.what}",
         cause=f"give {path / within[0].relative_to(inner)}" if len(within) == 1 else advice,
     )
+
+
+def _check_file_or_folder(path: Path) -> None:
+    """Refuse what has no end, or can be read only once: it is looked at before it is read."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        got = "a pipe" if path.is_fifo() else "a device"
+        cause = "save what comes out of it in a file, and give that; .gz is unpacked here"
+        raise FileFormatError(str(path), "be a file or a folder", got=got, cause=cause)
 
 
 def _some_within(look: Look) -> list[Path]:
@@ -171,6 +180,7 @@ def is_parquet(path: Path) -> bool:
 def format_at(path: Path, name: str = "auto") -> Format:
     """Return the format of the data at a path, which must be the named one if one is named."""
     checks.one_of(name, format_names(), name="format")
+    _check_file_or_folder(path)
     inner = unpacked(path)
     if inner != path:
         return _format_inside(path, inner, name)

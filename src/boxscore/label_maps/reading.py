@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 
 from boxscore._utils.collector import paused_collector
+from boxscore._utils.files import read_bytes
 from boxscore.errors import FileFormatError, MissingDependencyError
 from boxscore.formats._json import check_utf8, explain
 from boxscore.label_maps.counting import LabelMap
@@ -241,7 +242,7 @@ def _tables(annotations: list[_Annotation], classes: PanopticClasses, path: Path
 
 def _read_json(path: Path, kind: Any, what: str) -> Any:
     try:
-        text = path.read_bytes()
+        text = read_bytes(path)
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
     text = text.removeprefix(b"\xef\xbb\xbf")

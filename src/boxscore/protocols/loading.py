@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
+from boxscore._utils.files import read_bytes
 from boxscore.errors import ProtocolError
 from boxscore.protocols.fields import all_fields
 from boxscore.protocols.protocol import Protocol
@@ -129,7 +130,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         When it cannot be read or is not TOML.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path).decode("utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         if isinstance(error, UnicodeDecodeError):

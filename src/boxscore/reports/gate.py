@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boxscore._utils import checks
+from boxscore._utils.files import read_bytes
 from boxscore.errors import FileFormatError, InputError
 from boxscore.evaluation import Evaluation
 
@@ -118,7 +119,7 @@ def result_of(evaluation: Evaluation) -> Result:
 def read_result(path: Path) -> Result:
     """Read a result in JSON, and check that it is one."""
     try:
-        result = json_once(path.read_text(encoding="utf-8-sig"))
+        result = json_once(read_bytes(path).decode("utf-8-sig"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):

@@ -14,6 +14,7 @@ import contextlib
 import datetime
 import errno
 import hashlib
+import io
 import json
 import os
 import stat
@@ -21,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from boxscore._utils.files import refuse_replacing
+from boxscore._utils.files import read_bytes, refuse_replacing
 from boxscore._utils.text import json_value
 from boxscore.errors import FileFormatError, InputError
 from boxscore.reports.gate import is_value, json_once
@@ -144,7 +145,7 @@ def read_history(path: Path) -> History:
     """
     records, damaged = list[Record](), list[int]()
     try:
-        with path.open("rb") as file:
+        with path.open("rb") if path.is_file() else io.BytesIO(read_bytes(path)) as file:
             for number, line in _lines(file):
                 record = _record(line)
                 if record is None:
