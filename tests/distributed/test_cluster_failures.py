@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import tempfile
@@ -421,6 +422,14 @@ class _Silent(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class _Banner(socketserver.BaseRequestHandler):
+    """Greets as port 22 does: Dask takes it for a size, and has not so much memory."""
+
+    def handle(self) -> None:
+        self.request.sendall(b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n" + b"\xff" * 64)
+        time.sleep(2)
+
+
 @contextlib.contextmanager
 def listening(kind: str) -> Iterator[str]:
     """Give the address of something that is no scheduler."""
@@ -430,6 +439,11 @@ def listening(kind: str) -> Iterator[str]:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             stack.callback(server.shutdown)
             yield f"tcp://127.0.0.1:{server.server_port}"
+        elif kind == "ssh":
+            server = stack.enter_context(socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Banner))
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            stack.callback(server.shutdown)
+            yield f"tcp://127.0.0.1:{server.server_address[1]}"
         elif kind == "mute":
             mute = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
             yield f"tcp://127.0.0.1:{mute.getsockname()[1]}"
@@ -438,7 +452,7 @@ def listening(kind: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "kind", ["http", "mute", "tcp://127.0.0.1:9", "tls://127.0.0.1:9", "nonsense", "ftp://host:1", ""]
+    "kind", ["http", "ssh", "mute", "tcp://127.0.0.1:9", "tls://127.0.0.1:9", "nonsense", "ftp://host:1", ""]
 )
 @pytest.mark.usefixtures("impatient")
 def test_an_address_that_is_no_scheduler(

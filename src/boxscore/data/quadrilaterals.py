@@ -205,5 +205,6 @@ def crossing(corners: FloatArray) -> BoolArray:
 
 def _cross(origin: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
     one, other = first - origin, second - origin
-    value: FloatArray = one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]
+    with np.errstate(over="ignore", invalid="ignore"):  # of corners that are refused
+        value: FloatArray = one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]
     return value

@@ -132,7 +132,7 @@ def _relative_area(table: Table, protocol: Protocol) -> FloatArray:
 def _aspect_ratio(table: Table, protocol: Protocol) -> FloatArray:
     sizes = table.sizes + protocol.boxes.pixel_offset
     width, height = sizes[:, 0], sizes[:, 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(height > 0, width / height, np.where(width > 0, np.inf, 1.0))
 
 

@@ -511,6 +511,7 @@ def cluster_client(address: str) -> Iterator[Any]:
         When nothing answers there.
     """
     _, distributed = _dask()
+    failure: Exception | None = None
     with _without_logs():
         try:
             asyncio.run(_greet(address))
@@ -518,18 +519,24 @@ def cluster_client(address: str) -> Iterator[Any]:
                 warnings.simplefilter("ignore", distributed.versions.VersionMismatchWarning)
                 client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
         except Exception as error:  # of any kind: whatever listens there may answer anything
-            cause = "give the address that the scheduler shows, such as tcp://host:8786, or local"
-            if isinstance(error, TypeError) and "ssl" in str(error):
-                cause = "Dask's configuration has no certificates: distributed.comm.tls"
-            got = "nothing" if isinstance(error, (TimeoutError, asyncio.TimeoutError)) else _first_line(error)
-            if isinstance(error, MemoryError):
-                got = "something that is no scheduler"
-            raise InputError(f"the scheduler {address}", "answer", got=got, cause=cause) from None
+            failure = error
+        if failure is not None:  # outside the handler: a MemoryError of a greeting is no want of memory
+            raise _no_scheduler(address, failure)
         try:
             yield client
         finally:
             with contextlib.suppress(Exception):
                 client.close(timeout=PATIENCE / 10)
+
+
+def _no_scheduler(address: str, error: Exception) -> InputError:
+    cause = "give the address that the scheduler shows, such as tcp://host:8786, or local"
+    if isinstance(error, TypeError) and "ssl" in str(error):
+        cause = "Dask's configuration has no certificates: distributed.comm.tls"
+    got = "nothing" if isinstance(error, (TimeoutError, asyncio.TimeoutError)) else _first_line(error)
+    if isinstance(error, MemoryError):
+        got = "something that is no scheduler"
+    return InputError(f"the scheduler {address}", "answer", got=got, cause=cause)
 
 
 async def _greet(address: str) -> None:

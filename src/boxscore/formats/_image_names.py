@@ -11,10 +11,11 @@ from boxscore.errors import InputError
 __all__ = ["file_stems", "refuse_shared_names"]
 
 
-def file_stems(table: BoxTable) -> list[str]:
+def file_stems(table: BoxTable, *, in_lines: bool = False) -> list[str]:
     """Return the name of each image's file, without ending: that of the image file, or else the id.
 
-    Where files of several images have one name, ids that are text stand for all.
+    Where files of several images have one name, ids that are text stand for all. Names ``in_lines`` of a file
+    lose blanks at their ends when they are read.
     """
     stems = []
     for identifier, file_name in zip(
@@ -28,6 +29,10 @@ def file_stems(table: BoxTable) -> list[str]:
         seen: set[str] = set()
         twice = next(name for name in stems if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise InputError("image names", "differ where labels are a file per image", got=f"{twice!r} twice")
+    cut = next((name for name in stems if in_lines and name != name.strip()), None)
+    if cut is not None:
+        rule = "have no blanks at the ends of its name without ending, where a line of a file has it"
+        raise InputError("an image", rule, got=repr(cut), place=table.source)
     return stems
 
 

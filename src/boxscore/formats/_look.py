@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from boxscore._utils.memory import is_out_of_memory
 from boxscore.errors import FileFormatError
 
-__all__ = ["Look", "is_text_file", "listed"]
+__all__ = ["Look", "errors_named", "is_text_file", "listed"]
 
 HEAD = 1 << 16
 """Bytes of a file that detection may read."""
@@ -85,6 +86,19 @@ class Look:
     def inside(self, name: str) -> Look | None:
         """Look at an entry of a folder; None where there is none."""
         return Look(self.path / name) if name in self.names else None
+
+
+@contextlib.contextmanager
+def errors_named(path: Path) -> Iterator[None]:
+    """Turn what the system says of files, of loops of links for one, into refusals that name them."""
+    try:
+        yield
+    except OSError as error:
+        if is_out_of_memory(error):
+            raise
+        raise FileFormatError(
+            f"{error.filename or path}: cannot be read: {error.strerror or error}."
+        ) from None
 
 
 @contextlib.contextmanager

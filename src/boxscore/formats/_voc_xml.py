@@ -413,7 +413,7 @@ def _flag(element: Element, tag: str, file: XmlFile) -> bool:
 
 def annotation_files(table: GroundTruth) -> dict[str, str | bytes]:
     """Return the files of a data set by their names in its folder: XML per image, and the image set."""
-    names = file_stems(table)
+    names = file_stems(table, in_lines=True)
     labels = [_xml_text(label, "a class name") for label in table.categories.names.tolist()]
     objects: list[list[str]] = [[] for _ in names]
     marks = [table.difficult, *(table.columns.get(flag) for flag in FLAGS[1:])]

@@ -125,12 +125,16 @@ def _refuse(lines: Lines, count: int, name: str, rule: str, cause: str) -> NoRet
     raise FileFormatError(name, rule, got=got, place=lines.place(row), cause=cause)
 
 
-def is_last(columns: FloatArray, path: Path) -> bool:
+def is_last(columns: FloatArray, path: Path, *, said: bool | None = None) -> bool:
     """Whether the confidence of lines of 6 numbers [N, 6] is the last of them, not the second.
 
     A confidence lies in 0..1, and most boxes of predictions lie inside their image: read at the wrong place,
-    some do not.
+    some do not. What is ``said`` of the folder holds if every number can be what it says.
     """
+    if said is not None and not _is_no_confidence(
+        columns[:, 1:5] if said else columns[:, 2:], columns[:, 5 if said else 1]
+    ):
+        return said
     for test in (_is_no_confidence, _reaches_out):
         last = not test(columns[:, 1:5], columns[:, 5])
         second = not test(columns[:, 2:], columns[:, 1])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._yolo_lines import Lines
-from boxscore.formats.yolo import YoloFormat
+from boxscore.formats.yolo import SECOND, YoloFormat
 
 __all__ = ["FORMAT", "DarknetFormat"]
 
@@ -18,6 +18,7 @@ class DarknetFormat(YoloFormat):
     """Folders of YOLO's text files whose predictions have the confidence second."""
 
     name = "darknet"
+    line = SECOND
 
     def confidence_last(self, lines: Lines, options: ReadOptions, path: Path) -> bool:
         """Whether the confidence is the last number of a line: never."""

@@ -108,7 +108,7 @@ class DotaFormat(RowFormat):
         if path.is_file():
             raise InputError("the output of DOTA files", "be a folder", got=f"the file {path}")
         refuse_shared_names(table)
-        images = file_stems(table)
+        images = file_stems(table, in_lines=True)
         for names, what in ((images, "an image's name"), (table.categories.names.tolist(), "a class name")):
             blank = next((name for name in names if len(name.split()) != 1), None)
             if blank is not None:

@@ -21,6 +21,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import PLAIN, Format, ReadOptions
+from boxscore.formats._look import errors_named
 from boxscore.formats.registry import format_at, format_named, format_names
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundT
     path = Path(path)
     at = format_at(path, options.format)
     _refuse_useless(options, at)
-    ground_truth = at.load_ground_truth(path, options)
+    with errors_named(path):
+        ground_truth = at.load_ground_truth(path, options)
     if options.image_labels is not None:
         from boxscore.formats.image_label_files import with_image_labels
 
@@ -130,7 +132,7 @@ def read_detections(path: str | Path, ground_truth: GroundTruth, options: ReadOp
         rule = "be left out: labels of detections are found among those of the ground truth"
         raise InputError("a list of labels beside detections", rule, got=options.descriptions.source)
     if options.class_map is None:
-        with at.reading(path, options, beside=0) as finish:
+        with errors_named(path), at.reading(path, options, beside=0) as finish:
             detections = finish(ground_truth)
     else:
         from boxscore.formats.class_maps import renumbered
@@ -149,7 +151,7 @@ def read_in_own_classes(path: Path, ground_truth: GroundTruth, options: ReadOpti
     numbers = dataclasses.replace(options, classes=None)
 
     def read(within: GroundTruth | None) -> Detections:
-        with at.reading(path, numbers, beside=0) as finish:
+        with errors_named(path), at.reading(path, numbers, beside=0) as finish:
             return finish(within)
 
     return in_own_classes(read, ground_truth)
@@ -188,7 +190,7 @@ def load_both(
     at = format_at(path, detection_options.format)
     _refuse_useless(detection_options, at, of_detections=True)
     shared = max(1, round(options.processes * beside))
-    with at.reading(path, detection_options, beside=beside) as finish:
+    with errors_named(path), at.reading(path, detection_options, beside=beside) as finish:
         ground_truth = read_ground_truth(ground_truth_path, dataclasses.replace(options, processes=shared))
         detections = finish(ground_truth)
     _warn(detections, at)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from boxscore._utils import checks
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import Format
-from boxscore.formats._look import Look
+from boxscore.formats._look import Look, errors_named
 from boxscore.formats._unpacking import Unpacked, only_data, unpacked
 from boxscore.formats.recognising import resemblance
 
@@ -165,10 +165,11 @@ def _some_within(look: Look) -> list[Path]:
 
 def _detected(look: Look, *, first: str | None = None) -> tuple[str, str] | None:
     """Return the format and the reason of the first that recognises a path, asking one before the others."""
-    for name in dict.fromkeys([*([] if first is None else [first]), *_FORMATS]):
-        reason = format_named(name).detect(look) if _FORMATS[name].may_be(look) else None
-        if reason is not None:
-            return name, reason
+    with errors_named(look.path):
+        for name in dict.fromkeys([*([] if first is None else [first]), *_FORMATS]):
+            reason = format_named(name).detect(look) if _FORMATS[name].may_be(look) else None
+            if reason is not None:
+                return name, reason
     return None
 
 

@@ -29,6 +29,7 @@ from boxscore.errors import BoxscoreWarning
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import PLAIN, ReadOptions
 from boxscore.formats._kept import Kept, Results
+from boxscore.formats._look import errors_named
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._unpacking import Unpacked
 from boxscore.formats.registry import format_at, format_named
@@ -43,7 +44,7 @@ def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bo
     path = Path(path)
     at = format_at(path, options.format)
     snapshots = tuple(Snapshot(file) for file in at.results_files(path))
-    with at.reading(path, options, beside=0) as finish:
+    with errors_named(path), at.reading(path, options, beside=0) as finish:
         table = finish(None)
     if not oriented and (table.rotated is not None or table.quadrilaterals is not None):
         message = f"{path}: rotated boxes; the upright boxes around them are suppressed or fused."

@@ -387,7 +387,7 @@ def _refuse_file(path: Path) -> None:
 
 def _results_texts(table: Detections) -> list[str]:
     """Text of the results of each class."""
-    images = file_stems(table)
+    images = file_stems(table, in_lines=True)
     blank = next((name for name in images if len(name.split()) != 1), None)
     if blank is not None:
         raise InputError("an image's name", "have no blanks in VOC results", got=repr(blank))

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.collector import paused_collector
-from boxscore._utils.files import write_folder, write_new_folder
+from boxscore._utils.files import is_file, read_text, write_folder, write_new_folder
 from boxscore._utils.text import csv_table
 from boxscore.data.boxes import box_convert
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -63,10 +63,14 @@ from boxscore.formats._yolo_shapes import (
 )
 from boxscore.formats.image_sizes import header_size, size_in
 
-__all__ = ["FORMAT", "YoloFormat"]
+__all__ = ["FORMAT", "SECOND", "YoloFormat"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+NOTE, LARGEST_NOTE = "notes.boxscore.txt", 1000
+"""Beside predictions that are written: what their lines are, which numbers alone may not tell."""
+LAST, SECOND = "class cx cy w h confidence", "class confidence cx cy w h"
 
 MOST_CLASSES = 10_000_000
 """Class numbers are below it."""
@@ -76,6 +80,7 @@ class YoloFormat(RowFormat):
     """Folders of YOLO's text files."""
 
     name = "yolo"
+    line = LAST
     folder_endings = (".txt", ".yaml", ".yml", ".data", ".names")
     boxes = "xywh"
     takes = frozenset({"image_set", "classes", "image_sizes"})
@@ -131,7 +136,9 @@ class YoloFormat(RowFormat):
         rows = np.arange(len(lines.counts))
         columns = lines.columns(rows)
         check_fractions(columns[:, 2:5], rows, lines)  # of the box, wherever the confidence is
-        return is_last(columns, path)
+        note = label_folder(path) / NOTE
+        said = read_text(note, largest=LARGEST_NOTE).strip() if is_file(note) else ""
+        return is_last(columns, path, said={SECOND: False, LAST: True}.get(said))
 
     def class_ids(self, table: BoxTable) -> list[Id]:
         """Return 0, 1, 2, ..."""
@@ -148,6 +155,7 @@ class YoloFormat(RowFormat):
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write boxes as fractions: labels and a ``data.yaml``, or predictions with confidence last."""
         names, boxes = file_stems(table), _checked_fractions(table)
+        _check_readable(names, of_results=isinstance(table, Detections))
         lines: list[list[str]] = [[] for _ in names]
         scores = table.scores.tolist() if isinstance(table, Detections) else None
         for row, (image, category, box) in enumerate(
@@ -169,6 +177,7 @@ class YoloFormat(RowFormat):
                 files["image_sizes.csv"] = _size_table(names, table.images)
         else:
             files["labels/classes.txt"] = "".join(f"{label}\n" for label in labels)
+            files[f"labels/{NOTE}"] = f"{self.line}\n"
         _write(path, files)
 
 
@@ -315,6 +324,18 @@ def _repeated(rows: Rows, lines: Lines) -> NDArray[np.bool_]:
 
 
 # ---------------------------------------------------------------- writing
+
+
+def _check_readable(stems: Sequence[str], *, of_results: bool) -> None:
+    """Refuse names of images under which no label file would be found again."""
+    for stem in stems:
+        if stem.startswith("."):
+            rule, got = "not begin with a dot: hidden label files are not read", repr(stem)
+            raise InputError("an image's name", rule, got=got)
+        if of_results and stem in ("classes", NOTE.removesuffix(".txt")):
+            raise InputError(
+                "an image's name", f"not be that of {stem}.txt, which is written", got=repr(stem)
+            )
 
 
 def _write(path: Path, files: Mapping[str, str | bytes]) -> None:
