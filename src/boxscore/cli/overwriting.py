@@ -84,7 +84,7 @@ def _paths(
         for one in value if isinstance(value, list | tuple) else [value]:
             if isinstance(one, Form):
                 one = one.path
-            if isinstance(one, Path):
+            if isinstance(one, Path) and "\0" not in str(one):  # which whoever opens it refuses
                 yield _Named(option, name, one)
             elif isinstance(one, str) and not (option.choices or written) and _is_file(Path(one)):
                 yield _Named(option, name, Path(one))
