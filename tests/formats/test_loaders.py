@@ -301,8 +301,8 @@ def test_of_repeated_ids_the_last_annotation_stands_in_for_all(tmp_path: Path) -
         "000000000007",
         "000000000007.jpg",
         "photos/000000000007.jpg",
-        "other/000000000007.png",
-        "x\\000000000007.jpg",
+        "photos\\000000000007.png",
+        "/data/photos/000000000007.jpg",
     ],
 )
 def test_an_image_by_any_name(name: Any, truth: boxscore.GroundTruth, tmp_path: Path) -> None:

@@ -39,11 +39,14 @@ Place = Callable[[int], str]
 MOST_KNOWN = 100
 """Names that a message lists whole."""
 
+MOST_COMPARED = 1000
+"""Known names that a misspelt one is compared with, each letter by letter."""
+
 
 def did_you_mean(value: object, known: Iterable[str]) -> str:
     """Suggest the known name nearest to a misspelt one, or list the known names."""
     names = [str(name) for name in known]
-    near = nearest(value, names)
+    near = nearest(value, names[:MOST_COMPARED])
     if near or not names:
         return near or "there is none"
     if len(names) > MOST_KNOWN:

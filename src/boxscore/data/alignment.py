@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-- Images are looked up by id. Where no id matches, ``"000012"`` and ``12`` are the same, and a name or path
-  stands for the image with that file name, with or without its ending. An unknown image is an error.
+- Images are looked up by id, then by name (:mod:`boxscore.data.image_names`), then by number: ``"000012"``
+  and ``12`` are the same. An unknown image is an error, and so is a name that two images can have.
 - Classes are looked up by id, and strings also by name. Detections of an unknown class are left out and
   counted; every reference tool drops them silently.
 - A results file that has images and categories of its own (a COCO object) is matched by file name and by
@@ -18,7 +18,6 @@ import dataclasses
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -28,6 +27,17 @@ from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.ordering import inverse_order, stable_order
 from boxscore.data.image_labels import ImageLabels
+from boxscore.data.image_names import (
+    ENDINGS,
+    FEW_SHOWN,
+    SEVERAL,
+    UNKNOWN,
+    FoundNames,
+    ImageNames,
+    names_of,
+    stem_of,
+    stems_of,
+)
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -80,85 +90,233 @@ def find_images(
     hits: Callable[[NDArray[np.int32]], int] | None = None,
     place: Place,
 ) -> NDArray[np.int32]:
-    """Return the image row of each id, int32 [D].
+    """Return the image row of each id, int32 [D]; refuse an id of no image, and one that two can have.
 
-    ``own`` translates an id into its file name. A file name of its own stands for the image that alone has
-    it, whatever the id. Where numbers are ids of images and the names of others, the more ``hits`` decide.
+    ``own`` translates an id into its file name. A file name of its own stands for the image that alone can
+    have it, whatever the id. Where values are ids of images and names of others, the more ``hits`` decide.
     """
     if own is not None and len(own):
-        names = [
-            identifier if name is None else name
-            for name, identifier in zip(own.file_names.tolist(), own.ids.tolist(), strict=True)
-        ]
-        rows = _through(own, ids, _by_any_name(names, images))
+        found = _by_own_images(ids, own, images)
     elif file_names is not None and len(ids):
-        rows = _by_file_name(file_names, images)
-        without = np.flatnonzero(rows < 0)
-        if len(without):
-            rows[without] = find_images(
-                ids[without], images, hits=None, place=lambda row: place(int(without[row]))
-            )
+        found = _by_file_name(ids, file_names, images, hits, place)
     else:
-        rows = images.rows(ids)
-        by_stem = _rows_of_stems(ids, images) if len(ids) else None
-        if by_stem is not None and (by_stem != rows).any():
-            return _settled(ids, rows, by_stem, hits, place)
-        if len(rows) and rows.min() < 0:
-            rows = _each_once(ids, lambda names: _by_any_name(names, images))
-    _refuse_unknown(rows, ids, place)
+        found = _by_id(ids, images, hits, place)
+    if found.names.other_root is not None:
+        theirs, ours = found.names.other_root
+        warnings.warn(
+            f"{_source(place)}: images are in a folder {theirs}, and those of the ground truth in {ours}; "
+            "the folders are taken to be the same.",
+            BoxscoreWarning,
+            stacklevel=5,
+        )
+    _refuse_unknown(found, images, place)
+    return found.rows
+
+
+class _Found(NamedTuple):
+    """The rows of values, what each was looked up by, and what is known of their names."""
+
+    rows: NDArray[np.int32]
+    asked: Callable[[NDArray[np.intp]], list[Id]]
+    names: FoundNames
+
+
+_NO_NAME = -3
+"""In place of a row, of a record without a file name."""
+
+_NO_NAMES = FoundNames(np.empty(0, dtype=np.int32), np.empty(0, dtype=bool), {}, None)
+
+
+def _source(place: Place) -> str:
+    """Return the file that a place is in."""
+    text = place(0)
+    return text.partition(" of ")[2] or text.partition(", line ")[0].partition(" in ")[2] or text
+
+
+def _by_own_images(ids: NDArray[Any], own: Images, images: Images) -> _Found:
+    """Look ids up by the file names that their own list of images gives them."""
+    used = np.unique(own.rows(ids))
+    used = used[used >= 0]
+    pairs = zip(own.ids[used].tolist(), own.file_names[used].tolist(), strict=True)
+    called = {identifier: identifier if name is None else name for identifier, name in pairs}
+    found = _by_any_name([*called.values()], images)
+    translated = np.full(len(own), UNKNOWN, dtype=np.int32)
+    translated[used] = found.rows
+
+    def asked(rows: NDArray[np.intp]) -> list[Id]:
+        return [called.get(identifier, identifier) for identifier in ids[rows].tolist()]
+
+    return _Found(_through(own, ids, translated), asked, found)
+
+
+def _by_file_name(
+    ids: NDArray[Any],
+    file_names: NDArray[Any],
+    images: Images,
+    hits: Callable[[NDArray[np.int32]], int] | None,
+    place: Place,
+) -> _Found:
+    """Look records up by file name; by id where they have none, or where no name is one of an image."""
+    unique = [name for name in dict.fromkeys(file_names.tolist()) if name]
+    found = names_of(images).find(unique)
+    if not len(found.rows) or found.rows.max() == UNKNOWN == found.rows.min():
+        return _by_id(ids, images, hits, place)
+    known = dict(zip(unique, found.rows.tolist(), strict=True))
+    rows = np.fromiter((known.get(name, _NO_NAME) for name in file_names.tolist()), np.int32, len(ids))
+    without, unsettled = np.flatnonzero(rows == _NO_NAME), np.flatnonzero((rows < 0) & (rows != _NO_NAME))
+    if len(without):
+        rows[without] = _by_id(ids[without], images, None, lambda row: place(int(without[row]))).rows
+    if len(unsettled):
+        names = file_names[unsettled].tolist()
+        rows[unsettled] = _settled_by_id(rows[unsettled], ids[unsettled], names, images)
+
+    def asked(rows: NDArray[np.intp]) -> list[Id]:
+        pairs = zip(file_names[rows].tolist(), ids[rows].tolist(), strict=True)
+        return [name or identifier for name, identifier in pairs]
+
+    return _Found(rows, asked, found)
+
+
+def _settled_by_id(
+    rows: NDArray[np.int32], ids: NDArray[Any], names: list[str], images: Images
+) -> NDArray[np.int32]:
+    """Let an id decide among the images that a file name can stand for, unless it is made of the name.
+
+    An image without a file name is found by its id.
+    """
+    index = names_of(images)
+    by_id = images.rows(ids)
+    settled = rows.copy()
+    for number, (row, own) in enumerate(zip(rows.tolist(), by_id.tolist(), strict=True)):
+        if own < 0:
+            continue
+        if row == UNKNOWN:
+            settled[number] = own if images.file_names[own] is None else UNKNOWN
+        elif own in index.candidates(names[number]):
+            made_of_name = _value(ids.tolist()[number]) == _value(stem_of(names[number]))
+            settled[number] = SEVERAL if made_of_name else own
+    return settled
+
+
+def _by_id(
+    ids: NDArray[Any],
+    images: Images,
+    hits: Callable[[NDArray[np.int32]], int] | None,
+    place: Place,
+) -> _Found:
+    """Look values up as ids, as names, or as a number in another spelling; numbers are all of one kind."""
+    if ids.dtype == object:
+        return _by_mixed_ids(ids, images, hits, place)
+    usual, other = _of_numbers(ids, images, as_names=False)
+    rows = _settled(ids, usual, other, hits, place)
+    return _Found(rows, lambda rows: ids[rows].tolist(), _NO_NAMES)
+
+
+def _by_mixed_ids(
+    ids: NDArray[Any],
+    images: Images,
+    hits: Callable[[NDArray[np.int32]], int] | None,
+    place: Place,
+) -> _Found:
+    """Do so where some are text: an id, else a name, else a number."""
+    unique = list(dict.fromkeys(ids.tolist()))
+    number = dict(zip(unique, range(len(unique)), strict=True))
+    at = np.fromiter((number[identifier] for identifier in ids.tolist()), np.intp, len(ids))
+
+    def asked(rows: NDArray[np.intp]) -> list[Id]:
+        return [unique[position] for position in at[rows].tolist()]
+
+    values = as_ids(unique, name="image ids")
+    exact = images.rows(values)
+    if hits is None and exact.min(initial=0) >= 0:
+        return _Found(exact[at], asked, _NO_NAMES)
+    texts = np.array([isinstance(value, str) for value in unique], dtype=bool)
+    found = names_of(images).find([value for value in unique if isinstance(value, str)])
+    by_name = np.full(len(unique), UNKNOWN, dtype=np.int32)
+    by_name[texts] = found.rows
+    by_id = _with_numbers(exact, values, images)
+    usual = np.where((exact < 0) & (by_name != UNKNOWN), by_name, by_id)
+    other = np.where(usual == by_name, by_id, by_name)
+    other[texts] = np.where(found.sure, usual[texts], other[texts])
+    known = np.flatnonzero(texts & (exact >= 0))
+    if len(known):  # which may be names of other files
+        files = ImageNames(images.file_names.tolist())
+        other[known] = files.find([unique[at] for at in known.tolist()]).rows
+    as_names = bool((exact[texts] < 0).any())
+    if not texts.all():
+        numbers = as_ids(values[~texts], name="image ids")
+        usual[~texts], other[~texts] = _of_numbers(numbers, images, as_names=as_names)
+    other = np.where(other < 0, usual, other)
+    rows = _settled(ids, usual[at], other[at], hits, place, as_names=as_names)
+    return _Found(rows, asked, found)
+
+
+def _of_numbers(
+    ids: NDArray[Any], images: Images, *, as_names: bool
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the rows of numbers in the reading that knows most, ids or file names, and in the other.
+
+    Of two that know all, ``as_names`` says which is the usual one.
+    """
+    by_id = _with_numbers(images.rows(ids), ids, images)
+    by_name = _rows_of_stems(ids, images) if len(ids) else None
+    if by_name is None:
+        return by_id, by_id
+    if by_name.min() >= 0 and by_id.min() >= 0:
+        return (by_name, by_id) if as_names else (by_id, by_name)
+    known = (by_name >= 0).sum(), (by_id >= 0).sum()
+    rows = by_name if by_id.min() < 0 and known[0] > known[1] else by_id
+    return rows, rows
+
+
+def _with_numbers(rows: NDArray[np.int32], values: NDArray[Any], images: Images) -> NDArray[np.int32]:
+    """Return the rows of ids, of unknown ones those of ids that are the same number in another spelling."""
+    if not len(rows) or rows.min() >= 0 or (values.dtype != object and images.ids.dtype != object):
+        return rows
+    known: dict[int, int] = {}
+    for row, identifier in enumerate(images.ids.tolist()):
+        value = _value(identifier)
+        if value is not None:
+            known[value] = SEVERAL if value in known else row
+    unknown = np.flatnonzero(rows < 0)
+    asked = values[unknown].tolist()
+    found = {value: known.get(_value(value), UNKNOWN) for value in set(asked)}  # type: ignore[arg-type]
+    rows = rows.copy()
+    rows[unknown] = [found[value] for value in asked]
     return rows
 
 
-def _by_file_name(names: NDArray[Any], images: Images) -> NDArray[np.int32]:
-    """Return the row of the image that alone has a file name, with or without its folder; -1 for none."""
-    known: dict[Id, int] = {}
-    for row, file_name in enumerate(images.file_names.tolist()):
-        if file_name is not None:
-            path = PurePosixPath(file_name.replace("\\", "/"))
-            for key in {file_name, path.name}:
-                known[key] = row if key not in known else -1
-
-    def find(values: list[Id]) -> NDArray[np.int32]:
-        rows = []
-        for value in values:
-            name = value if isinstance(value, str) else ""
-            row = known.get(name, -1)
-            rows.append(row if row >= 0 else known.get(PurePosixPath(name.replace("\\", "/")).name, -1))
-        return np.array(rows, dtype=np.int32)
-
-    return _each_once(names, find)
-
-
 def _rows_of_stems(ids: NDArray[Any], images: Images) -> NDArray[np.int32] | None:
-    """Return the image row of each number that is a file's name without ending; None unless all are."""
-    if ids.dtype == object or images.ids.dtype == object:
+    """Return the image row of each number that a file's name is, without ending; None where none is one."""
+    if ids.dtype == object:
         return None
     names = images.file_names.tolist()
-    equal = _numbers_of_equal_names(names)
-    if equal is not None:
-        order = np.argsort(equal)
-        if (np.diff(equal[order]) <= 0).any():
-            return None
-        at = Vocabulary(equal[order]).rows(ids)
-        return None if at.min() < 0 else order.astype(np.int32)[at]
-    named = [row for row, name in enumerate(names) if name is not None]
-    stems = _stems(images.file_names[named].tolist())
-    if not all(map(str.isdecimal, stems)):
-        chosen = [place for place, stem in enumerate(stems) if stem.isdecimal()]
-        named, stems = [named[place] for place in chosen], [stems[place] for place in chosen]
-    numbers = [int(stem) if len(stem) < LONGEST else -1 for stem in stems]
-    if not numbers or len(set(numbers)) < len(numbers):
+    numbers, rows = _numbers_of_equal_names(names), None
+    if numbers is None:
+        named = [row for row, name in enumerate(names) if name is not None]
+        stems = stems_of(images.file_names[named].tolist())
+        chosen = [at for at, stem in enumerate(stems) if stem.isdecimal() and len(stem) < LONGEST]
+        numbers = np.array([int(stems[at]) for at in chosen], dtype=np.int64)
+        rows = np.array([named[at] for at in chosen], dtype=np.int32)
+    if not len(numbers):
         return None
-    order = np.argsort(numbers)
-    at = Vocabulary(np.array(numbers, dtype=np.int64)[order]).rows(ids)
-    return None if at.min() < 0 else np.array(named, dtype=np.int32)[order][at]
+    order = np.argsort(numbers, kind="stable")
+    known = numbers[order]
+    repeated = np.append(known[1:] == known[:-1], False)
+    of_known = (order if rows is None else rows[order]).astype(np.int32)
+    if repeated.any():
+        first = np.flatnonzero(~np.append(False, repeated[:-1]))
+        of_known = np.where(repeated, np.int32(SEVERAL), of_known)[first]
+        known = known[first]
+    at = Vocabulary(known).rows(ids)
+    return np.where(at >= 0, of_known[at], np.int32(UNKNOWN))
 
 
 def _numbers_of_equal_names(names: list[Any]) -> NDArray[np.int64] | None:
     """Return the numbers of names that are equally many digits and one ending; None for others."""
     digits, dot, ending = names[0].partition(".") if names and isinstance(names[0], str) else ("", "", "")
     length = len(digits) + 1 + len(ending)
-    if not (dot and 0 < len(digits) < LONGEST and "." not in ending) or None in names:
+    if not (dot and 0 < len(digits) < LONGEST and ending.lower() in ENDINGS) or None in names:
         return None
     together = "".join(names)
     if len(together) != length * len(names) or not together.isascii():
@@ -173,53 +331,51 @@ def _numbers_of_equal_names(names: list[Any]) -> NDArray[np.int64] | None:
     return values @ 10 ** np.arange(len(digits) - 1, -1, -1, dtype=np.int64)
 
 
-def _stems(names: list[str]) -> list[str]:
-    """Return file names without folder and ending."""
-    together = "".join(names)
-    if "/" in together or "\\" in together:
-        names = [name.replace("\\", "/").rpartition("/")[2] for name in names]
-    return [name.rpartition(".")[0] or name for name in names]
-
-
 def _settled(
     ids: NDArray[Any],
-    by_id: NDArray[np.int32],
-    by_stem: NDArray[np.int32],
+    usual: NDArray[np.int32],
+    other: NDArray[np.int32],
     hits: Callable[[NDArray[np.int32]], int] | None,
     place: Place,
+    *,
+    as_names: bool = False,
 ) -> NDArray[np.int32]:
-    """Decide whether numbers are ids or file names, where all are names and differ from the ids."""
-    if by_id.min() < 0:
-        return by_stem
-    as_ids_, as_names = (0, 0) if hits is None else (hits(by_id), hits(by_stem))
-    source = place(0).partition(" of ")[2]
+    """Decide between two readings of values by what the boxes tell; ``as_names`` is the usual one."""
+    if other is usual or not len(usual) or usual.min() < 0 or (usual == other).all():
+        return usual
+    ours, others = (0, 0) if hits is None else (hits(usual), hits(other))
+    of_ids, of_names = (others, ours) if as_names else (ours, others)
     counts = (
-        f"the best detections lie on {as_ids_:,} annotations read as ids, and on {as_names:,} as file names"
+        f"the best detections lie on {of_ids:,} annotations read as ids, and on {of_names:,} as file names"
     )
-    if as_names > as_ids_ and as_names < 2 * as_ids_:
+    if ours < others < 2 * ours:
         raise InputError(
             "image_id",
             "tell one image from another",
             got="numbers that are ids of some images and file names of others",
-            place=source,
+            place=_source(place),
             cause=f"{counts}; give each record its file_name",
         )
-    read_as_names = as_names > as_ids_
-    if read_as_names or as_ids_ < 2 * as_names or not as_ids_:
-        row = int(np.argmax(by_id != by_stem))
+    chosen_names = as_names != (others > ours)
+    if others > ours or ours < 2 * others or not ours:
+        row = int(np.argmax(usual != other))
         warnings.warn(
-            f"{source}: image_id {ids[row]} is the id of one image and the file name of another; read as "
-            f"{'file names' if read_as_names else 'ids'}: {counts}.",
+            f"{_source(place)}: image_id {ids[row]} is the id of one image and the file name of another; "
+            f"read as {'file names' if chosen_names else 'ids'}: {counts}.",
             BoxscoreWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
-    return by_stem if read_as_names else by_id
+    return other if others > ours else usual
 
 
 def image_rows_by_name(ids: NDArray[Any], images: Images) -> NDArray[np.int32]:
-    """Return the image row of each id as :func:`find_images` does, int32 [D]; -1 for an unknown one."""
+    """Return the image row of each id, int32 [D]; ``UNKNOWN`` or ``SEVERAL`` where not one image has it."""
     rows = images.rows(ids)
-    return _each_once(ids, lambda names: _by_any_name(names, images)) if (rows < 0).any() else rows
+    if len(rows) and rows.min() < 0:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BoxscoreWarning)
+            rows = _by_id(ids, images, None, str).rows
+    return rows
 
 
 def find_categories(
@@ -319,58 +475,65 @@ def _each_once(ids: NDArray[Any], find: Callable[[list[Id]], NDArray[np.int32]])
     return np.fromiter((known[identifier] for identifier in ids.tolist()), np.int32, len(ids))
 
 
-def _refuse_unknown(rows: NDArray[np.int32], ids: NDArray[Any], place: Place) -> None:
+def _by_any_name(values: list[Id], images: Images) -> FoundNames:
+    """Look each value up by itself: an id, a name, or a number in another spelling."""
+    given = as_ids(values, name="image ids")
+    exact = images.rows(given)
+    texts = np.array([isinstance(value, str) for value in values], dtype=bool)
+    found = names_of(images).find([value for value in values if isinstance(value, str)])
+    by_name = np.full(len(values), UNKNOWN, dtype=np.int32)
+    by_name[texts] = found.rows
+    rows = np.where((exact < 0) & (by_name != UNKNOWN), by_name, _with_numbers(exact, given, images))
+    return found._replace(rows=rows)
+
+
+def _refuse_unknown(found: _Found, images: Images, place: Place) -> None:
+    """Refuse values that no image has, and those that stand for none alone."""
+    rows = found.rows
     if not len(rows) or rows.min() >= 0:
         return
+    several = np.flatnonzero(rows == SEVERAL)
+    if len(several):
+        value = found.asked(several[:1])[0]
+        raise InputError(
+            "image_id",
+            "stand for one image of the ground truth",
+            got=repr(value),
+            place=place(int(several[0])),
+            cause=_which(value, found.names, images),
+        )
     row = int(np.argmin(rows))
-    unknown, known = len(set(ids[rows < 0].tolist())), len(set(ids[rows >= 0].tolist()))
-    why = "results of another split?"
-    if unknown <= known * FEW_UNKNOWN:
+    asked = found.asked(np.flatnonzero(rows < 0))
+    value, unknown = asked[0], set(asked)
+    near = names_of(images).nearest(value) if isinstance(value, str) else ""
+    why = f"the nearest is {near!r}" if near else "results of another split?"
+    if not near and len(unknown) <= len(np.unique(rows[rows >= 0])) * FEW_UNKNOWN:
         why = "images without objects? The ground truth must list them (in a table: a row without a box)"
     raise InputError(
         "image_id",
         "be in the ground truth",
-        got=f"{ids.tolist()[row]!r}",
+        got=f"{value!r}",
         place=place(row),
-        cause=f"{unknown} such image{'s' * (unknown > 1)} in all; {why}",
+        cause=f"{len(unknown):,} such image{'s' * (len(unknown) > 1)} in all; {why}",
     )
 
 
-def _by_any_name(names: Iterable[Id], images: Images) -> NDArray[np.int32]:
-    """Find images by id, by a number's other spelling, or by file name."""
-    known: dict[Id, int] = {}
-    for row, (identifier, file_name) in enumerate(
-        zip(images.ids.tolist(), images.file_names.tolist(), strict=True)
-    ):
-        for key in _spellings(identifier, file_name):
-            known.setdefault(key, row)
-    known.update(images.index())
-    return np.array([_first_known(name, known) for name in names], dtype=np.int32)
-
-
-def _spellings(identifier: Id, file_name: str | None) -> list[Id]:
-    keys: list[Id] = [identifier]
-    value = _value(identifier)
-    if value is not None:
-        keys.append(value)
-    if file_name is not None:
-        path = PurePosixPath(file_name.replace("\\", "/"))
-        keys += [file_name, path.name, path.stem]
-    return keys
-
-
-def _first_known(name: Id, known: dict[Id, int]) -> int:
-    if name in known:
-        return known[name]
-    if isinstance(name, str):
-        path = PurePosixPath(name.replace("\\", "/"))
-        for key in (path.name, path.stem):
-            if key in known:
-                return known[key]
-        value = _value(name)
-        if value is not None and value in known:
-            return known[value]
-    return -1
+def _which(value: Id, names: FoundNames, images: Images) -> str:
+    """Say which images a value can stand for, or which other name stands for its image."""
+    if value in names.clashes:
+        return (
+            f"by its name it is the image that {names.clashes[value]!r} is; they differ in folder or ending"
+        )
+    rows = names_of(images).candidates(value) if isinstance(value, str) else []
+    number = _value(value)
+    rows = rows or [row for row, one in enumerate(images.ids.tolist()) if _value(one) == number]
+    if len(rows) < 2:
+        files = enumerate(images.file_names.tolist())
+        rows = [row for row, name in files if name is not None and _value(stem_of(name)) == number]
+    pairs = zip(images.file_names[rows].tolist(), images.ids[rows].tolist(), strict=True)
+    texts = [repr(identifier if name is None else name) for name, identifier in pairs]
+    more = f", ... ({len(texts):,} in all)" if len(texts) > FEW_SHOWN else ""
+    return f"it can be {' or '.join(texts[:FEW_SHOWN])}{more}: give more of the path, or the image's id"
 
 
 def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
@@ -390,11 +553,13 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     if detections.images.same_as(images) and detections.categories.same_as(categories):
         return detections.replaced(images=images, categories=categories)
     own = detections.images.ids
-    known = images.rows(own)
+    known, names = images.rows(own), _NO_NAMES
     if len(known) and known.min() < 0:
-        known = _by_any_name(own.tolist(), images)
+        names = _by_any_name(own.tolist(), images)
+        known = names.rows
     image = known[detections.image] if len(detections) else detections.image
-    _refuse_unknown(image, own[detections.image], lambda row: f"row {row} of {detections.source}")
+    found = _Found(image, lambda rows: own[detections.image[rows]].tolist(), names)
+    _refuse_unknown(found, images, lambda row: f"row {row} of {detections.source}")
     rows = _rows_of_own_classes(detections, categories)
     category = rows[detections.category] if len(detections) else detections.category
     unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
@@ -455,7 +620,7 @@ def select(
     image_rows = np.arange(len(known_images))
     category_rows = np.arange(len(known_classes))
     if images is not None:
-        image_rows = _chosen(known_images.rows(list(images)), images, "image", known_images.ids)
+        image_rows = _chosen(_chosen_images(images, known_images), images, "image", known_images.ids)
     if classes is not None:
         rows = known_classes.rows_asked(list(classes), what="a chosen class")
         category_rows = _chosen(rows, classes, "class", np.array(known_classes.labels, dtype=object))
@@ -494,10 +659,22 @@ def _renumber(rows: NDArray[Any], count: int) -> NDArray[np.int32]:
     return numbers
 
 
+def _chosen_images(asked: Sequence[Id], images: Images) -> NDArray[np.int32]:
+    """Return the row of each image that is asked for, by its id or a name that is its alone."""
+    found = _by_any_name(list(asked), images)
+    several = np.flatnonzero(found.rows == SEVERAL)
+    if len(several):
+        value = asked[int(several[0])]
+        raise InputError(
+            "a chosen image", "be one image", got=repr(value), cause=_which(value, found, images)
+        )
+    return found.rows
+
+
 def _chosen(rows: NDArray[np.int32], asked: Sequence[Id], what: str, known: NDArray[Any]) -> NDArray[Any]:
     for row, value in zip(rows.tolist(), asked, strict=True):
         if row < 0:
-            cause = checks.did_you_mean(value, map(str, known.tolist()[:1000]))
+            cause = checks.did_you_mean(value, map(str, known.tolist()))
             raise InputError(f"a chosen {what}", "be in the ground truth", got=repr(value), cause=cause)
     return np.unique(rows)
 

@@ -471,7 +471,7 @@ def _images_of_groups(
 ) -> tuple[list[NDArray[np.int32]], dict[Id, Id] | None]:
     """Return the rows of the images of each row group, and the images behind names that are no ids."""
     index = images.index() if images.ids.dtype == object else None
-    ids, names, rows_of_groups = images.ids, {}, []
+    rows_of_groups, others, places = [], [], {}
     for group in progress(found.groups, desc="detections", unit="row group"):
         table = found.some(group, [found.parts.image])
         values, positions = found.images(table)
@@ -479,20 +479,27 @@ def _images_of_groups(
             rows = images.rows(as_ids(values, name="image ids"))
         else:
             rows = np.array([index.get(value, -1) for value in values], dtype=np.int32)
-        for unknown in np.flatnonzero(rows < 0).tolist():
-            value = values[unknown]
-            if value not in names:
-                place = table.place(int(np.argmax(positions == unknown)))
-                one = find_images(as_ids([value], name="image ids"), images, place=_always(place))
-                names[value] = ids[int(one[0])]
-            rows[unknown] = images.rows(as_ids([names[value]], name="image ids"))[0]
-        rows_of_groups.append(np.unique(rows))
-    plain = {value: one.item() if isinstance(one, np.generic) else one for value, one in names.items()}
-    return rows_of_groups, plain or None
-
-
-def _always(place: str) -> Callable[[int], str]:
-    return lambda row: place
+        unknown = np.flatnonzero(rows < 0).tolist()
+        for at in unknown:
+            if values[at] not in places:
+                places[values[at]] = table.place(int(np.argmax(positions == at)))
+        rows_of_groups.append(np.unique(rows[rows >= 0]))
+        others.append([values[at] for at in unknown])
+    if not places:
+        return rows_of_groups, None
+    asked: list[Id] = list(places)
+    where = list(places.values())
+    if index is None:  # numbers are all of one kind
+        asked += images.ids[np.unique(np.concatenate(rows_of_groups))].tolist()
+        where += [where[0]] * (len(asked) - len(where))
+    named = find_images(as_ids(asked, name="image ids"), images, place=where.__getitem__)
+    row_of = dict(zip(places, named.tolist(), strict=False))
+    rows_of_groups = [
+        np.unique([*rows.tolist(), *(row_of[value] for value in more)]).astype(np.int32)
+        for rows, more in zip(rows_of_groups, others, strict=True)
+    ]
+    ids = images.ids.tolist()
+    return rows_of_groups, {value: ids[row] for value, row in row_of.items()}
 
 
 # ---------------------------------------------------------------- partitions

@@ -27,15 +27,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
-from boxscore.data.alignment import find_categories, find_images, image_rows_by_name
-from boxscore.data.boxes import BoxFormat
+from boxscore.data.alignment import find_categories, find_images
+from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.building import built_columns
+from boxscore.data.numbering import placed_on
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats._format import Format, Read, ReadOptions
-from boxscore.formats.image_sizes import size_in
+from boxscore.formats.image_sizes import known_sizes
 
 __all__ = [
     "Collected",
@@ -129,10 +130,6 @@ class Rows:
     any_sides: bool = False
     stays_in_fractions: bool | None = None
 
-    def names_of(self, image: int) -> tuple[object, ...]:
-        """Return what an image is called."""
-        return (self.images[image], None if self.file_names is None else self.file_names[image])
-
 
 class RowFormat(Format):
     """A format that reads its files as :class:`Rows`."""
@@ -157,7 +154,7 @@ class RowFormat(Format):
 
 def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
     """Return the table of ground truth that rows describe."""
-    sizes = _sizes(rows, options, None)
+    sizes = _sizes(rows, options)
     categories, category = own_categories(rows, options)
     ids = as_ids(rows.images, name="image ids")
     images = Images.build(ids, file_names=rows.file_names, sizes=sizes, columns=rows.image_columns)
@@ -183,7 +180,7 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
     """Return the table of detections that rows describe; with ground truth, in its vocabularies."""
     if rows.scores is None and len(rows.image):
         raise InputError("detections", "have scores", got="none", place=rows.source)
-    sizes = _sizes(rows, options, ground_truth)
+    sizes = _sizes(rows, options)
     unknown = _unknown(sizes)
     left_out: dict[str, int] = {}
     if ground_truth is None:
@@ -194,7 +191,10 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
         in_fractions = rows.fractions and bool(unknown[rows.image].any())
     else:
         images, categories = ground_truth.images, ground_truth.categories
-        image = _found_images(rows, images)
+        known = _found_images(rows, ground_truth)
+        image = known[rows.image]
+        sizes[unknown & (known >= 0)] = images.sizes[known[unknown & (known >= 0)]]
+        unknown = _unknown(sizes)
         category, left_out = _found_categories(rows, options, ground_truth)
         in_fractions = ground_truth.units == "fractions"
         if len(image) and (in_fractions and not rows.fractions):
@@ -319,42 +319,54 @@ def _unknown(sizes: FloatArray) -> BoolArray:
 
 def images_of_unknown_size(rows: Rows, options: ReadOptions) -> tuple[set[Id], set[Id]]:
     """Return the images with rows whose size nobody knows, and all whose size is known."""
-    unknown = _unknown(_sizes(rows, options, None))
+    unknown = _unknown(_sizes(rows, options))
     used = np.bincount(rows.image, minlength=len(rows.images)) > 0
     pairs = list(zip(rows.images, unknown.tolist(), used.tolist(), strict=True))
     return {one for one, no, here in pairs if no and here}, {one for one, no, _ in pairs if not no}
 
 
-def _sizes(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | None) -> FloatArray:
+def _sizes(rows: Rows, options: ReadOptions) -> FloatArray:
     """Width and height of every image of the files, [I, 2]; NaN where nobody knows them."""
     sizes = (
         np.full((len(rows.images), 2), np.nan)
         if rows.sizes is None
         else np.array(rows.sizes, dtype=np.float64)
     )
-    if options.image_sizes is not None:
-        for image in range(len(rows.images)):
-            size = size_in(options.image_sizes, *rows.names_of(image))
-            if size is not None:
-                sizes[image] = size
-    if ground_truth is not None and rows.fractions and np.isnan(sizes).any():
-        known = image_rows_by_name(as_ids(rows.images, name="image ids"), ground_truth.images)
-        missing = np.isnan(sizes).any(axis=1) & (known >= 0)
-        sizes[missing] = ground_truth.images.sizes[known[missing]]
-    return sizes
+    given = known_sizes(options.image_sizes, rows.images, rows.file_names)
+    return np.where(np.isnan(given), sizes, given)
 
 
-def _found_images(rows: Rows, images: Images) -> NDArray[np.int32]:
-    """Return the row of each row's image in the ground truth, [N]; an unknown image with rows is an error."""
+def _found_images(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
+    """Return the ground truth's row of each image, [I], -1 without rows; an unknown one is an error."""
     used = np.flatnonzero(np.bincount(rows.image, minlength=len(rows.images)))
     ids = as_ids([rows.images[image] for image in used.tolist()], name="image ids")
+    names = None
+    if rows.file_names is not None and any(rows.file_names):
+        names = np.array([rows.file_names[image] for image in used.tolist()], dtype=object)
 
     def place(number: int) -> str:
         return rows.place(int(np.argmax(rows.image == used[number])))
 
-    known = np.full(len(rows.images), -1, dtype=np.int32)
-    known[used] = find_images(ids, images, place=place)
-    return known[rows.image]
+    def of_images(found: NDArray[np.int32]) -> NDArray[np.int32]:
+        known = np.full(len(rows.images), -1, dtype=np.int32)
+        known[used] = found
+        return known
+
+    def hits(found: NDArray[np.int32]) -> int:
+        return _hits(rows, of_images(found)[rows.image], ground_truth)
+
+    return of_images(find_images(ids, ground_truth.images, file_names=names, hits=hits, place=place))
+
+
+def _hits(rows: Rows, image: NDArray[np.int32], ground_truth: GroundTruth) -> int:
+    """Return how many of the best detections lie on annotations if each row is in this image."""
+    if rows.boxes is None or rows.scores is None or not np.isfinite(rows.boxes).all():
+        return 0
+    boxes = box_convert(rows.boxes, rows.box_format, "xyxy")
+    if rows.fractions and ground_truth.units == "pixels":
+        boxes = boxes * np.tile(ground_truth.images.sizes[image], 2)
+    with np.errstate(invalid="ignore"):
+        return placed_on(ground_truth, image, boxes, rows.scores).hits
 
 
 def _found_categories(

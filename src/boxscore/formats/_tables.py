@@ -40,7 +40,7 @@ from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._kept import Kept
 from boxscore.formats._open_images_masks import boxes_of_masks, decoded_masks, joined_with_segments
 from boxscore.formats._rows import RowFormat, Rows, detections_of
-from boxscore.formats.image_sizes import size_in
+from boxscore.formats.image_sizes import known_sizes
 
 __all__ = [
     "HELD_BY_TABLES",
@@ -393,12 +393,9 @@ def _known_sizes(
     images: Sequence[Id], sizes: FloatArray | None, options: ReadOptions, ground_truth: GroundTruth | None
 ) -> FloatArray:
     """Width and height of every image, [I, 2], as anything says them; NaN where unknown."""
-    known = np.full((len(images), 2), np.nan) if sizes is None else sizes.copy()
-    if options.image_sizes is not None:
-        for number, image in enumerate(images):
-            size = size_in(options.image_sizes, image)
-            if size is not None:
-                known[number] = size
+    known = known_sizes(options.image_sizes, images)
+    if sizes is not None:
+        known = np.where(np.isnan(known), sizes, known)
     if ground_truth is not None and len(images):
         rows = image_rows_by_name(as_ids(images, name="image ids"), ground_truth.images)
         missing = np.isnan(known).any(axis=1) & (rows >= 0)

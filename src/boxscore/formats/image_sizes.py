@@ -5,18 +5,22 @@ from __future__ import annotations
 import csv
 import dataclasses
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore._utils.files import read_text
-from boxscore.data.vocabulary import Images
+from boxscore.data.image_names import SEVERAL, ImageNames
+from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import FileFormatError, InputError
 
-__all__ = ["header_size", "image_size_table", "size_in", "with_known_sizes"]
+__all__ = ["header_size", "image_size_table", "known_sizes", "with_known_sizes"]
 
+FloatArray = NDArray[np.float64]
 Sizes = Mapping[str, tuple[float, float]]
+"""Width and height by the id or file name of an image."""
 
 LARGEST = 1_000_000_000
 """Bytes of a table of sizes."""
@@ -39,7 +43,7 @@ def image_size_table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict
                     "an image size", "be width and height", got=repr(size), place=f"image {image!r}"
                 )
             table[str(image)] = _size(values[0], values[1], f"image {image!r}")
-        return _with_stems(table)
+        return table
     path = Path(source)
     rows = csv.reader(read_text(path, "a table of image sizes", largest=LARGEST).splitlines())
     columns: tuple[int, int, int] | None = None
@@ -60,28 +64,44 @@ def image_size_table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict
         table[image] = _size(width, height, place)
     if not table:
         raise FileFormatError("a table of image sizes", "have a line per image", got="none", place=str(path))
-    return _with_stems(table)
+    return table
 
 
 def with_known_sizes(images: Images, table: Sizes) -> Images:
     """Return images with the sizes of a table where their own are not known."""
-    sizes, ids = images.sizes.copy(), images.ids.tolist()
-    for row in np.flatnonzero(np.isnan(sizes).any(axis=1)).tolist():
-        size = size_in(table, ids[row], images.file_names[row])
-        if size is not None:
-            sizes[row] = size
-    return dataclasses.replace(images, sizes=sizes)
+    unknown = np.isnan(images.sizes).any(axis=1, keepdims=True)
+    found = known_sizes(table, images.ids.tolist(), images.file_names.tolist())
+    return dataclasses.replace(images, sizes=np.where(unknown, found, images.sizes))
 
 
-def _with_stems(table: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    """Add file names without folder, and without ending, where they mean one image's size."""
-    short: dict[str, tuple[float, float] | None] = {}
-    for name, size in table.items():
-        last = name.replace("\\", "/").rpartition("/")[2]
-        for key in {last, last.rpartition(".")[0] or last}:
-            if key != name:
-                short[key] = size if short.get(key, size) == size else None
-    return {**{key: size for key, size in short.items() if size is not None}, **table}
+def known_sizes(
+    table: Sizes | None, ids: Sequence[Id], file_names: Sequence[str | None] | None = None
+) -> FloatArray:
+    """Return the width and height that a table says of images, [I, 2]; NaN where it does not.
+
+    An image is looked for by its id as it is written, then by its file name, or by its id where it has none.
+    """
+    sizes = np.full((len(ids), 2), np.nan)
+    if not table or not ids:
+        return sizes
+    rows = ImageNames([*table])
+    called: list[str] = [
+        str(identifier) if name is None else name
+        for identifier, name in zip(ids, file_names or [None] * len(ids), strict=True)
+    ]
+    unique = list(dict.fromkeys(called))
+    found = dict(zip(unique, rows.find(unique).rows.tolist(), strict=True))
+    values = [*table.values()]
+    for image, (identifier, name) in enumerate(zip(ids, called, strict=True)):
+        if str(identifier) in table:
+            sizes[image] = table[str(identifier)]
+        elif found[name] >= 0:
+            sizes[image] = values[found[name]]
+        elif found[name] == SEVERAL:
+            same = {values[row] for row in rows.candidates(name)}
+            if len(same) == 1:
+                sizes[image] = same.pop()
+    return sizes
 
 
 def _columns(row: Sequence[str], place: str) -> tuple[int, int, int] | None:
@@ -117,23 +137,6 @@ def _size(width: Any, height: Any, place: str) -> tuple[float, float]:
         if side is None or not 1 <= side <= 1e9:
             raise InputError(name, "be a number of pixels, 1 or more", got=repr(given), place=place)
     return sides  # type: ignore[return-value]
-
-
-def size_in(table: Sizes | None, *names: object) -> tuple[float, float] | None:
-    """Return the size of the image with one of these ids or file names, with or without ending."""
-    if table is None:
-        return None
-    for name in names:
-        if name is None:
-            continue
-        text = str(name)
-        if text in table:
-            return table[text]
-        path = PurePosixPath(text.replace("\\", "/"))
-        for key in (path.name, path.stem):
-            if key in table:
-                return table[key]
-    return None
 
 
 def header_size(path: Path) -> tuple[float, float] | None:

@@ -36,7 +36,7 @@ from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._yolo_lines import is_number
-from boxscore.formats.image_sizes import size_in
+from boxscore.formats.image_sizes import known_sizes
 
 __all__ = ["FORMAT", "TextFormat"]
 
@@ -183,11 +183,8 @@ def _extent(names: list[str], options: ReadOptions, ground_truth: GroundTruth | 
     if ground_truth is not None and names:
         known = image_rows_by_name(as_ids(names, name="image ids"), ground_truth.images)
         sizes[known >= 0] = ground_truth.images.sizes[known[known >= 0]]
-    for row, name in enumerate(names):
-        size = size_in(options.image_sizes, name)
-        if size is not None:
-            sizes[row] = size
-    return sizes
+    given = known_sizes(options.image_sizes, names)
+    return np.where(np.isnan(given), sizes, given)
 
 
 def _box_form(boxes: FloatArray, extent: FloatArray, path: Path, option: str) -> BoxFormat:

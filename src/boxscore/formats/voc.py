@@ -36,6 +36,7 @@ from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder
 from boxscore.data.alignment import find_images
 from boxscore.data.building import built_columns, vocabulary_columns
+from boxscore.data.numbering import placed_on
 from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
@@ -255,10 +256,19 @@ def _detections(path: Path, ground_truth: GroundTruth | None) -> Detections:
         )
     else:
         own = [known[label] for _, label, *_ in read]
+
+        def hits(found: NDArray[np.int32]) -> int:
+            return placed_on(ground_truth, found, numbers[:, 1:], numbers[:, 0]).hits
+
         rows = {
             "images": ground_truth.images,
             "categories": ground_truth.categories,
-            "image": find_images(images, ground_truth.images, place=place),
+            "image": find_images(
+                images,
+                ground_truth.images,
+                hits=hits if np.isfinite(numbers).all() else None,
+                place=place,
+            ),
             "category": np.repeat(np.array(own, dtype=np.int32), counts),
         }
     table = built_columns(

@@ -61,7 +61,7 @@ from boxscore.formats._yolo_shapes import (
     second_kinds,
     shapes_of,
 )
-from boxscore.formats.image_sizes import header_size, size_in
+from boxscore.formats.image_sizes import header_size, known_sizes
 
 __all__ = ["FORMAT", "SECOND", "YoloFormat"]
 
@@ -275,12 +275,12 @@ def _labels(lines: Lines) -> tuple[list[Id], IntArray]:
 
 
 def _image_sizes(found: DataSet, options: ReadOptions) -> FloatArray | None:
-    """Width and height of the images whose size the user does not give, [I, 2], from their headers."""
+    """Width and height of the images, [I, 2]: as the user says, else from their headers."""
     if found.paths is None or found.file_names is None:
         return None
-    sizes = np.full((len(found.images), 2), np.nan)
+    sizes = known_sizes(options.image_sizes, found.images, found.file_names)
     for row, path in enumerate(found.paths):
-        if path and size_in(options.image_sizes, found.images[row], found.file_names[row]) is None:
+        if path and np.isnan(sizes[row]).any():
             sizes[row] = header_size(Path(path)) or (np.nan, np.nan)
     return sizes
 
