@@ -58,7 +58,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=BENCHMARKS / "data", metavar="DIR")
     parser.add_argument("--results", type=Path, default=BENCHMARKS / "results", metavar="DIR")
     parser.add_argument(
-        "--write-docs", action="store_true", help="all stored results, and the picture, to docs"
+        "--write-docs", action="store_true", help="all stored results, and the picture, to logs"
     )
     parser.add_argument(
         "--plot",
@@ -294,8 +294,8 @@ def main() -> int:
     if results:
         print(report.linearity(results))
         if arguments.write_docs:
-            report.write_docs(PROJECT / "docs" / "benchmarks.md", report.document(results))
-            plot(results, PROJECT / "docs" / report.PICTURE)
+            report.write_docs(BENCHMARKS / "logs" / "compare.md", report.document(results))
+            plot(results, BENCHMARKS / "logs" / report.PICTURE)
         elif arguments.plot:
             plot(results, arguments.results / report.PICTURE)
     return 0 if sound else 1

@@ -32,7 +32,7 @@ SOURCE = ROOT / "src"
 sys.path.insert(0, str(SOURCE))
 
 ORDER: dict[str, list[str] | dict[str, list[str]]] = {
-    "Tutorial": ["your-own-data", "first-evaluation", "/notebooks/evaluate"],
+    "Tutorial": ["your-own-data", "python", "first-evaluation", "/notebooks/evaluate"],
     "How-to": {
         "Your data": [
             "your-data",
@@ -43,6 +43,8 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "evaluate-open-images",
             "arrays-and-dataframes",
             "masks-and-keypoints",
+            "dota-and-obb",
+            "pedestrians-and-faces",
             "label-maps",
             "convert",
             "validate",
@@ -63,9 +65,9 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
         ],
         "NMS": ["nms", "nms-commands"],
         "In your project": [
+            "training-loop",
             "notebook",
             "large-data",
-            "training-loop",
             "continuous-integration",
             "run-configurations",
             "own-protocol",
@@ -100,6 +102,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
         "exactness",
         "testing",
         "speed",
+        "beyond-one-machine",
         "architecture",
         "decisions",
         "decisions-nms",
@@ -182,7 +185,7 @@ def navigation(pages: Iterable[str]) -> list[Any]:
         left.remove(page)
         return [page]
 
-    nav += take("index.md")
+    nav += take("index.md") + take("install.md")
     for section, order in ORDER.items():
         folder = section.lower()
         entries: list[Any] = []

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import boxscore
+from boxscore import InputError
 from boxscore.diagnostics import slice_names, slice_scores
 
 
@@ -82,6 +83,27 @@ def test_numeric_column_in_bins(scene):
     table = slice_scores(evaluation, by="lux", bins=[0, 15, 30, 100]).to_frame()
     assert table["images"].tolist() == [10, 10, 20]
     assert {"camera", "lux", "truncated"} < set(slice_names(evaluation))
+
+
+def test_a_name_of_several_is_said_in_full(scene):
+    truth, detections = with_columns(scene(0, images=40))
+    plain = boxscore.evaluate(truth, detections)
+    size, camera, truncated = (
+        slice_scores(plain, by=name).values for name in ("size", "camera", "truncated")
+    )
+    images = dataclasses.replace(truth.images, columns={"size": truth.images.columns["camera"]})
+    own = {"size": truth.columns["truncated"], "crowdedness": truth.columns["truncated"]}
+    evaluation = boxscore.evaluate(truth.replaced(images=images, columns=own), detections)
+    names = ["boxes.size", "images.size", "annotations.size"]
+    for name, values in zip(names, (size, camera, truncated), strict=True):
+        assert slice_scores(evaluation, by=name).values.tobytes() == values.tobytes()
+    assert {*names, "boxes.crowdedness", "annotations.crowdedness"} < {*slice_names(evaluation)}
+    with pytest.raises(InputError) as error:
+        slice_scores(evaluation, by="size")
+    assert str(error.value) == (
+        "by must stand for one thing. Got 'size', which is of boxes and of images and of annotations; "
+        "give one of boxes.size, images.size, annotations.size."
+    )
 
 
 def test_voc(scene):

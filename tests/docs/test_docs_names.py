@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import boxscore
+
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *(
@@ -28,6 +30,7 @@ PACKAGES = "|".join(
 DOTTED = re.compile(r"(?<![\w./-])boxscore(?:\.[A-Za-z_]\w*)+")
 OWN_FILE = re.compile(r"(?<![\w./-])(?:src|tests|docs|configs|datasets|benchmarks)/[\w./-]*\w")
 MODULE = re.compile(rf"`((?:{PACKAGES})/[\w/]+\.py)`")
+REPORT_FILE = re.compile(r"(?<![\w./-])report/[\w./-]+\.\w+")
 ELSEWHERE = {"benchmarks/.venv", "docs/how-to/PAGE.md", "configs/_base_/models/faster-rcnn_r50_fpn.py"}
 """What a command makes, what stands for any page, and another project's file."""
 
@@ -81,6 +84,18 @@ def test_every_file_of_the_project_is_there(page: Path) -> None:
         f"src/boxscore/{path}" for path in MODULE.findall(text)
     }
     assert sorted(path for path in paths if not (ROOT / path).exists()) == []
+
+
+def test_every_file_of_a_report_that_a_page_names_is_written(tmp_path: Path) -> None:
+    layouts = ROOT / "datasets" / "layouts" / "coco"
+    result = boxscore.evaluate(layouts / "instances.json", layouts / "results.json")
+    result.report(tmp_path / "report", resamples=0)
+    written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")}
+    named = {
+        (page.name, path) for page in PAGES for path in REPORT_FILE.findall(page.read_text(encoding="utf-8"))
+    }
+    assert ("notebook.md", "report/report.html") in named
+    assert sorted(pair for pair in named if pair[1] not in written) == []
 
 
 @pytest.mark.parametrize(

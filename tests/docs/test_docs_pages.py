@@ -154,9 +154,9 @@ def test_the_navigation_orders_known_pages_and_takes_new_ones(pages: ModuleType)
             assert path in existing or name == "python/index"
 
 
-def test_the_readme_shows_how_the_tests_end() -> None:
+def test_the_page_on_testing_shows_how_the_tests_end() -> None:
     """The line is copied from a run in which everything passed; until there is one, ``...`` stands there."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (DOCS / "explanation" / "testing.md").read_text(encoding="utf-8")
     block = text[text.index("$ make test\n") :].split("```")[0]
     last = block.rstrip().splitlines()[-1]
     form = r"=* ?\d+ passed(, \d+ (skipped|deselected))* in [\d.]+s( \([\d:]+\))? ?=*"
@@ -171,10 +171,30 @@ def test_links_between_files_of_the_readme_hold() -> None:
                 assert (path.parent / target).exists(), f"{page}: {target}"
 
 
-def test_the_readme_links_every_how_to() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    pages = [path.name for path in (DOCS / "how-to").glob("*.md")]
-    assert sorted(name for name in pages if f"(docs/how-to/{name})" not in text) == []
+@pytest.mark.parametrize(("page", "prefix"), [("README.md", "docs/"), ("docs/index.md", "")])
+def test_the_readme_and_the_index_link_every_tutorial_and_how_to(page: str, prefix: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    pages = [f"{kind}/{path.name}" for kind in ("tutorial", "how-to") for path in (DOCS / kind).glob("*.md")]
+    assert sorted(name for name in ["install.md", *pages] if f"({prefix}{name})" not in text) == []
+
+
+def test_every_page_has_its_place_in_the_navigation(pages: ModuleType) -> None:
+    """No page is left to the end of its section, below the heading of another group."""
+    placed = {
+        pages._path(section.lower(), name)
+        for section, order in pages.ORDER.items()
+        for names in (order.values() if isinstance(order, dict) else [order])
+        for name in names
+    }
+    written = {str(path.relative_to(DOCS)) for path in DOCS.glob("*/*.md")}
+    assert sorted(written - placed) == []
+    nav = pages.navigation(["benchmarks.md", "install.md", "index.md", "how-to/dota-and-obb.md"])
+    assert nav == [
+        "index.md",
+        "install.md",
+        {"How-to": [{"Your data": ["how-to/dota-and-obb.md"]}]},
+        "benchmarks.md",
+    ]
 
 
 def test_the_citation_has_the_version_and_workflows_run_what_there_is() -> None:

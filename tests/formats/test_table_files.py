@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -185,10 +186,8 @@ def test_four_numbers_are_told_by_the_boxes_or_asked(tmp_path: Path) -> None:
     assert known.boxes.tolist() == corners
     sides = load_ground_truth(records(tmp_path, [[60, 60, 9, 95], [1, 2, 30, 40]]))
     assert sides.sizes.tolist() == [[9, 95], [30, 40]]  # 9 < 60, and a centre at 1 would leave the image
-    with pytest.raises(InputError, match="box_format must be xyxy where the columns are x1, y1, x2, y2"):
-        load_ground_truth(
-            write(tmp_path / "x.csv", "image,class,x1,y1,x2,y2\na,b,1,2,3,4\n"), box_format="xywh"
-        )
+    named = write(tmp_path / "x.csv", "image,class,x1,y1,x2,y2\na,b,1,2,3,4\n")
+    assert load_ground_truth(named, box_format="xywh").boxes.tolist() == [[1, 2, 4, 6]]  # the user knows
 
 
 def test_sizes_of_the_ground_truth_tell_what_detections_are(tmp_path: Path) -> None:
@@ -550,8 +549,8 @@ def test_data_frames_of_other_libraries() -> None:
         boxscore.GroundTruth.from_pandas(boxes)
     with pytest.raises(InputError, match="must be a DataFrame of pandas or Polars, or a table of Arrow"):
         boxscore.GroundTruth.from_pandas({"x1": [1]})
-    with pytest.raises(InputError, match="box_format must be xyxy where the columns are xmin"):
-        boxscore.GroundTruth.from_pandas(frame, box_format="xywh")
+    said = boxscore.GroundTruth.from_pandas(frame, box_format="xywh")
+    assert said.boxes.tolist() == [[1, 2, 32, 44], [10.5, 20.25, 60.5, 80.25]]
 
 
 def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -652,3 +651,59 @@ def test_integers_are_each_once_in_the_order_of_their_rows(
     assert found.values == list(dict.fromkeys(column.tolist()))
     assert all(type(value) is int for value in found.values)
     assert [found.values[at] for at in found.positions.tolist()] == column.tolist()
+
+
+@pytest.mark.parametrize(
+    ("column", "names", "label", "scored"),
+    [
+        ("class", {1: "2", 2: "1"}, "1", None),
+        ("label", {1: "2", 2: "1"}, "1", None),
+        ("class_name", {1: "2", 2: "1"}, "1", "1 (2)"),
+        ("LabelName", {1: "2", 2: "1"}, "1", "1 (2)"),
+        ("category_id", {1: "2", 2: "1"}, "1", "2 (1)"),
+        ("class", {1: "-1", 2: "7"}, "7", "7"),
+        ("class", {1: "cat", 2: "7"}, "1", "cat"),
+        ("class", {1: "cat", 2: "cat"}, "cat", None),
+        ("class", {1: "cat", 2: "cat"}, "cat (2)", "cat (2)"),
+    ],
+)
+def test_a_class_that_can_be_two_is_refused(
+    column: str, names: dict[int, str], label: str, scored: str | None, tmp_path: Path
+) -> None:
+    truth = boxscore.GroundTruth.from_arrays(
+        ["a"] * 2, [1, 2], [[0, 0, 9, 9], [20, 0, 29, 9]], categories=names
+    )
+    path = write(tmp_path / "dt.csv", f"image,{column},score,x1,y1,x2,y2\na,{label},.9,0,0,9,9\n")
+    if scored is None:
+        several = ", ".join(map(repr, truth.categories.labels))
+        message = f"stand for one class. Got {label!r}, the name or id of 2"
+        with pytest.raises(InputError, match=f"{re.escape(message)}.*{re.escape(f'; give {several}')}"):
+            load_detections(path, truth)
+    else:
+        (row,) = load_detections(path, truth).category
+        assert truth.categories.labels[row] == scored
+
+
+@pytest.mark.parametrize("names", [{0: "-1", 1: "7"}, {0: "1", 1: "0"}, {1: "2", 2: "3"}])
+def test_names_that_are_numbers_come_back_from_open_images(names: dict[int, str], tmp_path: Path) -> None:
+    boxes = [[0, 0, 9, 9], [20, 0, 29, 9]]
+    images = boxscore.data.vocabulary.Images.build(["a"], sizes=[[100, 100]])
+    truth = boxscore.GroundTruth.from_arrays(["a"] * 2, list(names), boxes, categories=names, images=images)
+    found = boxscore.Detections.from_arrays(
+        ["a"] * 2, list(names), boxes, [0.9, 0.8], categories=names, images=images
+    )
+    boxscore.save_as(found, tmp_path / "dt.csv", format="openimages")
+    back = load_detections(tmp_path / "dt.csv", truth)
+    assert back.category.tolist() == [0, 1]
+
+
+def test_open_images_has_no_place_for_two_classes_of_one_name(tmp_path: Path) -> None:
+    truth = boxscore.GroundTruth.from_arrays(
+        ["a"] * 2,
+        [1, 2],
+        [[0, 0, 9, 9], [20, 0, 29, 9]],
+        categories={1: "cat", 2: "cat"},
+        images=boxscore.data.vocabulary.Images.build(["a"], sizes=[[100, 100]]),
+    )
+    with pytest.raises(InputError, match="class names must differ where a format knows classes by name"):
+        boxscore.save_as(truth, tmp_path / "gt.csv", format="openimages", lossy=True)

@@ -68,6 +68,16 @@ def test_bounds_that_cannot_be_read(text: str, message: str) -> None:
         gate.parse_bound(text, result(*HOSTILE), name="--min")
 
 
+def test_a_bound_on_a_name_of_two_classes_names_both() -> None:
+    known = result("cat (1)", "cat (2)", "dog")
+    assert gate.parse_bound("cat (2) AP=.3", known, name="--min") == ("AP", 0.3, "cat (2)")
+    with pytest.raises(InputError) as error:
+        gate.parse_bound("cat AP=.3", known, name="--min")
+    assert str(error.value) == (
+        "--min, the class must stand for one class. Got 'cat', the name or id of 2; give 'cat (1)', 'cat (2)'."
+    )
+
+
 def test_an_undefined_metric_of_a_class_meets_no_bound() -> None:
     known = result("cat")
     for sign in ("minimum", "maximum"):

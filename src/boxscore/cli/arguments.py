@@ -383,9 +383,9 @@ READERS = WORKERS.but(help="processes that read a large file (default: every pro
 
 
 def _box_formats() -> Sequence[str]:
-    from boxscore.data.boxes import BOX_FORMATS
+    from boxscore.data.boxes import WRITTEN_FORMATS
 
-    return BOX_FORMATS
+    return WRITTEN_FORMATS
 
 
 IMAGE_SIZES = Option(
@@ -433,8 +433,10 @@ GROUND_TRUTH_FILES = (
     ),
     Option(
         "gt-box-format",
-        "what the four numbers of its boxes are, where it does not say",
+        "what the four numbers of its boxes are, where it does not say or is wrong: xyxy, xywh, cxcywh, "
+        "yxyx, yxhw; with n behind (xyxyn) fractions of the image's size",
         choices=_box_formats,
+        metavar="FORM",
         key="ground_truth.box_format",
         group=UNSAID,
     ),
@@ -460,8 +462,9 @@ DETECTION_FILES = (
     ),
     Option(
         "dt-box-format",
-        "what the four numbers of their boxes are, where they do not say",
+        "what the four numbers of their boxes are, as for --gt-box-format",
         choices=_box_formats,
+        metavar="FORM",
         key="detections.box_format",
         group=UNSAID,
     ),

@@ -50,8 +50,7 @@ def program_help(groups: Mapping[str, Sequence[str]], summaries: Mapping[str, st
             "--print-completion SHELL", "completion for bash or zsh: see the first lines it prints", column=20
         ),
         "",
-        "Without an installation: uvx boxscore, pipx run boxscore. Where the script is not on the PATH: "
-        "python -m boxscore.",
+        "Where the script is not on the PATH: python -m boxscore.",
     ]
     return "\n".join(wrapped(line, _width()) if not line.startswith(" ") else line for line in lines) + "\n"
 

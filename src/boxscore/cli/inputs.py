@@ -94,7 +94,9 @@ def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "format": arguments.format,
         "image_set": arguments.image_set,
         "classes": arguments.gt_classes,
-        "image_sizes": _sizes_for(arguments.ground_truth, arguments.format, arguments.image_sizes),
+        "image_sizes": _sizes_for(
+            arguments.ground_truth, arguments.format, arguments.image_sizes, arguments.gt_box_format
+        ),
         "box_format": arguments.gt_box_format,
         "segments": arguments.segments,
         "image_labels": arguments.image_labels,
@@ -107,15 +109,19 @@ def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "format": arguments.dt_format,
         "classes": arguments.dt_classes,
-        "image_sizes": _sizes_for(arguments.detections, arguments.dt_format, arguments.image_sizes),
+        "image_sizes": _sizes_for(
+            arguments.detections, arguments.dt_format, arguments.image_sizes, arguments.dt_box_format
+        ),
         "box_format": arguments.dt_box_format,
         "class_map": arguments.class_map,
     }
 
 
-def _sizes_for(path: Path | Sequence[Path] | None, name: str, table: Path | None) -> Path | None:
+def _sizes_for(
+    path: Path | Sequence[Path] | None, name: str, table: Path | None, box_format: str | None
+) -> Path | None:
     """Return the table of image sizes for a side that has a use for it: it is given once, for both."""
-    if table is None or not isinstance(path, Path):
+    if table is None or not isinstance(path, Path) or (box_format is not None and box_format.endswith("n")):
         return table
     return table if "image_sizes" in format_at(path, name).takes else None
 

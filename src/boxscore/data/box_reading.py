@@ -1,4 +1,4 @@
-"""What four numbers are where no name says it: told by the boxes themselves, or asked.
+"""What four numbers are: told by the boxes themselves where no name says it, asked, or said by the user.
 
 Conventions
 -----------
@@ -12,10 +12,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.data.boxes import BOX_FORMATS, BoxFormat, box_convert
+from boxscore._utils.checks import Place
+from boxscore.data.boxes import BOX_FORMATS, BoxFormat, WrittenForm, box_convert
 from boxscore.errors import InputError
 
-__all__ = ["LARGEST_FRACTION", "are_fractions", "reading_of"]
+__all__ = ["LARGEST_FRACTION", "are_fractions", "in_pixels", "reading_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -35,6 +36,19 @@ def are_fractions(boxes: FloatArray) -> bool:
     if not len(boxes) or not (np.abs(boxes) <= LARGEST_FRACTION).all():
         return False
     return bool((boxes != np.floor(boxes)).any())
+
+
+def in_pixels(boxes: FloatArray, written: WrittenForm, sizes: FloatArray, *, place: Place) -> FloatArray:
+    """Return numbers [N, 4] that are written like this in pixels of images of these sizes [N, 2], x first."""
+    boxes = written.x_first(boxes)
+    if not written.fractions:
+        return boxes
+    unknown = np.isnan(sizes).any(axis=1)
+    if unknown.any():
+        row, rule = int(np.argmax(unknown)), "have a known size where boxes are fractions of it"
+        raise InputError("an image", rule, got="none", place=place(row))
+    pixels: FloatArray = boxes * np.tile(sizes, 2)
+    return pixels
 
 
 def reading_of(

@@ -2,13 +2,15 @@
 
 Conventions
 -----------
-A box is ``x1, y1, x2, y2`` in pixels unless ``box_format`` says otherwise; origin top left, y down.
+- A box is ``x1, y1, x2, y2`` in pixels unless ``box_format`` says otherwise; origin top left, y down.
+- Files may have y before x, ``yxyx`` and ``yxhw``, and an ``n`` behind any form, as in ``xyxyn``, says that
+  the numbers are normalised: fractions of the image's width and height.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,13 +21,18 @@ from boxscore.errors import InputError
 
 __all__ = [
     "BOX_FORMATS",
+    "CORNERS",
     "ROUNDING",
+    "WRITTEN_FORMATS",
     "BoxFormat",
+    "WrittenForm",
+    "WrittenFormat",
     "box_convert",
     "check_sizes_fit",
     "checked_corners",
     "corners_and_sizes",
     "without_inverted",
+    "written_form",
 ]
 
 ROUNDING = 1e-3
@@ -35,6 +42,37 @@ FloatArray = NDArray[np.float64]
 
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 BOX_FORMATS: tuple[BoxFormat, ...] = get_args(BoxFormat)
+
+WrittenFormat = Literal[
+    "xyxy", "xywh", "cxcywh", "yxyx", "yxhw", "xyxyn", "xywhn", "cxcywhn", "yxyxn", "yxhwn"
+]
+WRITTEN_FORMATS: tuple[WrittenFormat, ...] = get_args(WrittenFormat)
+"""The forms in which files have boxes."""
+
+_Y_FIRST: dict[str, BoxFormat] = {"yxyx": "xyxy", "yxhw": "xywh"}
+
+
+class WrittenForm(NamedTuple):
+    """What the four numbers of a box in a file are."""
+
+    form: BoxFormat
+    """With x first."""
+    y_first: bool
+    fractions: bool
+
+    def x_first(self, boxes: FloatArray) -> FloatArray:
+        """Return numbers [N, 4] of a file with x before y."""
+        return boxes[:, [1, 0, 3, 2]] if self.y_first else boxes
+
+
+def written_form(name: WrittenFormat) -> WrittenForm:
+    """Return what a name of :data:`WRITTEN_FORMATS` says."""
+    plain: Any = name.removesuffix("n")
+    return WrittenForm(_Y_FIRST.get(plain, plain), plain in _Y_FIRST, plain != name)
+
+
+CORNERS = WrittenForm("xyxy", y_first=False, fractions=False)
+"""What files have that say nothing else."""
 
 
 def box_convert(boxes: ArrayLike, in_fmt: BoxFormat, out_fmt: BoxFormat) -> FloatArray:

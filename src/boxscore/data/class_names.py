@@ -141,7 +141,7 @@ def _number(word: str) -> int | None:
     return int(word) if digits.isascii() and digits.isdecimal() and len(digits) <= LONGEST_NUMBER else None
 
 
-def ambiguous(word: Id, labels: Sequence[str], *, what: str, place: str = "") -> InputError:
+def ambiguous(word: Id, labels: Sequence[str], *, what: str, place: str = "", cause: str = "") -> InputError:
     """Return the error for a word that can stand for several classes."""
     shown = ", ".join(map(repr, labels[:MOST_SHOWN]))
     more = f", ... ({len(labels):,} in all)" if len(labels) > MOST_SHOWN else ""
@@ -150,5 +150,5 @@ def ambiguous(word: Id, labels: Sequence[str], *, what: str, place: str = "") ->
         "stand for one class",
         got=f"{word!r}, the name or id of {len(labels):,}",
         place=place,
-        cause=f"give {shown}{more}",
+        cause=f"give {shown}{more}{cause and f'; {cause}'}",
     )

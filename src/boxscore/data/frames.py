@@ -174,7 +174,9 @@ def columns_of(
         box_format=form,
         given=given,
         columns={str(name): frame[name].to_numpy() for name in names if name not in used},
-        sizes=_sizes(frame, boxes, place) if box == corners and {"w", "h"} <= set(names) else None,
+        sizes=_sizes(frame, boxes, place)
+        if box == corners and form == "xyxy" and {"w", "h"} <= set(names)
+        else None,
         place=place,
     )
     attributes = {
@@ -209,7 +211,7 @@ def _usual(
     names = set(frame.columns)
     corners, sides = ["x1", "y1", "x2", "y2"], ["x", "y", "w", "h"]
     if "image_id" in names and set(corners) <= names:
-        return frame, corners, _said(corners, "xyxy", box_format, told=True)
+        return frame, corners, box_format or "xyxy"
     if "image_id" in names and set(sides) <= names:
         return frame, sides, box_format or "xywh"
     parts = column_parts([str(name) for name in frame.columns], place="DataFrame")
@@ -222,18 +224,8 @@ def _usual(
         **{name: parts.flags.get(name) for name in ("area", "crowd", "difficult", "ignore", "group")},
     }
     renamed = {name: our for our, name in ours.items() if name is not None and name != our}
-    told = parts.box_format is not None
     form = parts.box_format or ("xywh" if len(parts.box) == 4 else None)
-    return frame.rename(columns=renamed), list(parts.box), _said(parts.box, form, box_format, told=told)
-
-
-def _said(
-    box: Sequence[str], form: BoxFormat | None, box_format: BoxFormat | None, *, told: bool
-) -> BoxFormat | None:
-    """Return the form that the names or the user say; they may not disagree."""
-    if told and box_format not in (None, form):
-        raise InputError("box_format", f"be {form} where the columns are {', '.join(box)}", got=box_format)
-    return box_format or form
+    return frame.rename(columns=renamed), list(parts.box), box_format or form
 
 
 def _boxes(

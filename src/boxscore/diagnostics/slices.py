@@ -146,10 +146,39 @@ CROWDEDNESS = "crowdedness"
 
 def slice_names(evaluation: Evaluation) -> list[str]:
     """Names that :func:`slice_scores` takes for ``by`` on this data; of merged parts, columns of images."""
+    whose = _named(evaluation)
     if not evaluation.holds_overlaps:
-        return [*evaluation.images.columns]
-    truth = evaluation.ground_truth
-    return [*QUANTITIES, CROWDEDNESS, *truth.images.columns, *truth.columns]
+        whose = {name: ["images"] for name in evaluation.images.columns}
+    return [name if len(named) == 1 else f"{each}.{name}" for name, named in whose.items() for each in named]
+
+
+def _named(evaluation: Evaluation) -> dict[str, list[str]]:
+    """Return whose each name can be: a measure of boxes, a column of images, of annotations."""
+    whose: dict[str, list[str]] = {name: ["boxes"] for name in (*QUANTITIES, CROWDEDNESS)}
+    truth = evaluation.ground_truth.columns if evaluation.holds_overlaps else ()
+    for each, names in (("images", evaluation.images.columns), ("annotations", truth)):
+        for name in names:
+            whose.setdefault(name, []).append(each)
+    return whose
+
+
+def _one_named(evaluation: Evaluation, by: str) -> tuple[str, str]:
+    """Return the one that ``by`` stands for, ``size`` or ``images.size``: whose it is, and its name."""
+    whose = _named(evaluation)
+    found = [(each, by) for each in whose.get(by, ())] if isinstance(by, str) else []
+    before, _, name = by.partition(".") if isinstance(by, str) else ("", "", "")
+    if before in whose.get(name, ()):
+        found.append((before, name))
+    if len(found) > 1:
+        both = ", ".join(f"{each}.{name}" for each, name in found)
+        got = f"{by!r}, which is of {' and of '.join(each for each, _ in found)}"
+        raise InputError("by", "stand for one thing", got=got, cause=f"give one of {both}")
+    if not found:
+        known = slice_names(evaluation)
+        if not known:
+            evaluation.require_overlaps(f"slices by {by}")
+        checks.one_of(by, known, name="by")
+    return found[0]
 
 
 @once_per_evaluation
@@ -162,7 +191,8 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
     by : str
         ``size`` (area in square pixels), ``relative_size`` (area over the image's area), ``aspect_ratio``
         (width over height), ``crowdedness`` (counted objects in the image), a column of the image table
-        (``images.columns``), or one of the annotation table (``ground_truth.columns``).
+        (``images.columns``), or one of the annotation table (``ground_truth.columns``). A name that two of
+        these have is said in full: ``boxes.size``, ``images.size``, ``annotations.size``.
     bins : int or sequence of float, optional
         Edges to cut numbers at, or a number of slices with equally many objects (or images). By default:
         COCO's sizes; 1 % and 10 % of the image; 3/4 and 4/3; 0, 1, 2-4, 5-9 and more objects; and each
@@ -175,30 +205,28 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
     Raises
     ------
     InputError
-        When ``by`` is unknown, the edges do not ascend, or there are more than 64 slices.
+        When ``by`` is unknown or stands for several things, the edges do not ascend, or there are more than
+        64 slices.
     """
-    columns = evaluation.images.columns
-    if isinstance(by, str) and by != CROWDEDNESS and by in columns:
-        values, chosen = _column_bins(columns[by], bins)
+    whose, name = _one_named(evaluation, by)
+    if whose == "images":
+        values, chosen = _column_bins(evaluation.images.columns[name], bins)
         return _by_image(evaluation, values, chosen)
-    known = slice_names(evaluation)
-    if not known or by in (*QUANTITIES, CROWDEDNESS):
-        evaluation.require_overlaps(f"slices by {by}")
-    checks.one_of(by, known, name="by")
+    evaluation.require_overlaps(f"slices by {by}")
     truth = evaluation.ground_truth
-    if by == CROWDEDNESS:
+    if whose == "annotations":
+        values, chosen = _column_bins(truth.columns[name], bins)
+        return _by_object(evaluation, values, chosen)
+    if name == CROWDEDNESS:
         counted = ~evaluation.matcher.ignoring.ignored
         objects = np.bincount(truth.image[counted], minlength=len(truth.images)).astype(np.float64)
         chosen = _edges_to_bins((0, 1, 2, 5, 10, np.inf) if bins is None else bins, objects, whole=True)
         return _by_image(evaluation, objects, chosen)
-    if by in QUANTITIES:
-        quantity = QUANTITIES[by]
-        measured = quantity.measure(truth, evaluation.protocol)[~evaluation.matcher.ignoring.ignored]
-        edges = quantity.edges if bins is None else bins
-        chosen = _coco_sizes() if edges is None else _edges_to_bins(edges, measured)
-        return _by_object(evaluation, quantity.measure, chosen)
-    values, chosen = _column_bins(truth.columns[by], bins)
-    return _by_object(evaluation, values, chosen)
+    quantity = QUANTITIES[name]
+    measured = quantity.measure(truth, evaluation.protocol)[~evaluation.matcher.ignoring.ignored]
+    edges = quantity.edges if bins is None else bins
+    chosen = _coco_sizes() if edges is None else _edges_to_bins(edges, measured)
+    return _by_object(evaluation, quantity.measure, chosen)
 
 
 def _coco_sizes() -> _Bins:

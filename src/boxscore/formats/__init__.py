@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boxscore._utils.lazy import lazy_names
-from boxscore.data.boxes import BoxFormat
+from boxscore.data.boxes import WrittenFormat
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.formats.reading import load_both, read_detections, read_ground_truth, read_options
 from boxscore.formats.registry import detect_format, format_named, format_names
@@ -38,7 +38,7 @@ def load_ground_truth(
     image_set: str | Path | None = None,
     classes: str | Path | Sequence[str] | None = None,
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
-    box_format: BoxFormat | None = None,
+    box_format: WrittenFormat | None = None,
     segments: str | Path | None = None,
     image_labels: str | Path | None = None,
     hierarchy: str | Path | Mapping[str, Any] | None = None,
@@ -63,8 +63,10 @@ def load_ground_truth(
     image_sizes : str, Path or mapping, optional
         Width and height of each image in pixels, by id or file name; or a CSV file with the columns
         ``image, width, height``. For files that hold fractions of the image's size.
-    box_format : {"xyxy", "xywh", "cxcywh"}, optional
-        What the four numbers of a box are, for files that do not say.
+    box_format : {"xyxy", "xywh", "cxcywh", "yxyx", "yxhw", "xyxyn", ...}, optional
+        What the four numbers of a box are, for files that do not say, or that say it wrongly: in pixels; with
+        ``n`` behind the form (``"xyxyn"``, ``"cxcywhn"``) they are fractions of the image's size. Without it
+        the numbers of formats that hold fractions (YOLO, ...) stay fractions.
     segments : str or Path, optional
         Masks for the boxes of a table, as Open Images has them: a CSV file with the boxes' columns, ``Mask``,
         ``ImageWidth`` and ``ImageHeight``. A box without a row there has no mask.
@@ -113,7 +115,7 @@ def load_detections(
     format: str = "auto",
     classes: str | Path | Sequence[str] | None = None,
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
-    box_format: BoxFormat | None = None,
+    box_format: WrittenFormat | None = None,
     class_map: str | Path | Mapping[Any, Any] | None = None,
 ) -> Detections:
     """Read detections of the images of a ground truth.

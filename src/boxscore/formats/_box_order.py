@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.data.boxes import WrittenFormat
 from boxscore.data.tables import BoxTable
 from boxscore.errors import BoxscoreWarning
 
@@ -43,14 +44,16 @@ class BoxOrder(NamedTuple):
     """Share of the boxes that reach outside their image."""
 
 
-def warn_of_box_order(table: BoxTable, *, given_sizes: bool, stacklevel: int = 3) -> None:
-    """Warn when a table's boxes look like another form of box."""
-    order = box_order(table, given_sizes=given_sizes)
+def warn_of_box_order(
+    table: BoxTable, *, given_sizes: bool, said: WrittenFormat | None = None, stacklevel: int = 3
+) -> None:
+    """Warn when a table's boxes look like another form of box than the format's, or than the user says."""
+    order = box_order(table, given_sizes=given_sizes, said=said)
     if order is not None:
         warnings.warn(f"{table.source}: {order.message}", BoxscoreWarning, stacklevel=stacklevel)
 
 
-def box_order(table: BoxTable, *, given_sizes: bool) -> BoxOrder | None:
+def box_order(table: BoxTable, *, given_sizes: bool, said: WrittenFormat | None = None) -> BoxOrder | None:
     """Say whether a table's boxes look like another form of box; None where nothing is suspicious."""
     if (
         not len(table)
@@ -74,6 +77,9 @@ def box_order(table: BoxTable, *, given_sizes: bool) -> BoxOrder | None:
         return BoxOrder(text, FRACTIONS, outside)
     if outside < SUSPICIOUS:
         return None
+    if said is not None:  # by somebody who knows: no other reading is offered
+        text = f"read as {said}, {outside:.0%} of the boxes reach outside their image"
+        return BoxOrder(f"{text}. Is that their form?", None, outside)
     readings = _readings(numbers, given_sizes=given_sizes)
     shares = {name: _share_outside(box, extent) for name, box in readings.items()}
     best = min(shares, key=lambda name: shares[name])

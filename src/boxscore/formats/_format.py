@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from boxscore._utils.records import record
-from boxscore.data.boxes import ROUNDING, BoxFormat
+from boxscore.data.boxes import ROUNDING, WrittenForm, WrittenFormat, written_form
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
@@ -63,8 +63,9 @@ class ReadOptions:
         The names behind class numbers that count from 0.
     image_sizes : mapping of str to (float, float), optional
         Width and height of images in pixels, by id or file name.
-    box_format : {"xyxy", "xywh", "cxcywh"}, optional
-        What the four numbers of a box are, where a file does not say.
+    box_format : str, optional
+        What the four numbers of a box are, one of ``WRITTEN_FORMATS``: where a file does not say, or says
+        otherwise and is wrong.
     columns : tuple of str
         Instance columns worth reading at once.
     processes : int
@@ -89,7 +90,7 @@ class ReadOptions:
     image_set: str | Path | None = None
     classes: tuple[str, ...] | None = None
     image_sizes: Mapping[str, tuple[float, float]] | None = None
-    box_format: BoxFormat | None = None
+    box_format: WrittenFormat | None = None
     columns: tuple[str, ...] = ()
     processes: int = 1
     class_map: ClassMap | None = None
@@ -99,6 +100,11 @@ class ReadOptions:
     segments: Path | None = None
     image_labels: Path | None = None
     hierarchy: Hierarchy | None = None
+
+    @property
+    def written(self) -> WrittenForm | None:
+        """What the user says that the four numbers of a box are."""
+        return None if self.box_format is None else written_form(self.box_format)
 
     @property
     def lowest_side(self) -> float:
@@ -120,8 +126,9 @@ class Format(abc.ABC):
     boxes : {"xywh", "xyxy"} or None
         The box form of its files, for warnings of the box order. None: boxes were checked when written.
     takes : frozenset of str
-        Options of a user that it has a use for, of ``image_set``, ``classes``, ``image_sizes`` and
-        ``box_format``.
+        Options of a user that it has a use for, of ``image_set``, ``classes`` and ``image_sizes``.
+    has_boxes : bool
+        Whether its files have upright boxes of four numbers, which ``box_format`` says.
     holds : mapping of str to frozenset of str
         What its files can hold beside images, classes, upright boxes and scores, of the words of
         ``CONTENT``, or ``"column NAME"``: by the kind of table, ``"ground truth"`` or
@@ -138,6 +145,7 @@ class Format(abc.ABC):
 
     name: ClassVar[str]
     boxes: ClassVar[Literal["xywh", "xyxy"] | None] = None
+    has_boxes: ClassVar[bool] = True
     takes: ClassVar[frozenset[str]] = frozenset()
     holds: ClassVar[Mapping[str, frozenset[str]]] = {}
     holds_any_text: ClassVar[bool] = False

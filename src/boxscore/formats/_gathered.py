@@ -23,10 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.files import read_at_most
+from boxscore.data.boxes import BoxFormat
 from boxscore.data.vocabulary import Id
-from boxscore.errors import BoxscoreWarning, FileFormatError
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS
+from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import Rows, collected
 
 __all__ = ["Gathered", "Origin", "around", "decoded", "decoded_text", "short_names", "turned"]
@@ -57,12 +59,15 @@ class Gathered:
     ----------
     source : str
         For messages.
+    options : ReadOptions
     endings : bool, default True
         Whether names of images have endings.
     """
 
-    def __init__(self, source: object, *, endings: bool = True) -> None:
+    def __init__(self, source: object, options: ReadOptions, *, endings: bool = True) -> None:
         self.source = str(source)
+        self._said = options.written
+        self._others = 0
         self._endings = endings
         self._images: dict[Id, int] = {}
         self._sizes: list[tuple[float, float]] = []
@@ -116,7 +121,8 @@ class Gathered:
         corners: FloatArray | None = None,
         crowd: bool = False,
     ) -> None:
-        """Add an object by two opposite corners of its box."""
+        """Add an object by two opposite corners of the box around it."""
+        self._others += 1
         if label == "":
             raise FileFormatError("a class", "have a name", got="none", place=str(origin))
         self._image.append(image)
@@ -129,6 +135,44 @@ class Gathered:
         self._corners.append(corners)
         self._crowd.append(crowd)
         self._origins.append(origin)
+
+    def add_box(
+        self,
+        image: int,
+        label: Id,
+        numbers: Corners,
+        form: BoxFormat,
+        origin: Origin,
+        *,
+        score: float | None = None,
+        crowd: bool = False,
+        percent_of: tuple[float, float] | None = None,
+    ) -> None:
+        """Add an object by the four numbers of its box as the file has them: of this form, or as is said."""
+        if self._said is not None:
+            first, second, third, fourth = numbers
+            numbers = (second, first, fourth, third) if self._said.y_first else numbers
+            form = self._said.form
+        if percent_of is not None:
+            across, down = percent_of
+            a, b, c, d = numbers
+            numbers = a * across / 100, b * down / 100, c * across / 100, d * down / 100
+        if self._said is None:
+            if form != "xyxy" and (numbers[2] < 0 or numbers[3] < 0):
+                got = f"{numbers[2]} x {numbers[3]}"
+                raise FileFormatError("a box", "have a size >= 0", got=got, place=str(origin))
+            numbers = _corners(numbers, form)
+        self.add(image, label, numbers, origin, score=score, crowd=crowd)
+        self._others -= 1
+
+    def inclusive(self, numbers: Sequence[float]) -> Corners:
+        """Return four numbers, the end of inclusive corners put behind their last pixel."""
+        if self._said is None:
+            x1, y1, x2, y2 = around(numbers)
+        else:
+            x1, y1, x2, y2 = numbers
+        end = 1 if self._said is None or self._said.form == "xyxy" else 0
+        return x1, y1, x2 + end, y2 + end
 
     def add_polygon(
         self,
@@ -180,7 +224,12 @@ class Gathered:
         if any(self._crowd):
             given["crowd"] = np.array(self._crowd)
         turned_ones = any(corners is not None for corners in self._corners)
-        boxes = _sorted_corners(self._boxes)
+        if self._said is not None and self._others:
+            rule = "be left out where there are other shapes than boxes"
+            raise InputError("box_format", rule, got=f"{self._others:,} of them", place=self.source)
+        said = self._said is not None
+        boxes = np.array(self._boxes, dtype=np.float64).reshape(-1, 4)
+        boxes = boxes if said else _sorted_corners(boxes)
         if self._own_areas:
             areas = np.array(self._areas, dtype=np.float64)
             with np.errstate(over="ignore", invalid="ignore"):  # refused when the table is built
@@ -199,7 +248,9 @@ class Gathered:
             labels=labels.values,
             label=labels.positions,
             boxes=boxes,
-            box_format="xyxy",
+            box_format="xyxy" if self._said is None else self._said.form,
+            is_said=said,
+            fractions=self._said is not None and self._said.fractions,
             place=lambda row: str(self._origins[row]),
             scores=scores if of_results else None,
             classes=classes,
@@ -210,9 +261,16 @@ class Gathered:
         )
 
 
-def _sorted_corners(boxes: Sequence[Corners]) -> FloatArray:
-    """Return boxes given by any two opposite corners as ``x1, y1, x2, y2``, [N, 4]."""
-    given = np.array(boxes, dtype=np.float64).reshape(-1, 4)
+def _corners(numbers: Corners, form: BoxFormat) -> Corners:
+    """Return the corners of one box."""
+    a, b, c, d = numbers
+    if form == "cxcywh":
+        a, b = a - c / 2, b - d / 2
+    return numbers if form == "xyxy" else (a, b, a + c, b + d)
+
+
+def _sorted_corners(given: FloatArray) -> FloatArray:
+    """Return boxes [N, 4] given by any two opposite corners as ``x1, y1, x2, y2``."""
     lower, upper = np.minimum(given[:, :2], given[:, 2:]), np.maximum(given[:, :2], given[:, 2:])
     return np.hstack([lower, upper])
 

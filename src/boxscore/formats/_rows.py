@@ -30,6 +30,7 @@ from boxscore._utils.checks import Place
 from boxscore.data.alignment import find_categories, find_images
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.building import built_columns
+from boxscore.data.class_names import ambiguous
 from boxscore.data.numbering import placed_on
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.tables import Detections, GroundTruth
@@ -73,7 +74,10 @@ class Rows:
         A name for each of ``labels``, which are then ids.
     boxes : ndarray of float64, [N, 4], or None
         None: those around the other shapes.
+        Where the user says ``box_format``, the four numbers as the files have them.
     box_format : {"xyxy", "xywh", "cxcywh"}
+    is_said : bool
+        Whether ``boxes`` are read as the user says already.
     place : callable
         Names row ``i`` in messages.
     fractions : bool
@@ -85,7 +89,8 @@ class Rows:
     classes : sequence of str, or None
         The class list of the files.
     numbers : str
-        What numbers are without a class list: ``"ids"``, or ``"positions"`` that count from 0.
+        What numbers are without a class list: ``"ids"``, ``"positions"`` that count from 0, ``"names"`` that
+        are spelled so, or ``"words"``: ids or names.
     file_names : sequence of str or None, or None
         Of the images.
     sizes : ndarray of float64, [I, 2], or None
@@ -128,6 +133,7 @@ class Rows:
     columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     image_columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     any_sides: bool = False
+    is_said: bool = False
     stays_in_fractions: bool | None = None
 
 
@@ -152,8 +158,29 @@ class RowFormat(Format):
         yield finish
 
 
+def _as_said(rows: Rows, options: ReadOptions) -> Rows:
+    """Return rows whose boxes are what the user says, if anything."""
+    written = options.written
+    if written is None or rows.is_said:
+        return rows
+    if rows.boxes is None:
+        rule, got = "be left out where boxes are no four numbers", options.box_format
+        raise InputError("box_format", rule, got=got, place=rows.source)
+    return dataclasses.replace(
+        rows,
+        boxes=written.x_first(rows.boxes),
+        box_format=written.form,
+        fractions=written.fractions or (rows.fractions and _may_be_fractions(rows.boxes)),
+    )
+
+
+def _may_be_fractions(boxes: FloatArray) -> bool:
+    return bool((np.abs(boxes) <= 2).all())
+
+
 def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
     """Return the table of ground truth that rows describe."""
+    rows = _as_said(rows, options)
     sizes = _sizes(rows, options)
     categories, category = own_categories(rows, options)
     ids = as_ids(rows.images, name="image ids")
@@ -178,6 +205,7 @@ def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
 
 def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | None) -> Detections:
     """Return the table of detections that rows describe; with ground truth, in its vocabularies."""
+    rows = _as_said(rows, options)
     if rows.scores is None and len(rows.image):
         raise InputError("detections", "have scores", got="none", place=rows.source)
     sizes = _sizes(rows, options)
@@ -383,6 +411,8 @@ def _found_categories(
         _refuse_other_numbering(rows, categories)
     if rows.label_names is not None and options.classes is None:
         names = _ids_by_name(rows, rows.label_names, categories)
+    elif not unnamed and numbered and rows.numbers in ("names", "words") and options.classes is None:
+        names = _ids_or_names(rows, categories)
     ids = as_ids(names, name="classes")
     known, _ = find_categories(ids, categories)
     category = known[rows.label] if len(rows.label) else np.empty(0, dtype=np.int32)
@@ -400,6 +430,29 @@ def _ids_by_name(rows: Rows, label_names: Sequence[str], categories: Categories)
         label if names.get(label) in (name, str(label)) else name
         for label, name in zip(rows.labels, label_names, strict=True)
     ]
+
+
+def _ids_or_names(rows: Rows, categories: Categories) -> list[Id]:
+    """Return numbers as what they are in the ground truth: all ids, or all names.
+
+    Where they can be both, and of other classes, what the column is called decides, if it says so.
+    """
+    ids, names = list(rows.labels), list(map(str, rows.labels))
+    by_id = categories.rows(as_ids(ids, name="classes"))
+    by_name = np.array([categories.rows_of_names().get(name, [-1])[0] for name in names])
+    if (by_name < 0).any() and (by_id >= 0).all():
+        return ids
+    differ = (by_id != by_name) & (by_id >= 0) & (by_name >= 0)
+    if rows.numbers == "names" or ((by_id < 0).any() and (by_name >= 0).all()):
+        return list(names)
+    if differ.any():
+        position = int(np.argmax(differ))
+        labels = categories.labels
+        several = [labels[row] for row in sorted((by_id[position], by_name[position]))]
+        place = rows.place(int(np.argmax(rows.label == position)))
+        cause = "a column category_id holds ids, a column class_name names"
+        raise ambiguous(names[position], several, what="a class", place=place, cause=cause)
+    return [names[at] if by_name[at] >= 0 else ids[at] for at in range(len(ids))]
 
 
 def _refuse_other_numbering(rows: Rows, categories: Categories) -> None:

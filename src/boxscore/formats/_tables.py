@@ -136,7 +136,7 @@ class Table(abc.ABC):
 class TableFormat(RowFormat):
     """A format whose files are tables."""
 
-    takes = frozenset({"classes", "image_sizes", "box_format"})
+    takes = frozenset({"classes", "image_sizes"})
     boxes = "xyxy"
 
     @abc.abstractmethod
@@ -253,7 +253,12 @@ def rows_of(
     told = fractions
     fractions = False
     if boxes is not None:
+        if options.written is not None and parts.box:
+            boxes = options.written.x_first(boxes)
+            if options.box_format != parts.box_format:
+                parts = parts._replace(sides=None)  # of another form
         fractions = not parts.box or (are_fractions(boxes) if told is None else told)
+        fractions |= options.written is not None and options.written.fractions
     form: BoxFormat = "xyxy"
     if boxes is not None:
         form = _box_format(
@@ -276,12 +281,13 @@ def rows_of(
         label=label,
         boxes=boxes,
         box_format=form,
+        is_said=True,
         place=place,
         fractions=fractions,
         scores=scores if scores is None or everything else scores[kept],
         classes=table.class_list,
         label_names=names,
-        numbers="ids" if table.class_list is None else "positions",
+        numbers=_numbers(table, parts),
         file_names=_file_names(table, parts, images, image),
         sizes=sizes,
         given=given,
@@ -412,22 +418,11 @@ def _box_format(
     *,
     side: str,
 ) -> BoxFormat:
-    """Return what a box's numbers are: as the names say, as the user says, or as the boxes show."""
-    said = options.box_format
+    """Return what a box's numbers are: as the user says, as the names say, or as the boxes show."""
+    if options.written is not None and parts.box:
+        return options.written.form
     if parts.box_format is not None:
-        if said is not None and said != parts.box_format:
-            raise InputError(
-                "box_format",
-                f"be {parts.box_format} where the columns are {', '.join(parts.box)}",
-                got=said,
-                place=table.source,
-            )
         return parts.box_format
-    if said is not None:
-        if said == "xyxy" and len(parts.box) == 4:
-            got = f"{said} for {', '.join(parts.box)}"
-            raise InputError("box_format", "be xywh or cxcywh", got=got, place=table.source)
-        return said
     coco = {"image_id", "category_id"} <= set(table.names)  # COCO's names, and COCO's boxes
     return reading_of(
         boxes,
@@ -470,6 +465,15 @@ def classes_of(
     if table.class_names is not None and options.classes is None:
         labels, names = _with_all(labels, names, table.class_names)
     return labels, number[positions] if len(positions) else positions, names
+
+
+def _numbers(table: Table, parts: ColumnParts) -> str:
+    """Return what whole numbers in the column of classes are; see ``Rows.numbers``."""
+    if table.class_list is not None:
+        return "positions"
+    if parts.class_id is not None or parts.class_name is None:
+        return "ids"
+    return "names" if "name" in parts.class_name.lower() else "words"
 
 
 def _with_all(

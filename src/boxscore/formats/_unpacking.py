@@ -63,7 +63,9 @@ class Unpacked(Format):
         self.inner, self.packed, self.folder = inner, packed, folder
         self.name = inner.name  # type: ignore[misc]
         self.boxes = inner.boxes  # type: ignore[misc]
+        self.has_boxes = inner.has_boxes  # type: ignore[misc]
         self.takes = inner.takes  # type: ignore[misc]
+        self.takes_of_detections = inner.takes_of_detections  # type: ignore[misc]
 
     def detect(self, look: Look) -> str | None:
         """Recognise what was unpacked."""

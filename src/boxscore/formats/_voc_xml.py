@@ -37,6 +37,8 @@ from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_bytes
 from boxscore._utils.progress import progress
+from boxscore.data.box_reading import in_pixels
+from boxscore.data.boxes import CORNERS, WrittenForm
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import FileFormatError, InputError
@@ -155,7 +157,9 @@ def _line_of(text: str, number: int) -> int:
 
 
 @paused_collector()
-def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTruth:
+def read_annotations(
+    path: Path, folder: Path, names: Sequence[str], written: WrittenForm = CORNERS
+) -> GroundTruth:
     """Read the annotations of the named images in a folder; ``path`` is what messages call the whole."""
     annotations = []
     for name in progress(names, desc=f"reading {path.name}", unit="file", delay=1, leave=False):
@@ -166,6 +170,7 @@ def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTr
     marks = np.array([mark for one in annotations for mark in one.flags], dtype=bool)
     marks = marks.reshape(-1, len(FLAGS))
     boxes = np.array([side for one in annotations for side in one.boxes], dtype=np.float64)
+    sizes = np.array([one.size for one in annotations]).reshape(-1, 2)
     numbers = {label: index for index, label in enumerate(sorted(set(classes)), start=1)}
 
     def place(row: int) -> str:
@@ -175,13 +180,13 @@ def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTr
     return GroundTruth.from_arrays(
         [name for name, count in zip(names, counts, strict=True) for _ in range(count)],
         np.array([numbers[label] for label in classes], dtype=np.int64),
-        boxes.reshape(-1, len(SIDES)),
-        box_format="xyxy",
+        in_pixels(boxes.reshape(-1, len(SIDES)), written, np.repeat(sizes, counts, axis=0), place=place),
+        box_format=written.form,
         difficult=marks[:, 0],
         images=Images.build(
             names,
             file_names=[one.file_name for one in annotations],
-            sizes=np.array([one.size for one in annotations]).reshape(-1, 2),
+            sizes=sizes,
         ),
         categories={index: label for label, index in numbers.items()},
         columns={"truncated": marks[:, 1], "occluded": marks[:, 2]},

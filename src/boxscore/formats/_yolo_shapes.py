@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.data.boxes import BoxFormat, box_convert
+from boxscore.data.boxes import BoxFormat, WrittenForm, box_convert
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._yolo_lines import Lines
 
@@ -125,7 +125,9 @@ def _refuse(lines: Lines, count: int, name: str, rule: str, cause: str) -> NoRet
     raise FileFormatError(name, rule, got=got, place=lines.place(row), cause=cause)
 
 
-def is_last(columns: FloatArray, path: Path, *, said: bool | None = None) -> bool:
+def is_last(
+    columns: FloatArray, path: Path, written: WrittenForm | None = None, *, said: bool | None = None
+) -> bool:
     """Whether the confidence of lines of 6 numbers [N, 6] is the last of them, not the second.
 
     A confidence lies in 0..1, and most boxes of predictions lie inside their image: read at the wrong place,
@@ -136,8 +138,8 @@ def is_last(columns: FloatArray, path: Path, *, said: bool | None = None) -> boo
     ):
         return said
     for test in (_is_no_confidence, _reaches_out):
-        last = not test(columns[:, 1:5], columns[:, 5])
-        second = not test(columns[:, 2:], columns[:, 1])
+        last = not test(_centred(columns[:, 1:5], written), columns[:, 5])
+        second = not test(_centred(columns[:, 2:], written), columns[:, 1])
         if last != second:
             return last
     raise InputError(
@@ -148,6 +150,10 @@ def is_last(columns: FloatArray, path: Path, *, said: bool | None = None) -> boo
         place=str(path),
         cause="say --dt-format yolo (last, as ultralytics writes it) or --dt-format darknet (second)",
     )
+
+
+def _centred(boxes: FloatArray, written: WrittenForm | None) -> FloatArray:
+    return boxes if written is None else box_convert(written.x_first(boxes), written.form, "cxcywh")
 
 
 def _is_no_confidence(boxes: FloatArray, scores: FloatArray) -> bool:
@@ -175,11 +181,14 @@ class Shapes(NamedTuple):
     area: FloatArray | None
 
 
-def shapes_of(lines: Lines, kinds: Mapping[int, Kind]) -> Shapes:
-    """Return the boxes, polygons and keypoints of lines."""
+def shapes_of(lines: Lines, kinds: Mapping[int, Kind], written: WrittenForm | None = None) -> Shapes:
+    """Return the boxes, polygons and keypoints of lines; not checked where the user says their form."""
     number = len(lines.counts)
     forms = {kind.form for kind in kinds.values()}
     polygons = "polygon" in forms
+    if written is not None and polygons:
+        rule = "be left out where lines are polygons"
+        raise InputError("box_format", rule, got="one", place=lines.place(0))
     four = polygons and all(
         kind.form == "box" or count - kind.first - kind.end == 8 for count, kind in kinds.items()
     )
@@ -195,7 +204,8 @@ def shapes_of(lines: Lines, kinds: Mapping[int, Kind]) -> Shapes:
         shape = columns[:, kind.first : columns.shape[1] - kind.end]
         if scores is not None:
             scores[rows] = columns[:, -kind.scores]
-        check_fractions(shape[:, :4] if kind.form == "keypoints" else shape, rows, lines)
+        if written is None or kind.form == "keypoints":
+            check_fractions(shape[:, :4] if kind.form == "keypoints" else shape, rows, lines)
         if kind.form == "polygon":
             points = shape.reshape(len(rows), -1, 2)
             boxes[rows] = np.hstack([points.min(axis=1), points.max(axis=1)])
@@ -207,7 +217,8 @@ def shapes_of(lines: Lines, kinds: Mapping[int, Kind]) -> Shapes:
                 area[rows] = _polygon_areas(points)
             continue
         boxes[rows] = box_convert(shape[:, :4], "cxcywh", "xyxy") if polygons else shape[:, :4]
-        _check_sizes(shape[:, 2:4], rows, lines)
+        if written is None:
+            _check_sizes(shape[:, 2:4], rows, lines)
         if area is not None:
             area[rows] = shape[:, 2] * shape[:, 3]
         if corners is not None:
@@ -254,7 +265,7 @@ def check_fractions(numbers: FloatArray, rows: IntArray, lines: Lines) -> None:
         "be fractions of the image's size",
         got=f"{bad:g}",
         place=lines.place(int(rows[at])),
-        cause="are these pixels?",
+        cause="are these pixels? then say so: --dt-box-format cxcywh (of ground truth --gt-box-format)",
     )
 
 

@@ -71,7 +71,7 @@ class BddFormat(RowFormat):
             frames = decoded(path, _Frames, record="frame", whole=whole).frames
         else:
             frames = decoded(path, list[_Frame], record="frame", whole=whole)
-        gathered = Gathered(path)
+        gathered = Gathered(path, options)
         for frame in frames:
             size = frame.size or _Size()
             image = gathered.image(frame.name, size.width, size.height)
@@ -82,7 +82,7 @@ class BddFormat(RowFormat):
                 box = (label.box2d.x1, label.box2d.y1, label.box2d.x2, label.box2d.y2)
                 origin = Origin(f"frame {frame.name!r}, label", number, path)
                 crowd = (label.attributes or {}).get("crowd") is True
-                gathered.add(image, label.category, box, origin, score=label.score, crowd=crowd)
+                gathered.add_box(image, label.category, box, "xyxy", origin, score=label.score, crowd=crowd)
         return gathered.rows(of_results=of_results)
 
 

@@ -40,7 +40,8 @@ from numpy.typing import NDArray
 from boxscore._utils.checks import Place
 from boxscore._utils.files import is_file
 from boxscore.data.alignment import OwnVocabulary, as_numbers, find_categories, find_images, spelled_as
-from boxscore.data.boxes import ROUNDING, box_convert
+from boxscore.data.box_reading import in_pixels
+from boxscore.data.boxes import ROUNDING, BoxFormat, WrittenForm, WrittenFormat, box_convert, written_form
 from boxscore.data.building import built_columns, vocabulary_columns
 from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.lazy import Reader
@@ -73,6 +74,7 @@ from boxscore.formats._snapshots import Snapshot
 from boxscore.formats.recognising import resemblance
 
 ROBOFLOW = "_annotations.coco.json"
+COCO_FORM = written_form("xywh")
 
 __all__ = ["FORMAT", "CocoFormat", "ResultsReading"]
 
@@ -156,16 +158,21 @@ class CocoFormat(Format):
             return sizes
 
         parts = instance_columns(records, columns, image_sizes=extent, place=place)
+        boxes, form = records["bbox"], COCO_FORM if options.written is None else options.written
+        if options.written is not None:
+            _refuse_said(options.box_format, rotated is not None, path)
+            images = _with_sizes(images, options.image_sizes)
+            boxes = in_pixels(boxes, form, extent(), place=place)
         table = built_columns(
             GROUND_TRUTH,
             {"images": images, "categories": categories, "image": image[kept], "category": category[kept]},
-            records["bbox"][kept] if rotated is None else None,
-            box_format="xywh",
+            boxes[kept] if rotated is None else None,
+            box_format=form.form,
             given={
                 "rotated": None if rotated is None else rotated[kept],
                 "quadrilaterals": None,
                 "ids": records["id"][kept],
-                "area": _areas(records["area"][kept], records["bbox"][kept], path),
+                "area": _areas(records["area"][kept], boxes[kept], form.form, path),
                 "crowd": records["iscrowd"][kept],
                 "difficult": records["difficult"][kept],
                 "ignore": records["ignore"][kept] if federated else None,
@@ -192,6 +199,8 @@ class CocoFormat(Format):
             processes=processes,
             beside=beside,
             lowest_side=options.lowest_side,
+            box_format=options.box_format,
+            image_sizes=options.image_sizes,
         ) as reading:
             yield reading.detections
 
@@ -243,6 +252,10 @@ class ResultsReading:
         As for :class:`~boxscore.formats._coco_records.Reading`.
     lowest_side : float
         The least side that a box may have.
+    box_format : str, optional
+        What the four numbers of a box are, if they are not ``xywh`` in pixels.
+    image_sizes : mapping, optional
+        Of images whose size is not known otherwise, where boxes are fractions of it.
     """
 
     def __init__(
@@ -254,8 +267,11 @@ class ResultsReading:
         processes: int = 1,
         beside: float = 0,
         lowest_side: float = -ROUNDING,
+        box_format: WrittenFormat | None = None,
+        image_sizes: Mapping[str, tuple[float, float]] | None = None,
     ) -> None:
-        self._path, self._lowest_side = path, lowest_side
+        self._image_sizes = image_sizes
+        self._path, self._lowest_side, self._said = path, lowest_side, box_format
         self._own: OwnVocabulary | None = None
         self._classes = classes
         self._snapshot = Snapshot(path)
@@ -311,11 +327,11 @@ class ResultsReading:
         def place(row: int) -> str:
             return f"detection {row} of {path}"
 
-        rows, left_out = self._rows(records, ground_truth, place)
-        kept = np.flatnonzero(rows["category"] >= 0) if left_out else slice(None)
         boxes = records["bbox"]
         given = given_boxes(boxes, place=place) if instances else boxes
         rotated = rotated_boxes(given)
+        rows, left_out = self._rows(records, ground_truth, place)
+        kept = np.flatnonzero(rows["category"] >= 0) if left_out else slice(None)
         images, image = rows["images"], rows["image"]
 
         def extent() -> NDArray[np.float64]:
@@ -323,11 +339,17 @@ class ResultsReading:
             return sizes
 
         parts = instance_columns(records, instances, image_sizes=extent, place=place)
+        form, fractions = COCO_FORM, False
+        if self._said is not None:
+            _refuse_said(self._said, given is None or rotated is not None, path)
+            form, fractions = self._form(ground_truth)
+            sizes = _with_sizes(images, self._image_sizes).sizes[image]
+            given = in_pixels(boxes, form, sizes, place=place)
         table = built_columns(
             DETECTIONS,
             {**rows, "image": image[kept], "category": rows["category"][kept]},
             None if given is None or rotated is not None else given[kept],
-            box_format="xywh",
+            box_format=form.form,
             given={
                 "rotated": None if rotated is None else rotated[kept],
                 "quadrilaterals": None,
@@ -341,7 +363,19 @@ class ResultsReading:
         )
         if self._lowest_side == -ROUNDING:
             _warn_of_negative_sides(table["sizes"], path)
-        return Detections(**table, boxes_given=given is not None, left_out=left_out, source=str(path))
+        return Detections(
+            **table,
+            boxes_given=given is not None,
+            left_out=left_out,
+            units="fractions" if fractions else "pixels",
+            source=str(path),
+        )
+
+    def _form(self, ground_truth: GroundTruth | None) -> tuple[WrittenForm, bool]:
+        """Return what the boxes are, and whether they stay fractions, as those of the ground truth are."""
+        form = COCO_FORM if self._said is None else written_form(self._said)
+        stays = form.fractions and ground_truth is not None and ground_truth.units == "fractions"
+        return form._replace(fractions=form.fractions and not stays), stays
 
     def _rows(
         self, records: Columns, ground_truth: GroundTruth | None, place: Place
@@ -370,7 +404,10 @@ class ResultsReading:
         """Every record's image; where ids may be read in two ways, the boxes decide."""
 
         def hits(rows: NDArray[np.int32]) -> int:
-            return placed_on(ground_truth, rows, box_convert(boxes, "xywh", "xyxy"), records["score"]).hits
+            form = self._form(ground_truth)[0]
+            sizes = _with_sizes(ground_truth.images, self._image_sizes).sizes[rows]
+            corners = box_convert(in_pixels(boxes, form, sizes, place=place), form.form, "xyxy")
+            return placed_on(ground_truth, rows, corners, records["score"]).hits
 
         own, boxes = self._own, records["bbox"]
         return find_images(
@@ -389,6 +426,21 @@ class ResultsReading:
         ids, changed = spelled_as(ids, {each for each in ids.tolist() if isinstance(each, int)})
         _warn_of_spelling(changed, key, self._path)
         return ids
+
+
+def _refuse_said(box_format: WrittenFormat | None, is_otherwise: bool, path: Path) -> None:
+    """Refuse what a user says of boxes that have no four numbers."""
+    if is_otherwise:
+        rule = "be left out where boxes are no four numbers"
+        raise InputError("box_format", rule, got=box_format, place=str(path))
+
+
+def _with_sizes(images: Images, table: Mapping[str, tuple[float, float]] | None) -> Images:
+    if table is None:
+        return images
+    from boxscore.formats.image_sizes import with_known_sizes
+
+    return with_known_sizes(images, table)
 
 
 def _later(
@@ -649,7 +701,9 @@ def _warn_of_negative_sides(sizes: NDArray[np.float64] | None, path: Path) -> No
     )
 
 
-def _areas(area: NDArray[np.float64], boxes: NDArray[np.float64], path: Path) -> NDArray[np.float64]:
+def _areas(
+    area: NDArray[np.float64], boxes: NDArray[np.float64], form: BoxFormat, path: Path
+) -> NDArray[np.float64]:
     missing = np.isnan(area)
     if not missing.any():
         return area
@@ -659,4 +713,5 @@ def _areas(area: NDArray[np.float64], boxes: NDArray[np.float64], path: Path) ->
         BoxscoreWarning,
         stacklevel=4,
     )
-    return np.where(missing, boxes[:, 2] * boxes[:, 3], area)
+    sizes = boxes[:, 2:4] if form != "xyxy" else boxes[:, 2:] - boxes[:, :2]
+    return np.where(missing, sizes[:, 0] * sizes[:, 1], area)

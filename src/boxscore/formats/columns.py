@@ -27,7 +27,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,8 @@ from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.files import write_atomically
 from boxscore.data.alignment import align
-from boxscore.data.boxes import check_sizes_fit
+from boxscore.data.box_reading import in_pixels
+from boxscore.data.boxes import check_sizes_fit, corners_and_sizes
 from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import Masks
@@ -49,10 +50,12 @@ from boxscore.formats._format import CONTENT, Format, Read, ReadOptions
 from boxscore.formats._kept import Kept
 from boxscore.formats._look import Look
 from boxscore.formats._snapshots import Snapshot
+from boxscore.formats.image_sizes import with_known_sizes
 
 __all__ = ["FORMAT", "ColumnsFormat"]
 
 FORMAT_VERSION = 1
+AnyTable = TypeVar("AnyTable", bound=BoxTable)
 Arrays = dict[str, NDArray[Any]]
 
 _KINDS: Mapping[str, type[BoxTable]] = {"GroundTruth": GroundTruth, "Detections": Detections}
@@ -93,14 +96,14 @@ class ColumnsFormat(Format):
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read a ground truth."""
-        return GroundTruth(**_load(path, GROUND_TRUTH, options.columns))
+        return _as_said(GroundTruth(**_load(path, GROUND_TRUTH, options.columns)), options)
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
         """Read detections, which have their own vocabularies, when the ground truth is known."""
 
         def finish(ground_truth: GroundTruth | None) -> Detections:
-            table = Detections(**_load(path, DETECTIONS, options.columns))
+            table = _as_said(Detections(**_load(path, DETECTIONS, options.columns)), options)
             return table if ground_truth is None else align(table, ground_truth)
 
         yield finish
@@ -125,6 +128,30 @@ class ColumnsFormat(Format):
 
 
 FORMAT = ColumnsFormat()
+
+
+def _as_said(table: AnyTable, options: ReadOptions) -> AnyTable:
+    """Return a table whose corners are what the user says; areas that were those of the boxes stay so."""
+    written = options.written
+    if written is None:
+        return table
+
+    def place(row: int) -> str:
+        return f"row {row} of {table.source}"
+
+    around = table.rotated is not None or table.quadrilaterals is not None
+    if around or (isinstance(table, Detections) and not table.boxes_given):
+        rule = "be left out where boxes are no four numbers"
+        raise InputError("box_format", rule, got=options.box_format, place=table.source)
+    extent = with_known_sizes(table.images, options.image_sizes or {}).sizes[table.image]
+    numbers = in_pixels(table.boxes, written, extent, place=place)
+    corners, sizes = corners_and_sizes(numbers, written.form)
+    lowest = -np.inf if options.any_sides else 0.0
+    checks.sizes_not_negative(sizes, place=place, cause="", lowest=lowest)
+    changes = {"boxes": corners, "sizes": sizes}
+    if isinstance(table, GroundTruth):
+        changes["area"] = np.where(table.area == table.sizes.prod(axis=1), sizes.prod(axis=1), table.area)
+    return table.replaced(**changes)
 
 
 # ---------------------------------------------------------------- writing

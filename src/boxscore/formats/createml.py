@@ -59,7 +59,7 @@ class CreateMLFormat(RowFormat):
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every image."""
-        gathered = Gathered(path)
+        gathered = Gathered(path, options)
         whole = ("CreateML's JSON", "a list of images")
         for position, content in enumerate(decoded(path, list[_Image], record="image", whole=whole)):
             name = content.image or content.imagefilename
@@ -70,12 +70,8 @@ class CreateMLFormat(RowFormat):
             for number, one in enumerate([*content.annotations, *content.annotation]):
                 origin = Origin(f"image {name!r}, annotation", number, path)
                 box = one.coordinates
-                if box.width < 0 or box.height < 0:
-                    got = f"{box.width} x {box.height}"
-                    raise FileFormatError("a box", "have a size >= 0", got=got, place=str(origin))
-                x1, y1 = box.x - box.width / 2, box.y - box.height / 2
-                corners = (x1, y1, x1 + box.width, y1 + box.height)
-                gathered.add(image, one.label, corners, origin, score=one.confidence)
+                numbers = (box.x, box.y, box.width, box.height)
+                gathered.add_box(image, one.label, numbers, "cxcywh", origin, score=one.confidence)
         return gathered.rows(of_results=of_results)
 
 

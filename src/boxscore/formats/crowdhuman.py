@@ -161,10 +161,11 @@ class CrowdHumanFormat(RowFormat):
         extent = np.array(sizes, dtype=np.float64).reshape(-1, 2)
         at = np.array(index, dtype=np.int64)
         corners = np.array(boxes, dtype=np.float64).reshape(-1, 4)
-        corners[:, 2:] += corners[:, :2]
-        _check_sides(
-            corners, lambda row: "{1} {0[1]} of line {0[0]} of {2}".format(places[row], wanted, path)
-        )
+        if options.box_format is None:
+            corners[:, 2:] += corners[:, :2]
+            _check_sides(
+                corners, lambda row: "{1} {0[1]} of line {0[0]} of {2}".format(places[row], wanted, path)
+            )
         numbers = np.array(values, dtype=np.float64)
         given = {} if of_results else {"ignore": np.array(flags, dtype=bool)}
         columns: dict[str, Any] = {} if of_results else {"visibility": numbers}

@@ -66,7 +66,7 @@ class CvatFormat(RowFormat):
         if file.root.tag != "annotations":
             got = f"<{file.root.tag}>"
             raise FileFormatError("CVAT's XML", "be <annotations>", got=got, place=str(file.path))
-        gathered = Gathered(path)
+        gathered = Gathered(path, options)
         tracks = file.root.findall("track")
         if tracks:
             _read_tracks(file, tracks, gathered)
@@ -192,7 +192,7 @@ def _add(
         return
     x1, y1, x2, y2 = (_number(shape, side, file) for side in ("xtl", "ytl", "xbr", "ybr"))
     if rotation % 360 == 0:
-        gathered.add(image, label, (x1, y1, x2, y2), origin)
+        gathered.add_box(image, label, (x1, y1, x2, y2), "xyxy", origin)
         return
     centre = ((x1 + x2) / 2, (y1 + y2) / 2)
     gathered.add_turned(image, label, turned((x1, y1, x2, y2), rotation, about=centre), origin)

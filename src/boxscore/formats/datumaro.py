@@ -84,7 +84,7 @@ class DatumaroFormat(RowFormat):
         whole = ("Datumaro's JSON", "an object with categories and items")
         content = decoded(path, _File, record="item", whole=whole)
         names = [label.name for label in content.categories.label.labels]
-        gathered = Gathered(path, endings=False)
+        gathered = Gathered(path, options, endings=False)
         for item in content.items:
             media = item.image or item.media or _Media()
             height, width = (*(media.size or ()), None, None)[:2]
@@ -116,6 +116,5 @@ def _add(annotation: _Annotation, names: list[str], image: int, origin: Origin, 
     if annotation.bbox is None:
         raise FileFormatError("a bbox", "have its four numbers", got="none", place=str(origin))
     x, y, width, height = annotation.bbox
-    if width < 0 or height < 0:
-        raise FileFormatError("a bbox", "have a size >= 0", got=f"{width} x {height}", place=str(origin))
-    gathered.add(image, names[number], (x, y, x + width, y + height), origin, score=score, crowd=crowd)
+    numbers = (x, y, width, height)
+    gathered.add_box(image, names[number], numbers, "xywh", origin, score=score, crowd=crowd)

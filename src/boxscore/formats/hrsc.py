@@ -41,6 +41,7 @@ class HrscFormat(Format):
     """HRSC2016's annotations."""
 
     name = "hrsc"
+    has_boxes = False
     folder_endings = (".xml", ".txt")
     boxes = "xyxy"
     takes: ClassVar[frozenset[str]] = frozenset({"image_set"})

@@ -65,7 +65,7 @@ class LabelMeFormat(RowFormat):
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every file."""
-        gathered = Gathered(path)
+        gathered = Gathered(path, options)
         for file in json_files(path):
             whole = ("LabelMe's JSON", "an object with shapes")
             content = decoded(file, _File, record="shape", whole=whole)
@@ -90,10 +90,12 @@ def _add(shape: _Shape, image: int, origin: Origin, gathered: Gathered) -> None:
             rule = "have two points"
             raise FileFormatError(f"a {kind}", rule, got=len(points), place=str(origin))
         (x1, y1), (x2, y2) = points
-        if kind == "circle":
-            radius = math.hypot(x2 - x1, y2 - y1)
-            x1, y1, x2, y2 = x1 - radius, y1 - radius, x1 + radius, y1 + radius
-        area = math.pi * ((x2 - x1) / 2) ** 2 if kind == "circle" else None
+        if kind != "circle":
+            gathered.add_box(image, label, (x1, y1, x2, y2), "xyxy", origin, score=score)
+            return
+        radius = math.hypot(x2 - x1, y2 - y1)
+        x1, y1, x2, y2 = x1 - radius, y1 - radius, x1 + radius, y1 + radius
+        area = math.pi * ((x2 - x1) / 2) ** 2
         gathered.add(image, label, (x1, y1, x2, y2), origin, score=score, area=area)
     elif kind == "polygon":
         flat = [number for point in points for number in point]

@@ -92,7 +92,7 @@ class LabelStudioFormat(RowFormat):
         """Read the annotations, or the predictions."""
         look = Look(path)
         whole = ("Label Studio's JSON", "a list of tasks")
-        gathered = Gathered(path)
+        gathered = Gathered(path, options)
         if not look.has_keys("result"):
             tasks = decoded(path, list[dict[str, msgspec.Raw]], record="task", whole=whole)
             for number, task in enumerate(tasks):
@@ -199,13 +199,14 @@ def _add(
             continue
         if value.x is None or value.y is None or value.width is None or value.height is None:
             raise FileFormatError("a region", "have x, y, width and height", got="not all", place=str(here))
-        x1, y1 = value.x * across / 100, value.y * down / 100
-        box = (x1, y1, x1 + value.width * across / 100, y1 + value.height * down / 100)
         if value.rotation:
+            x1, y1 = value.x * across / 100, value.y * down / 100
+            box = (x1, y1, x1 + value.width * across / 100, y1 + value.height * down / 100)
             corners = turned(box, value.rotation, about=(x1, y1))
             gathered.add_turned(image, labels[0], corners, here, score=points)
-        else:
-            gathered.add(image, labels[0], box, here, score=points)
+            continue
+        numbers, size = (value.x, value.y, value.width, value.height), (across, down)
+        gathered.add_box(image, labels[0], numbers, "xywh", here, score=points, percent_of=size)
 
 
 def _labels(value: _Value) -> list[str] | None:

@@ -27,6 +27,7 @@ from boxscore._utils.files import write_atomically
 from boxscore.data.image_labels import IMAGE_LABEL_KINDS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
+from boxscore.formats._image_names import refuse_shared_names
 from boxscore.formats._look import Look
 from boxscore.formats._open_images_masks import encoded_masks
 from boxscore.formats.csv_tables import CsvFormat, cell_text, form_of
@@ -58,7 +59,8 @@ class OpenImagesFormat(CsvFormat):
         return "a table of Open Images" if form.parts.open_images or form.parts.mask is not None else None
 
     def check_written(self, table: BoxTable) -> None:
-        """Refuse pixels of images of unknown size, and crowds that are no groups."""
+        """Refuse pixels of images of unknown size, crowds that are no groups, and classes of one name."""
+        _refuse_shared_names(table)
         unsized = np.isnan(table.images.sizes[table.image]).any(axis=1)
         if table.units == "pixels" and unsized.any():
             row = int(np.argmax(unsized))
@@ -111,6 +113,11 @@ def _labels(table: BoxTable) -> Any:
     return ids if ids.dtype == object else table.categories.names
 
 
+def _refuse_shared_names(table: BoxTable) -> None:
+    if table.categories.ids.dtype != object:
+        refuse_shared_names(table)
+
+
 def _mask_columns(table: BoxTable) -> dict[str, list[Any]]:
     if table.masks is None or table.masks.missing.all():
         return {}
@@ -132,6 +139,7 @@ def save_image_labels(ground_truth: GroundTruth, path: Path) -> int:
     if len(labels.of("not_exhaustive")):
         rule = "say that a class is there or not, to be written for Open Images"
         raise InputError("labels of images", rule, got="not exhaustive", place=ground_truth.source)
+    _refuse_shared_names(ground_truth)
     positive = IMAGE_LABEL_KINDS.index("positive")
     output = io.StringIO(newline="")
     writer = csv.writer(output, lineterminator="\n")

@@ -74,7 +74,7 @@ class ParquetFormat(TableFormat):
         "ground truth": HELD_BY_TABLES | {"classes", "masks"},
         "detections": frozenset({"columns", "masks"}),
     }
-    takes = frozenset({"classes", "image_sizes", "box_format", "image_set"})
+    takes = frozenset({"classes", "image_sizes", "image_set"})
 
     def detect(self, look: Look) -> str | None:
         """Recognise Parquet's first bytes, or a folder of such files."""

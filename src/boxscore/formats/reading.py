@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
 from boxscore.data.alignment import warn_left_out
-from boxscore.data.boxes import BOX_FORMATS, BoxFormat
+from boxscore.data.boxes import WRITTEN_FORMATS, WrittenFormat
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.formats._box_order import warn_of_box_order
@@ -39,7 +39,7 @@ def read_options(
     image_set: str | Path | None = None,
     classes: str | Path | Sequence[str] | None = None,
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
-    box_format: BoxFormat | None = None,
+    box_format: WrittenFormat | None = None,
     columns: Sequence[str] = (),
     processes: int = 1,
     class_map: str | Path | Mapping[Any, Any] | None = None,
@@ -52,7 +52,7 @@ def read_options(
     """Check what a user says beside a path; class lists and tables of sizes are read where they are files."""
     checks.one_of(format, format_names(), name="format")
     if box_format is not None:
-        checks.one_of(box_format, BOX_FORMATS, name="box_format")
+        checks.one_of(box_format, WRITTEN_FORMATS, name="box_format")
     names, sizes, pairs, descriptions = None, None, None, None
     if isinstance(classes, (str, Path)):
         from boxscore.formats.class_descriptions import class_descriptions
@@ -119,7 +119,7 @@ def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundT
 
         ground_truth = described(ground_truth, options.descriptions)
     if at.boxes is not None:
-        warn_of_box_order(ground_truth, given_sizes=at.boxes == "xywh", stacklevel=4)
+        warn_of_box_order(ground_truth, given_sizes=at.boxes == "xywh", said=options.box_format, stacklevel=4)
     return ground_truth
 
 
@@ -139,7 +139,7 @@ def read_detections(path: str | Path, ground_truth: GroundTruth, options: ReadOp
 
         detections = read_in_own_classes(path, ground_truth, options)
         detections = renumbered(detections, ground_truth, options.class_map, options.classes)
-    _warn(detections, at)
+    _warn(detections, at, options)
     return detections
 
 
@@ -193,7 +193,7 @@ def load_both(
     with errors_named(path), at.reading(path, detection_options, beside=beside) as finish:
         ground_truth = read_ground_truth(ground_truth_path, dataclasses.replace(options, processes=shared))
         detections = finish(ground_truth)
-    _warn(detections, at)
+    _warn(detections, at, detection_options)
     return ground_truth, detections
 
 
@@ -201,7 +201,6 @@ _USES = {
     "image_set": "image sets",
     "classes": "class numbers without names",
     "image_sizes": "coordinates that may be fractions of the image's size",
-    "box_format": "boxes that may be written in several ways",
     "segments": "masks in a second file",
 }
 """The options that not every format has a use for, and what a format that has one holds."""
@@ -209,9 +208,14 @@ _USES = {
 
 def _refuse_useless(options: ReadOptions, at: Format, *, of_detections: bool = False) -> None:
     """Refuse an option that would change nothing."""
+    if options.box_format is not None and not at.has_boxes:
+        rule = f"be left out where the format is {at.name}, whose boxes are no four numbers"
+        raise InputError("box_format", rule, got=options.box_format)
     for name, what in _USES.items():
         value = getattr(options, name)
         if value is None or name in _taken(at, of_detections=of_detections):
+            continue
+        if name == "image_sizes" and options.written is not None and options.written.fractions:
             continue
         with_it = [
             other
@@ -234,9 +238,10 @@ def _size_of(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _warn(detections: Detections, at: Format) -> None:
+def _warn(detections: Detections, at: Format, options: ReadOptions) -> None:
     if at.boxes is None:
         return  # warned of before saving, or when aligned
     warn_left_out(detections.left_out, detections.source, all_of_them=not len(detections), stacklevel=5)
     if detections.boxes_given:
-        warn_of_box_order(detections, given_sizes=at.boxes == "xywh", stacklevel=5)
+        said = options.box_format
+        warn_of_box_order(detections, given_sizes=at.boxes == "xywh", said=said, stacklevel=5)

@@ -63,7 +63,7 @@ class SageMakerFormat(RowFormat):
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every line."""
         lines = read_text(path, "a manifest", largest=LARGEST).split("\n")
-        gathered = Gathered(path)
+        gathered = Gathered(path, options)
         names: dict[int, str] = {}
         chosen: str | None = None
         for number, line in enumerate(lines, start=1):
@@ -88,11 +88,8 @@ class SageMakerFormat(RowFormat):
                 if box.class_id not in names:
                     got = f"class {box.class_id}"
                     raise FileFormatError("a class", "be in class-map", got=got, place=str(origin))
-                if box.width < 0 or box.height < 0:
-                    got = f"{box.width} x {box.height}"
-                    raise FileFormatError("a box", "have a size >= 0", got=got, place=str(origin))
-                corners = (box.left, box.top, box.left + box.width, box.top + box.height)
-                gathered.add(image, names[box.class_id], corners, origin)
+                numbers = (box.left, box.top, box.width, box.height)
+                gathered.add_box(image, names[box.class_id], numbers, "xywh", origin)
         classes = list(dict.fromkeys(names[number] for number in sorted(names)))
         return gathered.rows(of_results=of_results, classes=classes or None)
 

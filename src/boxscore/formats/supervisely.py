@@ -22,7 +22,7 @@ from boxscore._utils import checks
 from boxscore._utils.files import is_file
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._gathered import Gathered, Origin, around, decoded
+from boxscore.formats._gathered import Gathered, Origin, decoded
 from boxscore.formats._json_folders import first_json, json_files
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
@@ -89,7 +89,7 @@ class SuperviselyFormat(RowFormat):
             of_meta = ("meta.json", "an object with classes")
             found = decoded(meta / "meta.json", _Meta, record="class", whole=of_meta)
             classes = [one.title for one in found.classes] or None
-        gathered = Gathered(path)
+        gathered = Gathered(path, options)
         whole = ("an annotation of Supervisely", "an object with objects")
         for folder in folders:
             for file in json_files(folder, depth=0):
@@ -132,8 +132,7 @@ def _add(one: _Object, image: int, origin: Origin, gathered: Gathered) -> None:
         if len(flat) != 4:
             got = f"{len(flat) // 2} points"
             raise FileFormatError("a rectangle", "have two points", got=got, place=str(origin))
-        x1, y1, x2, y2 = around(flat)
-        gathered.add(image, one.class_title, (x1, y1, x2 + 1, y2 + 1), origin)
+        gathered.add_box(image, one.class_title, gathered.inclusive(flat), "xyxy", origin)
     elif one.geometry_type == "polygon":
         gathered.add_polygon(image, one.class_title, flat, origin)
     else:

@@ -57,7 +57,7 @@ class TextFormat(RowFormat):
     name = "text"
     folder_endings = (".txt",)
     boxes = "xyxy"
-    takes = frozenset({"classes", "box_format", "image_sizes"})
+    takes = frozenset({"classes", "image_sizes"})
 
     def detect(self, look: Look) -> str | None:
         """Recognise the lines of the first files of a folder."""
@@ -120,9 +120,10 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
     boxes = table[:, -4:]
     index = np.array(images, dtype=np.int64)
     extent = _extent(names, options, ground_truth)[index]
-    form = options.box_format or _box_form(
-        boxes, extent, path, "--dt-box-format" if of_results else "--gt-box-format"
-    )
+    if options.written is not None:
+        form = options.written.form
+    else:
+        form = _box_form(boxes, extent, path, "--dt-box-format" if of_results else "--gt-box-format")
     found = collected(labels)
     return Rows(
         source=str(path),

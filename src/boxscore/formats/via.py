@@ -88,7 +88,7 @@ class ViaFormat(RowFormat):
             images = decoded(path, dict[str, _Image], record="image", whole=whole)
         regions = [(image.filename, _listed(image)) for image in images.values()]
         attribute = _label(path, [region for _, listed in regions for region in listed], options.classes)
-        gathered = Gathered(path)
+        gathered = Gathered(path, options)
         for name, listed in regions:
             image = gathered.image(name)
             for number, region in enumerate(listed):
@@ -149,11 +149,8 @@ def _value(value: Any, origin: Origin) -> str:
 
 def _add(shape: _Shape, label: str, image: int, origin: Origin, gathered: Gathered) -> None:
     if shape.name == "rect":
-        box = (shape.x, shape.y, shape.x + shape.width, shape.y + shape.height)
-        if shape.width < 0 or shape.height < 0:
-            got = f"{shape.width} x {shape.height}"
-            raise FileFormatError("a rect", "have a size >= 0", got=got, place=str(origin))
-        gathered.add(image, label, box, origin)
+        numbers = (shape.x, shape.y, shape.width, shape.height)
+        gathered.add_box(image, label, numbers, "xywh", origin)
     elif shape.name in ("circle", "ellipse"):
         across, down = (shape.r, shape.r) if shape.name == "circle" else (shape.rx, shape.ry)
         box = (shape.cx - across, shape.cy - down, shape.cx + across, shape.cy + down)

@@ -35,6 +35,8 @@ from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder
 from boxscore.data.alignment import find_images
+from boxscore.data.box_reading import in_pixels
+from boxscore.data.boxes import CORNERS
 from boxscore.data.building import built_columns, vocabulary_columns
 from boxscore.data.numbering import placed_on
 from boxscore.data.schema import DETECTIONS
@@ -46,6 +48,7 @@ from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._kept import Kept
 from boxscore.formats._look import Look
 from boxscore.formats._snapshots import changed_while_read
+from boxscore.formats.image_sizes import with_known_sizes
 
 __all__ = ["FORMAT", "VocFormat"]
 
@@ -89,12 +92,13 @@ class VocFormat(Format):
         from boxscore.formats._voc_xml import read_annotations
 
         folder = path / "Annotations" if (path / "Annotations").is_dir() else path
-        return read_annotations(path, folder, _image_names(path, folder, options.image_set))
+        names = _image_names(path, folder, options.image_set)
+        return read_annotations(path, folder, names, options.written or CORNERS)
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
         """Read a folder of the devkit's results files, when the ground truth is known."""
-        yield lambda ground_truth: _detections(path, ground_truth)
+        yield lambda ground_truth: _detections(path, ground_truth, options)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write an XML file per image; or detections as results files, one per class, also without any."""
@@ -224,7 +228,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
 # ---------------------------------------------------------------- results
 
 
-def _detections(path: Path, ground_truth: GroundTruth | None) -> Detections:
+def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptions) -> Detections:
     """Read a folder of results files, in file order, class by class."""
     files = _results_files(path)
     if ground_truth is None:
@@ -271,11 +275,13 @@ def _detections(path: Path, ground_truth: GroundTruth | None) -> Detections:
             ),
             "category": np.repeat(np.array(own, dtype=np.int32), counts),
         }
+    written = options.written or CORNERS
+    extent = with_known_sizes(rows["images"], options.image_sizes or {}).sizes[rows["image"]]
     table = built_columns(
         DETECTIONS,
         rows,
-        np.ascontiguousarray(numbers[:, 1:]),
-        box_format="xyxy",
+        np.ascontiguousarray(in_pixels(numbers[:, 1:], written, extent, place=place)),
+        box_format=written.form,
         given={"scores": np.ascontiguousarray(numbers[:, 0])},
         lowest_size=-np.inf,
         own=True,

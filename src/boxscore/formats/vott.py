@@ -16,7 +16,6 @@ from pathlib import Path
 
 import msgspec
 
-from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import Gathered, Origin, decoded
 from boxscore.formats._look import Look
@@ -78,7 +77,7 @@ class VottFormat(RowFormat):
         """Read every asset."""
         whole = ("VoTT's JSON", "an object with assets")
         content = decoded(path, _File, record="asset", whole=whole)
-        gathered = Gathered(path)
+        gathered = Gathered(path, options)
         for entry in content.assets.values():
             name, size = entry.asset.name, entry.asset.size
             image = gathered.image(name, size.width, size.height)
@@ -88,12 +87,9 @@ class VottFormat(RowFormat):
                 if not region.tags:
                     gathered.leave_out("regions without a tag")
                     continue
-                if box.width < 0 or box.height < 0:
-                    got = f"{box.width} x {box.height}"
-                    raise FileFormatError("a box", "have a size >= 0", got=got, place=str(origin))
-                corners = (box.left, box.top, box.left + box.width, box.top + box.height)
+                numbers = (box.left, box.top, box.width, box.height)
                 for tag in region.tags:
-                    gathered.add(image, tag, corners, origin)
+                    gathered.add_box(image, tag, numbers, "xywh", origin)
         return gathered.rows(of_results=of_results, classes=[tag.name for tag in content.tags] or None)
 
 

@@ -65,10 +65,10 @@ class WiderFaceFormat(RowFormat):
         if not path.is_dir():
             what = "the folder of events" if of_results else f"the folder with {ALL_FACES}"
             raise FileFormatError("WIDER FACE", f"be given as {what}", got=f"one file, {path}")
-        return _results(path) if of_results else _lists(path)
+        return _results(path, options) if of_results else _lists(path, options)
 
 
-def _lists(folder: Path) -> Rows:
+def _lists(folder: Path, options: ReadOptions) -> Rows:
     names = [ALL_FACES, *(f"wider_{setting}_val.mat" for setting in SETTINGS)]
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
@@ -98,7 +98,8 @@ def _lists(folder: Path) -> Rows:
         raise FileFormatError(str(folder), rule, got=str(error)[:120]) from None
     counts = [len(faces) for faces in boxes]
     corners = np.concatenate([*boxes, np.empty((0, 4))])
-    corners[:, 2:] += corners[:, :2]
+    if options.box_format is None:
+        corners[:, 2:] += corners[:, :2]
     every_flag = np.concatenate([*flags, np.empty((0, len(SETTINGS)), dtype=np.int64)])
     image = np.repeat(np.arange(len(images)), counts)
     first = np.cumsum([0, *counts])
@@ -127,7 +128,7 @@ def _variables(path: Path, names: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def _results(folder: Path) -> Rows:
+def _results(folder: Path, options: ReadOptions) -> Rows:
     images: list[Id] = []
     index: list[int] = []
     numbers: list[list[float]] = []
@@ -163,7 +164,7 @@ def _results(folder: Path) -> Rows:
     def place(row: int) -> str:
         return f"{files[index[row]]}, line {lines[row]}"
 
-    if (sides < 0).any():
+    if options.box_format is None and (sides < 0).any():
         row = int(np.argmax((sides < 0).any(axis=1)))
         got = f"{sides[row, 0]:g} x {sides[row, 1]:g}"
         raise FileFormatError(
@@ -173,15 +174,16 @@ def _results(folder: Path) -> Rows:
             place=place(row),
             cause="are these two corners? write x y w h",
         )
-    corners = table[:, :4].copy()
-    corners[:, 2:] += corners[:, :2]
+    boxes = table[:, :4].copy()
+    if options.box_format is None:
+        boxes[:, 2:] += boxes[:, :2]
     return Rows(
         source=str(folder),
         images=images,
         image=np.array(index, dtype=np.int64),
         labels=["face"],
         label=np.zeros(len(index), dtype=np.int64),
-        boxes=corners,
+        boxes=boxes,
         box_format="xyxy",
         place=place,
         scores=table[:, 4],

@@ -127,7 +127,7 @@ class YoloFormat(RowFormat):
         names, lines, classes = _prediction_lines(path, options)
         last = self.confidence_last(lines, options, path)
         kinds = prediction_kinds(lines, lambda: _joints(ground_truth)) if last else second_kinds(lines)
-        return _rows(_Files(str(path), names, classes), lines, shapes_of(lines, kinds))
+        return _rows(_Files(str(path), names, classes), lines, shapes_of(lines, kinds, options.written))
 
     def confidence_last(self, lines: Lines, options: ReadOptions, path: Path) -> bool:
         """Whether the confidence is the last number of a line; else it is the second."""
@@ -135,10 +135,11 @@ class YoloFormat(RowFormat):
             return True
         rows = np.arange(len(lines.counts))
         columns = lines.columns(rows)
-        check_fractions(columns[:, 2:5], rows, lines)  # of the box, wherever the confidence is
+        if options.written is None:
+            check_fractions(columns[:, 2:5], rows, lines)  # of the box, wherever the confidence is
         note = label_folder(path) / NOTE
         said = read_text(note, largest=LARGEST_NOTE).strip() if is_file(note) else ""
-        return is_last(columns, path, said={SECOND: False, LAST: True}.get(said))
+        return is_last(columns, path, options.written, said={SECOND: False, LAST: True}.get(said))
 
     def class_ids(self, table: BoxTable) -> list[Id]:
         """Return 0, 1, 2, ..."""
@@ -203,12 +204,13 @@ def _label_rows(path: Path, options: ReadOptions) -> Rows:
     found = data_set(path, options.image_set)
     of_file = np.array([number for number, file in enumerate(found.labels) if file], dtype=np.int64)
     lines = read_lines([file for file in found.labels if file])
-    shapes = shapes_of(lines, label_kinds(lines, found.keypoint_shape))
+    shapes = shapes_of(lines, label_kinds(lines, found.keypoint_shape), options.written)
     files = _Files(
         found.source, found.images, found.classes, of_file, found.file_names, _image_sizes(found, options)
     )
     rows = _rows(files, lines, shapes._replace(scores=None))
-    _warn_of_labels(rows, lines)
+    if options.written is None:
+        _warn_of_labels(rows, lines)
     return rows
 
 

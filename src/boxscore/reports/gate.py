@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
+from boxscore.data.class_names import ambiguous
 from boxscore.errors import FileFormatError, InputError
 from boxscore.evaluation import Evaluation
 
@@ -210,6 +211,9 @@ def _class_named(text: str, known: Mapping[str, Values], name: str) -> str:
     for each in (text, bare, unquoted):
         if each in known:
             return each
+    several = [label for label in known if label.startswith(f"{unquoted} (") and label.endswith(")")]
+    if len(several) > 1:
+        raise ambiguous(unquoted, several, what=f"{name}, the class")
     got, cause = repr(unquoted), checks.did_you_mean(unquoted, known)
     raise InputError(f"{name}, the class", "be in the result", got=got, cause=cause)
 

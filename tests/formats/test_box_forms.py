@@ -1,0 +1,703 @@
+"""Boxes that were written in another form than the format's are corrected by ``box_format``, in every format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import boxscore
+from boxscore import Detections, GroundTruth, evaluate, load_detections, load_ground_truth
+from boxscore.cli import main
+from boxscore.data.alignment import align
+from boxscore.data.boxes import WRITTEN_FORMATS, box_convert
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.formats.registry import format_names
+from support.annotations import example, record
+
+WIDTH, HEIGHT = 64, 32
+"""Powers of two: fractions of them are exact."""
+
+TRUTH = [[8, 4, 24, 20], [30, 2, 46, 10], [2, 16, 12, 30], [40, 12, 60, 28], [16, 6, 28, 30]]
+FOUND = [[8, 4, 24, 20], [31, 2, 46, 11], [2, 18, 10, 30], [40, 14, 60, 30], [1, 1, 7, 9], [17, 6, 27, 30]]
+AREAS = [(x2 - x1) * (y2 - y1) for x1, y1, x2, y2 in TRUTH]
+IMAGES, LABELS = ["a", "b", "a", "b", "b"], ["cat", "cat", "cat", "dog", "dog"]
+FOUND_IMAGES, FOUND_LABELS = ["a", "b", "a", "b", "a", "b"], ["cat", "cat", "cat", "dog", "cat", "dog"]
+SCORES = [0.5, 0.875, 0.25, 0.75, 0.625, 0.375]
+
+Row = tuple[str, str, list[float], float]
+Writer = Callable[[Path, list[Row]], Path]
+
+
+def dumped(path: Path, content: Any) -> Path:
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def text(path: Path, lines: list[str]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def words(numbers: list[float], between: str = " ") -> str:
+    return between.join(map(repr, numbers))
+
+
+def of_image(rows: list[Row], image: str) -> list[Row]:
+    return [row for row in rows if row[0] == image]
+
+
+def per_image(line: Callable[[Row], str], head: tuple[str, ...] = ()) -> Writer:
+    def write(folder: Path, rows: list[Row]) -> Path:
+        for image in "ab":
+            text(folder / f"{image}.txt", [*head, *map(line, of_image(rows, image))])
+        return folder
+
+    return write
+
+
+def yolo(line: Callable[[Row], str]) -> Writer:
+    def write(folder: Path, rows: list[Row]) -> Path:
+        per_image(line)(folder / "labels", rows)
+        text(folder / "labels" / "classes.txt", ["cat", "dog"])
+        return folder
+
+    return write
+
+
+def number(label: str, start: int = 0) -> int:
+    return ["cat", "dog"].index(label) + start
+
+
+def coco(folder: Path, rows: list[Row]) -> Path:
+    return dumped(
+        folder / "r.json",
+        [
+            {"image_id": image, "category_id": number(label, 1), "bbox": box, "score": score}
+            for image, label, box, score in rows
+        ],
+    )
+
+
+def coco_truth(folder: Path, rows: list[Row]) -> Path:
+    return dumped(
+        folder / "t.json",
+        {
+            "images": [
+                {"id": image, "file_name": f"{image}.jpg", "width": WIDTH, "height": HEIGHT} for image in "ab"
+            ],
+            "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
+            "annotations": [
+                {
+                    "id": at,
+                    "image_id": image,
+                    "category_id": number(label, 1),
+                    "bbox": box,
+                    "area": AREAS[at - 1],
+                }
+                for at, (image, label, box, _) in enumerate(rows, start=1)
+            ],
+        },
+    )
+
+
+def voc(folder: Path, rows: list[Row]) -> Path:
+    for label in ("cat", "dog"):
+        lines = [f"{image} {score} {words(box)}" for image, own, box, score in rows if own == label]
+        text(folder / f"comp4_det_test_{label}.txt", lines)
+    return folder
+
+
+def voc_truth(folder: Path, rows: list[Row]) -> Path:
+    size = f"<size><width>{WIDTH}</width><height>{HEIGHT}</height></size>"
+    for image in "ab":
+        objects = "".join(
+            f"<object><name>{label}</name><bndbox><xmin>{a!r}</xmin><ymin>{b!r}</ymin><xmax>{c!r}</xmax>"
+            f"<ymax>{d!r}</ymax></bndbox></object>"
+            for _, label, (a, b, c, d), _ in of_image(rows, image)
+        )
+        head = f"<annotation><filename>{image}.jpg</filename>{size}"
+        text(folder / f"{image}.xml", [f"{head}{objects}</annotation>"])
+    return folder
+
+
+def table(suffix: str, names: str) -> Writer:
+    def write(folder: Path, rows: list[Row]) -> Path:
+        columns: dict[str, Any] = (
+            {}
+            if "," not in names
+            else dict(zip(names.split(","), np.array([row[2] for row in rows]).T, strict=True))
+        )
+        if "," not in names:
+            columns = {names: [row[2] for row in rows]}
+        frame = pd.DataFrame(
+            {
+                "image": [r[0] for r in rows],
+                "class": [r[1] for r in rows],
+                **columns,
+                "score": [r[3] for r in rows],
+            }
+        )
+        path = folder / f"t.{suffix}"
+        if suffix == "parquet":
+            frame.to_parquet(path)
+        elif suffix == "jsonl":
+            frame.to_json(path, orient="records", lines=True, double_precision=15)
+        else:
+            frame.to_csv(path, index=False)
+        return path
+
+    return write
+
+
+def open_images(folder: Path, rows: list[Row]) -> Path:
+    head = "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded"
+    lines = [
+        f"{image},x,{label},{score},{a!r},{c!r},{b!r},{d!r},0" for image, label, (a, b, c, d), score in rows
+    ]
+    return text(folder / "oi.csv", [head, *lines])
+
+
+def open_images_found(folder: Path, rows: list[Row]) -> Path:
+    lines = [f"{i},{label},{score},{a!r},{c!r},{b!r},{d!r}" for i, label, (a, b, c, d), score in rows]
+    return text(folder / "oi.csv", ["ImageID,LabelName,Score,XMin,XMax,YMin,YMax", *lines])
+
+
+def dota(folder: Path, rows: list[Row]) -> Path:
+    for label in ("cat", "dog"):
+        lines = [f"{image} {score} {words(box)}" for image, own, box, score in rows if own == label]
+        text(folder / f"Task2_{label}.txt", lines)
+    return folder
+
+
+def columns(folder: Path, rows: list[Row]) -> Path:
+    path = folder / "c.npz"
+    corners = np.array([row[2] for row in rows])
+    table = Detections.from_arrays(
+        [row[0] for row in rows],
+        [row[1] for row in rows],
+        np.zeros((len(rows), 4)),
+        [row[3] for row in rows],
+        images=images(),
+    )
+    low = np.minimum(corners[:, :2], corners[:, 2:])
+    if (low < corners[:, :2]).any():
+        pytest.skip("corners that are no box cannot be in such a file")
+    boxscore.save_columns(table.replaced(boxes=corners, sizes=corners[:, 2:] - corners[:, :2]), path)
+    return path
+
+
+def labelme(folder: Path, rows: list[Row]) -> Path:
+    for image in "ab":
+        shapes = [
+            {
+                "label": label,
+                "points": [box[:2], box[2:]],
+                "shape_type": "rectangle",
+                "flags": {},
+                "score": score,
+            }
+            for _, label, box, score in of_image(rows, image)
+        ]
+        size = {"imageHeight": HEIGHT, "imageWidth": WIDTH, "imageData": None}
+        dumped(folder / f"{image}.json", {"shapes": shapes, "imagePath": f"{image}.jpg", **size})
+    return folder
+
+
+def labelstudio(folder: Path, rows: list[Row]) -> Path:
+    tasks = []
+    for image in "ab":
+        results = [
+            {
+                "original_width": WIDTH,
+                "original_height": HEIGHT,
+                "type": "rectanglelabels",
+                "to_name": "image",
+                "score": score,
+                "value": {
+                    **dict(zip(("x", "y", "width", "height"), (100 * n for n in box), strict=True)),
+                    "rotation": 0,
+                    "rectanglelabels": [label],
+                },
+            }
+            for _, label, box, score in of_image(rows, image)
+        ]
+        data = {"image": f"/data/upload/1/0123abcd-{image}.jpg"}
+        tasks.append(
+            {
+                "id": image,
+                "data": data,
+                "annotations": [{"result": results}],
+                "predictions": [{"result": results}],
+            }
+        )
+    return dumped(folder / "tasks.json", tasks)
+
+
+def datumaro(folder: Path, rows: list[Row]) -> Path:
+    items = [
+        {
+            "id": image,
+            "image": {"path": f"{image}.jpg", "size": [HEIGHT, WIDTH]},
+            "annotations": [
+                {
+                    "id": 1,
+                    "type": "bbox",
+                    "label_id": number(label),
+                    "bbox": box,
+                    "attributes": {"score": score},
+                }
+                for _, label, box, score in of_image(rows, image)
+            ],
+        }
+        for image in "ab"
+    ]
+    labels = {"label": {"labels": [{"name": "cat"}, {"name": "dog"}]}}
+    return dumped(folder / "d.json", {"info": {}, "categories": labels, "items": items})
+
+
+def bdd(folder: Path, rows: list[Row]) -> Path:
+    return dumped(
+        folder / "bdd.json",
+        [
+            {
+                "name": f"{image}.jpg",
+                "labels": [
+                    {
+                        "category": label,
+                        "score": score,
+                        "box2d": dict(zip(("x1", "y1", "x2", "y2"), box, strict=True)),
+                    }
+                    for _, label, box, score in of_image(rows, image)
+                ],
+            }
+            for image in "ab"
+        ],
+    )
+
+
+def createml(folder: Path, rows: list[Row]) -> Path:
+    return dumped(
+        folder / "c.json",
+        [
+            {
+                "image": f"{image}.jpg",
+                "annotations": [
+                    {
+                        "label": label,
+                        "confidence": score,
+                        "coordinates": dict(zip(("x", "y", "width", "height"), box, strict=True)),
+                    }
+                    for _, label, box, score in of_image(rows, image)
+                ],
+            }
+            for image in "ab"
+        ],
+    )
+
+
+def crowdhuman(folder: Path, rows: list[Row]) -> Path:
+    lines = []
+    for image in "ab":
+        boxes = [{"box": box, "score": score, "tag": 1} for _, _, box, score in of_image(rows, image)]
+        lines.append(json.dumps({"ID": image, "dtboxes": boxes, "width": WIDTH, "height": HEIGHT}))
+    return text(folder / "d.odgt", lines)
+
+
+def crowdhuman_truth(folder: Path, rows: list[Row]) -> Path:
+    lines = []
+    for image in "ab":
+        boxes = [
+            {"fbox": box, "vbox": box, "tag": "person", "extra": {}} for _, _, box, _ in of_image(rows, image)
+        ]
+        lines.append(json.dumps({"ID": image, "gtboxes": boxes, "width": WIDTH, "height": HEIGHT}))
+    return text(folder / "t.odgt", lines)
+
+
+def citypersons(folder: Path, rows: list[Row]) -> Path:
+    return dumped(
+        folder / "t.json",
+        {
+            "images": [{"id": i, "im_name": f"{i}.jpg", "width": WIDTH, "height": HEIGHT} for i in "ab"],
+            "categories": [{"id": 1, "name": "person"}],
+            "annotations": [
+                {
+                    "id": at,
+                    "image_id": image,
+                    "category_id": 1,
+                    "bbox": box,
+                    "height": 9,
+                    "vis_ratio": 1.0,
+                    "ignore": 0,
+                }
+                for at, (image, _, box, _) in enumerate(rows, start=1)
+            ],
+        },
+    )
+
+
+def widerface(folder: Path, rows: list[Row]) -> Path:
+    for image in "ab":
+        lines = [f"{words(box)} {score}" for _, _, box, score in of_image(rows, image)]
+        text(folder / "0--Parade" / f"{image}.txt", [image, str(len(lines)), *lines])
+    return folder
+
+
+def cvat(folder: Path, rows: list[Row]) -> Path:
+    images = ""
+    for at, image in enumerate("ab"):
+        boxes = "".join(
+            f'<box label="{label}" xtl="{a!r}" ytl="{b!r}" xbr="{c!r}" ybr="{d!r}"/>'
+            for _, label, (a, b, c, d), _ in of_image(rows, image)
+        )
+        images += f'<image id="{at}" name="{image}.jpg" width="{WIDTH}" height="{HEIGHT}">{boxes}</image>'
+    head = "<annotations><version>1.1</version><meta><task/></meta>"
+    return text(folder / "x.xml", [f"{head}{images}</annotations>"])
+
+
+def via(folder: Path, rows: list[Row]) -> Path:
+    return dumped(
+        folder / "via.json",
+        {
+            image: {
+                "filename": f"{image}.jpg",
+                "size": 1,
+                "regions": [
+                    {
+                        "shape_attributes": {
+                            "name": "rect",
+                            **dict(zip(("x", "y", "width", "height"), box, strict=True)),
+                        },
+                        "region_attributes": {"kind": label},
+                    }
+                    for _, label, box, _ in of_image(rows, image)
+                ],
+            }
+            for image in "ab"
+        },
+    )
+
+
+def vott(folder: Path, rows: list[Row]) -> Path:
+    assets = {
+        image: {
+            "asset": {"name": f"{image}.jpg", "size": {"width": WIDTH, "height": HEIGHT}},
+            "regions": [
+                {
+                    "id": "1",
+                    "tags": [label],
+                    "boundingBox": dict(zip(("left", "top", "width", "height"), box, strict=True)),
+                }
+                for _, label, box, _ in of_image(rows, image)
+            ],
+        }
+        for image in "ab"
+    }
+    return dumped(
+        folder / "v.json", {"name": "x", "tags": [{"name": "cat"}, {"name": "dog"}], "assets": assets}
+    )
+
+
+def sagemaker(folder: Path, rows: list[Row]) -> Path:
+    lines = []
+    for image in "ab":
+        boxes = [
+            {"class_id": number(label), **dict(zip(("left", "top", "width", "height"), box, strict=True))}
+            for _, label, box, _ in of_image(rows, image)
+        ]
+        size = [{"width": WIDTH, "height": HEIGHT, "depth": 3}]
+        meta = {"class-map": {"0": "cat", "1": "dog"}}
+        line = {"source-ref": f"s3://x/{image}.jpg", "job": {"annotations": boxes, "image_size": size}}
+        lines.append(json.dumps({**line, "job-metadata": meta}))
+    return text(folder / "output.manifest", lines)
+
+
+def supervisely(folder: Path, rows: list[Row]) -> Path:
+    (folder / "ann").mkdir()
+    for image in "ab":
+        objects = [
+            {
+                "classTitle": label,
+                "geometryType": "rectangle",
+                "points": {"exterior": [box[:2], box[2:]], "interior": []},
+            }
+            for _, label, box, _ in of_image(rows, image)
+        ]
+        size = {"height": HEIGHT, "width": WIDTH}
+        dumped(folder / "ann" / f"{image}.jpg.json", {"size": size, "objects": objects, "tags": []})
+    return folder
+
+
+def tfrecord(folder: Path, rows: list[Row], kind: str = "object") -> Path:
+    records = b""
+    for image in "ab":
+        own = of_image(rows, image)
+        numbers = np.array([row[2] for row in own])
+        sides = {
+            f"image/{kind}/bbox/{side}": numbers[:, at].tolist()
+            for at, side in enumerate(("xmin", "ymin", "xmax", "ymax"))
+        }
+        scores = {"image/detection/score": [row[3] for row in own]} if kind == "detection" else {}
+        features: dict[str, Any] = {
+            "image/filename": [f"{image}.jpg".encode()],
+            "image/width": [WIDTH],
+            "image/height": [HEIGHT],
+            **sides,
+            **scores,
+            f"image/{kind}/class/text": [row[1].encode() for row in own],
+        }
+        records += record(example(features))
+    (folder / "x.tfrecord").write_bytes(records)
+    return folder
+
+
+DETECTIONS: dict[str, tuple[str, Writer]] = {
+    "coco": ("xywh", coco),
+    "voc": ("xyxy", voc),
+    "yolo": ("cxcywhn", yolo(lambda row: f"{number(row[1])} {words(row[2])} {row[3]}")),
+    "darknet": ("cxcywhn", yolo(lambda row: f"{number(row[1])} {row[3]} {words(row[2])}")),
+    "csv": ("xyxy", table("csv", "xmin,ymin,xmax,ymax")),
+    "csv sides": ("xywh", table("csv", "left,top,w,h")),
+    "csv one": ("xyxy", table("csv", "bbox")),
+    "jsonl": ("xywh", table("jsonl", "left,top,width,height")),
+    "parquet": ("cxcywh", table("parquet", "cx,cy,w,h")),
+    "text": ("xyxy", per_image(lambda row: f"{row[1]} {row[3]} {words(row[2])}")),
+    "openimages": ("xyxyn", open_images_found),
+    "dota": ("xyxy", dota),
+    "columns": ("xyxy", columns),
+    "labelme": ("xyxy", labelme),
+    "labelstudio": ("xywhn", labelstudio),
+    "datumaro": ("xywh", datumaro),
+    "bdd": ("xyxy", bdd),
+    "createml": ("cxcywh", createml),
+    "crowdhuman": ("xywh", crowdhuman),
+    "widerface": ("xywh", widerface),
+    "visdrone": ("xywh", per_image(lambda row: f"{words(row[2], ',')},{row[3]},{number(row[1], 1)},-1,-1")),
+    "tfrecord": ("xyxyn", lambda folder, rows: tfrecord(folder, rows, "detection")),
+}
+TRUTHS: dict[str, tuple[str, Writer]] = {
+    "coco": ("xywh", coco_truth),
+    "voc": ("xyxy", voc_truth),
+    "yolo": ("cxcywhn", yolo(lambda row: f"{number(row[1])} {words(row[2])}")),
+    "csv": ("xyxy", table("csv", "xmin,ymin,xmax,ymax")),
+    "openimages": ("xyxyn", open_images),
+    "labelme": ("xyxy", labelme),
+    "labelstudio": ("xywhn", labelstudio),
+    "datumaro": ("xywh", datumaro),
+    "bdd": ("xyxy", bdd),
+    "createml": ("cxcywh", createml),
+    "crowdhuman": ("xywh", crowdhuman_truth),
+    "citypersons": ("xywh", citypersons),
+    "cvat": ("xyxy", cvat),
+    "via": ("xywh", via),
+    "vott": ("xywh", vott),
+    "sagemaker": ("xywh", sagemaker),
+    "supervisely": ("xyxy", supervisely),
+    "tfrecord": ("xyxyn", tfrecord),
+}
+ONE_CLASS = {"crowdhuman": "person", "widerface": "face", "citypersons": "person"}
+NO_FRACTIONS = {"columns", "supervisely"}
+"""Such numbers are refused, or moved by a pixel, when they are written."""
+
+
+def images() -> Any:
+    return boxscore.data.vocabulary.Images.build(
+        ["a", "b"], file_names=["a.jpg", "b.jpg"], sizes=np.array([[WIDTH, HEIGHT]] * 2, dtype=float)
+    )
+
+
+def numbers(corners: Any, form: str) -> list[list[float]]:
+    """Write corners in a form."""
+    plain = form.removesuffix("n")
+    straight: Any = {"yxyx": "xyxy", "yxhw": "xywh"}.get(plain, plain)
+    boxes = np.array(corners, dtype=np.float64)
+    if plain != form:
+        boxes = boxes / [WIDTH, HEIGHT, WIDTH, HEIGHT]
+    boxes = box_convert(boxes, "xyxy", straight)
+    return (boxes[:, [1, 0, 3, 2]] if plain.startswith("y") else boxes).tolist()
+
+
+def labels(name: str, own: list[str]) -> list[str]:
+    if name == "visdrone":
+        return [{"cat": "pedestrian", "dog": "people"}[label] for label in own]
+    return [ONE_CLASS[name]] * len(own) if name in ONE_CLASS else own
+
+
+def truth(name: str) -> GroundTruth:
+    own = labels(name, LABELS)
+    ids = {label: at for at, label in enumerate(sorted(set(own)), start=1)}
+    found = [ids[label] for label in own]
+    known = {at: label for label, at in ids.items()}
+    shared = images()
+    if name == "widerface":
+        shared = boxscore.data.vocabulary.Images.build(["0--Parade/a", "0--Parade/b"], sizes=shared.sizes)
+        return GroundTruth.from_arrays(
+            [f"0--Parade/{one}" for one in IMAGES], found, TRUTH, images=shared, categories=known
+        )
+    return GroundTruth.from_arrays(IMAGES, found, TRUTH, images=shared, categories=known)
+
+
+def found(name: str) -> Detections:
+    own = labels(name, FOUND_LABELS)
+    folder = "0--Parade/" if name == "widerface" else ""
+    return Detections.from_arrays([f"{folder}{one}" for one in FOUND_IMAGES], own, FOUND, SCORES)
+
+
+def written(name: str, side: dict[str, tuple[str, Writer]], form: str, folder: Path) -> Path:
+    of_found = side is DETECTIONS
+    boxes = numbers(FOUND if of_found else TRUTH, form)
+    if name == "labelstudio" and not form.endswith("n"):
+        boxes = [[one / 100 for one in box] for box in boxes]  # the writer takes per cent
+    rows = list(
+        zip(
+            FOUND_IMAGES if of_found else IMAGES,
+            FOUND_LABELS if of_found else LABELS,
+            boxes,
+            SCORES if of_found else [1.0] * 5,
+            strict=True,
+        )
+    )
+    if name == "supervisely":  # the last pixel belongs to the box
+        ends = [0, 0, 1, 1] if form in ("xyxy", "yxyx") else [0, 0, 0, 0]
+        rows = [(i, k, [n - e for n, e in zip(box, ends, strict=True)], s) for i, k, box, s in rows]
+    (folder / "data").mkdir()
+    return side[name][1](folder / "data", rows)
+
+
+def content(table: GroundTruth | Detections) -> list[Any]:
+    names = (table.images.ids[table.image], table.categories.names[table.category])
+    return sorted(
+        zip(
+            *(map(str, one.tolist()) for one in names),
+            table.boxes.tolist(),
+            table.sizes.tolist(),
+            strict=True,
+        )
+    )
+
+
+def forms(name: str, native: str) -> list[str]:
+    """Every form that its numbers can be written in."""
+    if name in NO_FRACTIONS:
+        return [form for form in WRITTEN_FORMATS if not form.endswith("n")]
+    if name == "labelstudio":
+        return [form for form in WRITTEN_FORMATS if form.endswith("n")]
+    return list(WRITTEN_FORMATS)
+
+
+@pytest.mark.parametrize("name", DETECTIONS)
+def test_detections_in_a_wrong_form_are_corrected(name: str, tmp_path: Path) -> None:
+    native, known = DETECTIONS[name][0], truth(name)
+    expected, options = found(name), {"format": name.split()[0]}
+    number = evaluate(known, expected)["AP"]
+    assert 0.3 < number < 0.9
+    (tmp_path / "native").mkdir()
+    path = written(name, DETECTIONS, native, tmp_path / "native")
+    right = load_detections(
+        path, known, **options, **({"box_format": "xyxy"} if name in ("text", "csv one") else {})
+    )
+    assert content(right) == content(align(expected, known))
+    for form in forms(name, native):
+        (tmp_path / form).mkdir()
+        said = form.removesuffix("n") if name == "labelstudio" else form
+        try:
+            path = written(name, DETECTIONS, form, tmp_path / form)
+        except pytest.skip.Exception:
+            continue
+        table = load_detections(path, known, box_format=said, **options)
+        assert content(table) == content(right), form
+        assert evaluate(known, table)["AP"] == number, form
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_ground_truth_in_a_wrong_form_is_corrected(name: str, tmp_path: Path) -> None:
+    native, known = TRUTHS[name][0], truth(name)
+    sizes = {"a.jpg": (WIDTH, HEIGHT), "b.jpg": (WIDTH, HEIGHT), "a": (WIDTH, HEIGHT), "b": (WIDTH, HEIGHT)}
+    options: Any = {"format": name}
+    if name in ("yolo", "openimages"):
+        options["image_sizes"] = sizes
+    if name == "yolo":
+        options["classes"] = ["cat", "dog"]
+    number = evaluate(known, found(name))["AP"]
+    (tmp_path / "native").mkdir()
+    right = load_ground_truth(written(name, TRUTHS, native, tmp_path / "native"), **options)
+    assert content(right) == content(known)
+    for form in forms(name, native):
+        (tmp_path / form).mkdir()
+        said = form.removesuffix("n") if name == "labelstudio" else form
+        if said.endswith("n"):
+            options["image_sizes"] = sizes
+        table = load_ground_truth(written(name, TRUTHS, form, tmp_path / form), box_format=said, **options)
+        assert content(table) == content(right), form
+        assert table.area.tolist() == right.area.tolist(), form
+        assert evaluate(table, found(name))["AP"] == number, form
+
+
+def test_every_format_is_here() -> None:
+    known = {name.split()[0] for name in (*DETECTIONS, *TRUTHS)}
+    assert set(format_names(auto=False)) - known == {"hrsc"}
+
+
+def test_the_option_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "d").mkdir()
+    paths = [
+        written("coco", TRUTHS, "yxyxn", tmp_path / "t"),
+        written("coco", DETECTIONS, "cxcywhn", tmp_path / "d"),
+    ]
+    options = ["--gt-box-format", "yxyxn", "--dt-box-format", "cxcywhn", "--output", "json", "-q"]
+    assert main(["evaluate", *map(str, paths), *options]) == 0
+    printed = json.loads(capsys.readouterr().out)["metrics"]
+    assert printed["AP"] == evaluate(truth("coco"), found("coco"))["AP"]
+    assert main(["evaluate", *map(str, paths), "--dt-box-format", "yxwh"]) == 2
+    assert (
+        "--dt-box-format must be a known one. Got 'yxwh'; did you mean 'yxhw'?\nKnown are: xyxy, xywh, cxcywh, yxyx,"
+        in capsys.readouterr().err
+    )
+
+
+def test_areas_that_a_file_lacks_are_those_of_the_form(tmp_path: Path) -> None:
+    path = written("coco", TRUTHS, "yxyx", tmp_path)
+    content = json.loads(path.read_text())
+    for annotation in content["annotations"]:
+        del annotation["area"]
+    with pytest.warns(BoxscoreWarning, match="5 annotations have no area"):
+        table = load_ground_truth(dumped(path, content), box_format="yxyx")
+    assert table.area.tolist() == AREAS
+
+
+def test_boxes_of_other_numbers_have_no_form(tmp_path: Path) -> None:
+    record = [{"image_id": "a", "category_id": 1, "bbox": [9, 9, 4, 4, 30], "score": 0.5}]
+    with pytest.raises(
+        InputError, match=r"box_format must be left out where boxes are no four numbers\. Got xyxy"
+    ):
+        load_detections(dumped(tmp_path / "r.json", record), truth("coco"), box_format="xyxy")
+    points = [{"label": "cat", "points": [[1, 1], [5, 1], [5, 5]], "shape_type": "polygon", "flags": {}}]
+    path = dumped(tmp_path / "a.json", {"shapes": points, "imagePath": "a.jpg", "imageData": None})
+    with pytest.raises(InputError, match=r"left out where there are other shapes than boxes\. Got 1 of them"):
+        load_ground_truth(path, box_format="xyxy")
+
+
+def test_fractions_need_the_size_of_their_image(tmp_path: Path) -> None:
+    path, known = written("coco", DETECTIONS, "xyxyn", tmp_path), truth("coco")
+    unsized = known.replaced(images=boxscore.data.vocabulary.Images.build(["a", "b"]))
+    rule = r"an image must have a known size where boxes are fractions of it\. Got none in detection 0"
+    with pytest.raises(InputError, match=rule):
+        load_detections(path, unsized, box_format="xyxyn")
+    sizes = {"a": (WIDTH, HEIGHT), "b": (WIDTH, HEIGHT)}
+    table = load_detections(path, unsized, box_format="xyxyn", image_sizes=sizes)
+    assert evaluate(unsized, table)["AP"] == evaluate(known, found("coco"))["AP"]
+
+
+def test_a_form_that_is_said_and_wrong_is_doubted(tmp_path: Path) -> None:
+    path = written("coco", DETECTIONS, "xywh", tmp_path)
+    with pytest.warns(
+        BoxscoreWarning, match=r"read as yxhw, 33% of the boxes reach outside .*Is that their form\?"
+    ):
+        load_detections(path, truth("coco"), box_format="yxhw")
