@@ -33,7 +33,7 @@ __all__ = ["COMMANDS", "GROUPS", "Command", "command_parser", "load_command", "m
 
 GROUPS = {
     "start here": ("demo", "evaluate", "validate", "report"),
-    "why is the score what it is?": (
+    "why this score?": (
         *("errors", "confusion", "operating-points", "slices", "images", "suspects", "draw"),
         *("calibration", "lrp", "froc", "ties", "explain", "readings"),
     ),
@@ -47,24 +47,24 @@ GROUPS = {
 
 _SUMMARIES = {
     "evaluate": "score detections against ground truth",
-    "validate": "find faults in ground truth and detections that a score does not show",
+    "validate": "find faults of the data that a score hides",
     "convert": "write ground truth or detections in another format; merge, filter, sample and split them",
-    "merge": "the numbers of all images from parts that were saved apart",
-    "stats": "what a data set holds: images, objects, classes, sizes",
-    "formats": "list the formats of files",
+    "merge": "combine parts that were saved separately into one result",
+    "stats": "count images, objects, classes and sizes of a data set",
+    "formats": "list the file formats",
     "run": "run a configuration file",
-    "nms": "turn raw detections into final ones: suppress, rescore or merge",
-    "fuse": "one results file from those of several models",
+    "nms": "turn raw detections into final ones: suppress, rescore or merge boxes",
+    "fuse": "merge the results of several models into one file",
     "sweep": "which suppression settings score best",
     "compare": "is one detector better than another? paired differences with intervals",
     "report": "write an HTML report, tables and plots of a result",
     "draw": "draw boxes over the worst images, or over chosen ones",
-    "check": "a gate for pipelines: bounds, and no worse than a baseline",
+    "check": "a gate for CI: minimum scores, and no worse than a baseline",
     "history": "the runs that check recorded: a table, a plot",
     "panoptic": "panoptic quality of id maps and segment tables",
     "semantic": "mean IoU and accuracies of folders of label maps",
     "explain": "why do two tools give two numbers? which tool gave this number?",
-    "readings": "one table: the number of every protocol that fits these files",
+    "readings": "the score of these files under every protocol that fits them",
     "protocols": "list the protocols, or print one as TOML",
     "demo": "evaluate small samples that come with boxscore, and show what to type next",
     **{name: diagnostic.summary for name, diagnostic in DIAGNOSTICS.items()},

@@ -235,7 +235,7 @@ DETECTIONS = Option(
 )
 FORMAT = Option(
     "format",
-    "of the ground truth; boxscore formats lists them",
+    "format of the ground truth; boxscore formats lists them",
     default="auto",
     choices=_formats,
     metavar="FORMAT",
@@ -260,14 +260,14 @@ IOU_TYPE = Option(
 )
 DETECTION_AREA = Option(
     "detection-area",
-    "what tells small, medium and large detections (default: as the protocol says)",
+    "which area makes a detection small, medium or large (default: as the protocol says)",
     choices=_detection_areas,
     key="evaluation.detection_area",
     group=PROTOCOL_GROUP,
 )
 MAX_DETECTIONS = Option(
     "max-detections",
-    "caps on the detections of an image and class, e.g. 1 10 300 (default: as the protocol says)",
+    "detections that count per image and class, e.g. 1 10 300 (default: as the protocol says)",
     kind=int,
     many=True,
     commas=True,
@@ -279,7 +279,7 @@ MAX_DETECTIONS = Option(
 )
 IOU_THRESHOLDS = Option(
     "iou-thresholds",
-    "e.g. 0.5 0.75, or first:last/count: 0.5:0.95/10",
+    "IoU thresholds, e.g. 0.5 0.75, or first:last/count: 0.5:0.95/10",
     many=True,
     commas=True,
     metavar="T",
@@ -288,7 +288,7 @@ IOU_THRESHOLDS = Option(
 )
 AREA_RANGES = Option(
     "area-ranges",
-    "square pixels, e.g. small=0:1024 large=1024:inf",
+    "ranges of areas in square pixels, e.g. small=0:1024 large=1024:inf",
     many=True,
     metavar="NAME=LOW:HIGH",
     key="evaluation.area_ranges",
@@ -296,7 +296,7 @@ AREA_RANGES = Option(
 )
 SCORE_THRESHOLD = Option(
     "score-threshold",
-    "leave out detections below (default: as the protocol says)",
+    "leave out detections that score below this (default: as the protocol says)",
     kind=float,
     metavar="S",
     variable="least_score",
@@ -314,7 +314,7 @@ ANNOTATION_ID_ZERO = Option(
 )
 IMAGE_SET = Option(
     "image-set",
-    "the part of a VOC or YOLO data set, e.g. test",
+    "the split of a VOC or YOLO data set, e.g. test",
     metavar="NAME|FILE",
     key="ground_truth.image_set",
     ending=".txt",
@@ -322,7 +322,7 @@ IMAGE_SET = Option(
 )
 CLASSES = Option(
     "classes",
-    "only these: names or ids, or a file of them",
+    "only these classes: names or ids, or a file of them",
     many=True,
     metavar="CLASS|FILE",
     key="evaluation.classes",
@@ -330,7 +330,7 @@ CLASSES = Option(
 )
 IMAGES = Option(
     "images",
-    "only these: ids, or a file of them",
+    "only these images: ids, or a file of them",
     many=True,
     metavar="ID|FILE",
     key="evaluation.images",
@@ -365,8 +365,8 @@ CLUSTER = (
     ),
     Option(
         "bounds",
-        "an interval for each metric, from counts that do not grow with the data; no width up to 2 million "
-        "detections, little beyond",
+        "give an interval that holds each metric, from counts that do not grow with the data; exact up to 2 "
+        "million detections, narrow beyond",
         kind=bool,
         default=False,
         key="evaluation.bounds",
@@ -375,7 +375,7 @@ CLUSTER = (
 MEMORY_LIMIT = Option(
     "memory-limit",
     "detections in Parquet: evaluate in partitions that stay within this much memory, e.g. 8GB; refused "
-    "early where that cannot be",
+    "at once where it cannot be kept",
     metavar="SIZE",
     key="evaluation.memory_limit",
 )
@@ -399,7 +399,7 @@ IMAGE_SIZES = Option(
 GROUND_TRUTH_FILES = (
     Option(
         "segments",
-        "masks for the boxes of the ground truth, as Open Images has them: a CSV file of its challenge",
+        "Open Images: masks for the boxes of the ground truth, a CSV file of the challenge",
         kind=Path,
         metavar="FILE.csv",
         key="ground_truth.segments",
@@ -433,8 +433,8 @@ GROUND_TRUTH_FILES = (
     ),
     Option(
         "gt-box-format",
-        "what the four numbers of its boxes are, where it does not say or is wrong: xyxy, xywh, cxcywh, "
-        "yxyx, yxhw; with n behind (xyxyn) fractions of the image's size",
+        "order of the four numbers of its boxes, where the file does not say or is wrong: xyxy, xywh, "
+        "cxcywh, yxyx, yxhw; with n behind (xyxyn) fractions of the image's size",
         choices=_box_formats,
         metavar="FORM",
         key="ground_truth.box_format",
@@ -445,7 +445,7 @@ GROUND_TRUTH_FILES = (
 DETECTION_FILES = (
     Option(
         "dt-format",
-        "of the detections",
+        "format of the detections",
         default="auto",
         choices=_formats,
         metavar="FORMAT",
@@ -462,7 +462,7 @@ DETECTION_FILES = (
     ),
     Option(
         "dt-box-format",
-        "what the four numbers of their boxes are, as for --gt-box-format",
+        "order of the four numbers of their boxes, as for --gt-box-format",
         choices=_box_formats,
         metavar="FORM",
         key="detections.box_format",
@@ -564,10 +564,10 @@ IMAGE_FOLDER = Option(
 )
 COMPARISON_REPORT = (
     IMAGE_FOLDER,
-    Option("title", "stands above the page", default="", key="output.title", group=REPORT_GROUP),
+    Option("title", "heading of the page", default="", key="output.title", group=REPORT_GROUP),
     Option(
         "gallery",
-        "worst images (default: 48)",
+        "number of worst images to show (default: 48)",
         kind=int,
         default=48,
         metavar="N",
@@ -605,7 +605,7 @@ REPORT_CONTENT = (
 IOU_THRESHOLD = Option(
     "iou-threshold", "a threshold of the protocol (default: its first)", kind=float, metavar="T"
 )
-HIT_THRESHOLD = IOU_THRESHOLD.but(help="overlap of a hit (default: 0.5)", default=0.5)
+HIT_THRESHOLD = IOU_THRESHOLD.but(help="least IoU of a match (default: 0.5)", default=0.5)
 AREA = Option("area", "an area range of the protocol (default: all)", default="all", metavar="NAME")
 AT_SCORE = Option("at-score", kind=float, metavar="S")
 
@@ -615,7 +615,7 @@ def score_threshold(default: float | None) -> Option:
     shown = "the score of the best F1, as in the report" if default is None else default
     return Option(
         "score-threshold",
-        f"detections below take no part (default: {shown})",
+        f"leave out detections that score below this (default: {shown})",
         kind=float,
         default=default,
         metavar="S",
@@ -623,10 +623,21 @@ def score_threshold(default: float | None) -> Option:
 
 
 RESAMPLING = (
-    Option("resamples", "draws (default: 1000)", kind=int, default=1000, metavar="N"),
-    Option("confidence", "of the intervals (default: 0.95)", kind=float, default=0.95, metavar="P"),
-    Option("method", default="bias_corrected", choices=("bias_corrected", "percentile")),
-    Option("seed", "of the draws (default: 0)", kind=int, default=0, metavar="N"),
+    Option("resamples", "number of resamples (default: 1000)", kind=int, default=1000, metavar="N"),
+    Option(
+        "confidence",
+        "confidence level of the intervals (default: 0.95)",
+        kind=float,
+        default=0.95,
+        metavar="P",
+    ),
+    Option(
+        "method",
+        "how intervals are computed",
+        default="bias_corrected",
+        choices=("bias_corrected", "percentile"),
+    ),
+    Option("seed", "random seed (default: 0)", kind=int, default=0, metavar="N"),
     METRICS,
     PER_CLASS,
 )
@@ -637,7 +648,7 @@ RESAMPLING = (
 LABEL_MAP_OPTIONS = (
     REPORT.but(help="write a folder: report.md with the worst images, result.json, tables as CSV", key=""),
     Option("per-image", "list the worst N images as well, 0 for all", kind=int, metavar="N"),
-    Option("resamples", "draws for intervals over images (default: none)", kind=int, metavar="N"),
+    Option("resamples", "resamples for intervals over images (default: none)", kind=int, metavar="N"),
 )
 """Options of the commands of label maps."""
 

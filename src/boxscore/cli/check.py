@@ -51,9 +51,11 @@ __all__ = ["OPTIONS", "run"]
 OPTIONS = (
     *(option.but(required=False) if option in (GROUND_TRUTH, DETECTIONS) else option for option in INPUTS),
     OUTPUT,
-    Option("result", "read this result; do not evaluate", kind=Path, metavar="FILE.json"),
-    Option("min", 'at least, e.g. AP=0.35 "traffic light AP=0.2"', many=True, default=(), metavar="BOUND"),
-    Option("max", "at most", many=True, default=(), metavar="BOUND"),
+    Option("result", "check this result instead of evaluating", kind=Path, metavar="FILE.json"),
+    Option(
+        "min", 'lower bounds, e.g. AP=0.35 "traffic light AP=0.2"', many=True, default=(), metavar="BOUND"
+    ),
+    Option("max", "upper bounds", many=True, default=(), metavar="BOUND"),
     Option("no-regression", "no metric may be below this result's", kind=Path, metavar="FILE.json"),
     Option(
         "baseline-detections",
@@ -61,11 +63,17 @@ OPTIONS = (
         kind=Path,
         metavar="PATH",
     ),
-    Option("tolerance", "how far it may fall (default: 0)", kind=float, default=0.0, metavar="X"),
-    METRICS.but(help="look only at these (default: all)", default=()),
+    Option("tolerance", "largest drop that passes (default: 0)", kind=float, default=0.0, metavar="X"),
+    METRICS.but(help="check only these metrics (default: all)", default=()),
     *(option for option in RESAMPLING if option.name in ("resamples", "confidence", "seed")),
-    Option("name", "of the model, for the record", metavar="TEXT"),
-    Option("history", "add a line to this file, JSON", kind=Path, metavar="FILE.jsonl", writes=(".",)),
+    Option("name", "name of the model, for the record", metavar="TEXT"),
+    Option(
+        "history",
+        "add the result as a line of JSON to this file",
+        kind=Path,
+        metavar="FILE.jsonl",
+        writes=(".",),
+    ),
     Option("junit", "also write the checks as JUnit XML", kind=Path, metavar="FILE.xml", writes=(".",)),
 )
 

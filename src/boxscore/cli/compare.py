@@ -56,7 +56,9 @@ __all__ = ["OPTIONS", "run"]
 
 OPTIONS = (
     *(option.but(many=True) if option is DETECTIONS else option for option in INPUTS),
-    Option("names", "of the detectors, in order (default: their file names)", many=True, metavar="NAME"),
+    Option(
+        "names", "names of the detectors, in order (default: their file names)", many=True, metavar="NAME"
+    ),
     OUTPUT.but(help="form of the result; latex and markdown: a table for a paper"),
     *RESAMPLING,
     *ROWS,
@@ -72,14 +74,14 @@ OPTIONS = (
     ),
     Option(
         "decimals",
-        "of its numbers (default: 1, and 3 of fractions)",
+        "decimals of its numbers (default: 1, and 3 of fractions)",
         kind=int,
         metavar="N",
         group="the table for a paper",
     ),
     Option(
         "no-intervals",
-        "without the lines of intervals",
+        "leave out the intervals",
         kind=bool,
         default=True,
         variable="intervals",
@@ -87,7 +89,7 @@ OPTIONS = (
     ),
     Option(
         "label",
-        "its LaTeX label (default: tab:detectors)",
+        "LaTeX label of the table (default: tab:detectors)",
         default="tab:detectors",
         metavar="NAME",
         group="the table for a paper",

@@ -108,7 +108,7 @@ OPTIONS = (
     Option("area", "only objects of this area in square pixels", metavar="LOW:HIGH", group=PART),
     Option(
         "crowd",
-        "only crowds, or only what is none",
+        "only crowds, or only objects that are not crowds",
         choices=("only", "none"),
         variable="of_crowds",
         group=PART,
@@ -120,7 +120,7 @@ OPTIONS = (
         default=False,
         group=PART,
     ),
-    Option("sample", "draw N images", kind=int, metavar="N", group=PART),
+    Option("sample", "keep N images, chosen at random", kind=int, metavar="N", group=PART),
     Option(
         "split",
         "write parts, by image: train=0.8 val=0.2 (of OUT.json: OUT-train.json, OUT-val.json)",
@@ -137,7 +137,7 @@ OPTIONS = (
     ),
     Option(
         "seed",
-        "of --sample and --split (default: 0)",
+        "random seed of --sample and --split (default: 0)",
         kind=int,
         default=0,
         metavar="N",

@@ -196,8 +196,8 @@ def _least_confused(frame: pd.DataFrame) -> list[str]:
 
 DIAGNOSTICS = {
     "bootstrap": Diagnostic(
-        "how sure is each number? intervals over resampled images",
-        "Say how sure every number is: intervals over resampled images.",
+        "confidence intervals of every metric, over resampled images",
+        "Compute confidence intervals of every metric, over resampled images.",
         "bootstrap_intervals",
         "Bootstrap over images",
         RESAMPLING,
@@ -205,29 +205,29 @@ DIAGNOSTICS = {
         examples=("--resamples 1000", "--metrics AP AP50 --per-class"),
     ),
     "errors": Diagnostic(
-        "what each kind of mistake costs (TIDE)",
-        "Say what each kind of mistake costs in AP, after TIDE.",
+        "what each kind of error costs (TIDE)",
+        "Show how much AP each kind of error costs (TIDE).",
         "error_types",
         "Error types (TIDE)",
         (
             HIT_THRESHOLD,
             Option(
                 "background-iou",
-                "overlap up to which a detection is of nothing (default: 0.1)",
+                "IoU below which a detection counts as background (default: 0.1)",
                 kind=float,
                 default=0.1,
                 metavar="T",
             ),
             Option(
                 "max-detections",
-                "the highest-scoring detections per image take part (default: 100)",
+                "use the N highest-scoring detections per image (default: 100)",
                 kind=int,
                 default=100,
                 metavar="N",
             ),
             Option(
                 "absent-classes",
-                "classes that are only detected: left out of the mean, or AP 0 as tidecv has it",
+                "classes without ground truth: left out of the mean, or AP 0 as in tidecv",
                 default="skip",
                 choices=("skip", "zero"),
             ),
@@ -238,21 +238,24 @@ DIAGNOSTICS = {
         examples=("", "--per-class --output csv", "--list --output csv"),
     ),
     "confusion": Diagnostic(
-        "what each class was taken for",
-        "Show what each class was taken for, with background as a class of its own.",
+        "confusion matrix: which classes are taken for which",
+        "Count which classes are taken for which, with the background as a class of its own.",
         "confusion_matrix",
         "Confusion at IoU {iou_threshold:g}, detections from a score of {score_threshold:.4g} (rows: truth)",
         (
-            HIT_THRESHOLD.but(help="least overlap (default: 0.5)"),
+            HIT_THRESHOLD.but(help="least IoU of a match (default: 0.5)"),
             score_threshold(None),
             Option(
                 "assign",
-                "who chooses first: the best-scored detection, or the pair of highest IoU (default: score)",
+                "what is matched first: the highest score, or the pair of the highest IoU (default: score)",
                 default="score",
                 choices=("score", "iou"),
             ),
             Option(
-                "normalise", "shares of what", default="none", choices=("none", "truth", "predicted", "all")
+                "normalise",
+                "print shares of the true class, of the predicted class, or of all",
+                default="none",
+                choices=("none", "truth", "predicted", "all"),
             ),
             Option(
                 "top",
@@ -270,33 +273,33 @@ DIAGNOSTICS = {
         examples=("", "--score-threshold 0.25", "--normalise truth --output csv", "--top 20"),
     ),
     "operating-points": Diagnostic(
-        "which confidence threshold to use",
-        "Find the confidence threshold to use: the best F-score, or a wanted precision or recall.",
+        "which score threshold to use",
+        "Find the score threshold to use: that of the best F-score, or of a wanted precision or recall.",
         "operating_points",
         "Operating points",
         (
             IOU_THRESHOLD,
             AREA,
-            AT_SCORE.but(help="what this threshold gives", exclusive="way"),
+            AT_SCORE.but(help="print what this threshold gives", exclusive="way"),
             Option(
                 "at-precision", "lowest threshold of this precision", kind=float, metavar="P", exclusive="way"
             ),
             Option("at-recall", "highest threshold of this recall", kind=float, metavar="R", exclusive="way"),
-            Option("curve", "every threshold that occurs", kind=bool, default=False, exclusive="way"),
+            Option("curve", "print every threshold", kind=bool, default=False, exclusive="way"),
             Option("beta", "weight of recall in the F-score (default: 1)", kind=float, default=1.0),
         ),
         instead={"curve": "confidence_curve"},
         examples=("", "--at-score 0.5", "--at-precision 0.9 --output csv"),
     ),
     "calibration": Diagnostic(
-        "does a confidence of .8 mean four in five?",
-        "Say whether a confidence of .8 means that four in five are right.",
+        "are scores probabilities? does 0.8 mean right in 80% of cases?",
+        "Check whether scores are probabilities: are 80% of the detections with a score of 0.8 right?",
         "calibration_error",
         "Calibration",
         (
             IOU_THRESHOLD,
             AREA,
-            Option("bins", "of confidence (default: 10)", kind=int, default=10, metavar="N"),
+            Option("bins", "number of bins of the score (default: 10)", kind=int, default=10, metavar="N"),
             Option(
                 "binning",
                 "bins of equal width, or of equally many detections (default: width)",
@@ -311,15 +314,15 @@ DIAGNOSTICS = {
     ),
     "lrp": Diagnostic(
         "localisation-recall-precision errors",
-        "Print localisation-recall-precision errors: one number for how many and how well placed.",
+        "Print localisation-recall-precision errors: localisation, false positives and misses in one number.",
         "localisation_recall_precision",
         "Localisation-recall-precision",
-        (IOU_THRESHOLD, AREA, AT_SCORE.but(help="at this threshold, not at each class's best")),
+        (IOU_THRESHOLD, AREA, AT_SCORE.but(help="use this score threshold instead of each class's best")),
         examples=("", "--at-score 0.5"),
     ),
     "froc": Diagnostic(
-        "what is found at how many false positives per image",
-        "Print the sensitivity of each class at some numbers of false positives per image, and their mean.",
+        "sensitivity at numbers of false positives per image (FROC)",
+        "Print the sensitivity of each class at given numbers of false positives per image, and their mean.",
         "froc_scores",
         "Sensitivity at false positives per image (FROC)",
         (
@@ -334,7 +337,7 @@ DIAGNOSTICS = {
                 metavar="N",
                 exclusive="way",
             ),
-            Option("curve", "every threshold that occurs", kind=bool, default=False, exclusive="way"),
+            Option("curve", "print every threshold", kind=bool, default=False, exclusive="way"),
         ),
         instead={"curve": "froc_curve"},
         examples=("", "--fppi 0.1 1 10", "--curve --output csv"),

@@ -33,9 +33,11 @@ OPTIONS = (
     *INPUTS,
     FOLDER_OUTPUT.but(help="where to write the pictures", writes=(".", "[0-9][0-9][0-9]_*")),
     IMAGE_FOLDER.but(help="of the pictures; else blank frames", group=""),
-    Option("worst", "how many without --images (default: 12)", kind=int, default=12, metavar="N"),
-    AT_SCORE.but(help="leave out detections below (default: the score of the best F1)"),
-    Option("form", "of the pictures", default="png", choices=PLOT_FORMS),
+    Option(
+        "worst", "number of worst images, without --images (default: 12)", kind=int, default=12, metavar="N"
+    ),
+    AT_SCORE.but(help="leave out detections that score below this (default: the score of the best F1)"),
+    Option("form", "format of the pictures", default="png", choices=PLOT_FORMS),
 )
 
 

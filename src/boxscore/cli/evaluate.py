@@ -63,7 +63,7 @@ OPTIONS = (
     ),
     Option(
         "no-digest",
-        "do not check the input in passing; nothing is then said of it on stderr",
+        "skip the quick check of the input, and what it says on stderr",
         kind=bool,
         default=True,
         variable="digest",

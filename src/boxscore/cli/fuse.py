@@ -1,4 +1,4 @@
-"""Make one results file from those of several models: boxes they agree on become their weighted average.
+"""Merge the results of several models into one file: boxes they agree on become their weighted average.
 
 Reads COCO results files, folders of VOC results or detections saved as columns (.npz), all of one form, and
 writes that form. A fused box has no record of its own among those it was made from, so records have the four
@@ -35,7 +35,7 @@ OPTIONS = (
     DETECTIONS.but(help="results, one per model", many=True, metavar="FILE", key=""),
     RESULTS_OUTPUT,
     Option(
-        "weights", "trust in each model (default: equal)", kind=float, many=True, commas=True, metavar="W"
+        "weights", "weight of each model (default: equal)", kind=float, many=True, commas=True, metavar="W"
     ),
     Option(
         "method",
@@ -43,8 +43,20 @@ OPTIONS = (
         default="wbf",
         metavar="wbf|nmw",
     ),
-    Option("iou-threshold", "fuse what overlaps more (default: .55)", kind=float, default=0.55, metavar="T"),
-    Option("score-threshold", "leave out lower scores (default: 0)", kind=float, default=0.0, metavar="S"),
+    Option(
+        "iou-threshold",
+        "fuse boxes that overlap by more than this (default: .55)",
+        kind=float,
+        default=0.55,
+        metavar="T",
+    ),
+    Option(
+        "score-threshold",
+        "leave out detections that score below this (default: 0)",
+        kind=float,
+        default=0.0,
+        metavar="S",
+    ),
     Option(
         "confidence",
         f"wbf: score of a fused box, one of {', '.join(get_args(Confidence))} (default: average)",

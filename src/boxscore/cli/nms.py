@@ -41,16 +41,23 @@ OPTIONS = (
     DETECTIONS.but(help="COCO results file, folder of VOC or DOTA results, or .npz"),
     RESULTS_OUTPUT,
     Option("method", f"one of {', '.join(METHODS)} (default: hard)", default="hard", metavar="NAME"),
-    Option("iou-threshold", "a better box suppresses what overlaps it by more", kind=float, metavar="T"),
-    Option("overlap", "over the union or the smaller box (default: iou)", default="iou", metavar="iou|ios"),
+    Option(
+        "iou-threshold", "suppress boxes that overlap a better one by more than this", kind=float, metavar="T"
+    ),
+    Option(
+        "overlap",
+        "intersection over the union, or over the smaller box (default: iou)",
+        default="iou",
+        metavar="iou|ios",
+    ),
     IOU_TYPE.but(
         help="what overlaps: boxes, masks, or oriented boxes",
         default="bbox",
         choices=tuple(SIMILARITIES),
         group="",
     ),
-    Option("sigma", "of the Gaussian methods", kind=float, metavar="S"),
-    Option("score-threshold", "keep what scores at least this, afterwards", kind=float, metavar="S"),
+    Option("sigma", "width of the Gaussian methods", kind=float, metavar="S"),
+    Option("score-threshold", "drop what scores below this afterwards", kind=float, metavar="S"),
     Option(
         "merge-patches",
         "first put detections in patches <image>__<scale>__<x>___<y> back into their images: scaled divides "

@@ -1,4 +1,4 @@
-"""Count what a data set holds: images, objects, classes, sizes.
+"""Count images, objects, classes and sizes of a data set.
 
 Examples
 --------

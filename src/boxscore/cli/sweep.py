@@ -48,12 +48,28 @@ SHOWN = 3
 OPTIONS = (
     *(option for option in INPUTS if option.name != "score-threshold"),
     OUTPUT,
-    Option("method", f"of {', '.join(METHODS)}", default=("hard",), metavar="NAME", many=True, commas=True),
-    Option("iou-threshold", "NMS thresholds", default=(".3:.7:.1",), metavar="GRID", many=True, commas=True),
-    Option("sigma", "of the Gaussian methods (default: their own)", metavar="GRID", many=True, commas=True),
+    Option(
+        "method",
+        f"methods to try, of {', '.join(METHODS)}",
+        default=("hard",),
+        metavar="NAME",
+        many=True,
+        commas=True,
+    ),
+    Option(
+        "iou-threshold",
+        "IoU thresholds to try",
+        default=(".3:.7:.1",),
+        metavar="GRID",
+        many=True,
+        commas=True,
+    ),
+    Option(
+        "sigma", "widths of the Gaussian methods (default: their own)", metavar="GRID", many=True, commas=True
+    ),
     Option(
         "score-threshold",
-        "keep what scores at least this (default: the methods' own)",
+        "score thresholds to try (default: the methods' own)",
         metavar="GRID",
         many=True,
         commas=True,
