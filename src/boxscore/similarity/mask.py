@@ -312,6 +312,7 @@ class _MaskMeasure:
 
     offset = 0.0
     at_most_iou = False  # masks may agree where the boxes around them do not
+    identity: tuple[FloatArray, ...] = ()
 
     def __init__(self, masks: Masks, kind: Overlap, lowest: float) -> None:
         self._masks, self._kind, self._lowest = masks, kind, lowest

@@ -52,6 +52,11 @@ class Measure(Protocol):
         """Whether the measure is bounded by the IoU of the corners."""
         ...
 
+    @property
+    def identity(self) -> tuple[FloatArray, ...]:
+        """Columns that decide every overlap, so that equal ones mean copies; none where unknown."""
+        ...
+
     def between(self, first: IndexArray, second: IndexArray) -> FloatArray:
         """Overlap of each pair, [P]."""
         ...
@@ -86,6 +91,11 @@ class BoxMeasure:
     def at_most_iou(self) -> bool:
         """IoS exceeds IoU; DIoU is IoU less a distance."""
         return self.kind != "ios"
+
+    @property
+    def identity(self) -> tuple[FloatArray, ...]:
+        """The corners, and the area: it may come from sizes."""
+        return self.x1, self.y1, self.x2, self.y2, self.area
 
     def between(self, first: IndexArray, second: IndexArray) -> FloatArray:
         """Overlap of each pair, [P]."""

@@ -80,6 +80,7 @@ class ProbIouMeasure:
     """
 
     at_most_iou = False
+    identity: tuple[FloatArray, ...] = ()
 
     def __init__(self, boxes: FloatArray, *, lowest: float | None = None) -> None:
         self.x, self.y, width, height, angle = boxes.T.copy()

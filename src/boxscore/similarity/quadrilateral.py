@@ -121,6 +121,7 @@ class QuadrilateralMeasure:
     """
 
     at_most_iou = False
+    identity: tuple[FloatArray, ...] = ()
 
     def __init__(
         self, corners: FloatArray, *, leading: int | None = None, levels: Sequence[float] = ()

@@ -125,6 +125,7 @@ class RotatedMeasure:
     """IoU of rotated boxes [N, 5]; its corners are those of the upright box around each."""
 
     at_most_iou = False
+    identity: tuple[FloatArray, ...] = ()
 
     def __init__(self, boxes: FloatArray) -> None:
         self.cx, self.cy, self.width, self.height, self.angle = boxes.T.copy()

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import SMALL, radix_order
 from boxscore.similarity.measures import Measure
 
-__all__ = ["CHUNK", "Grid", "expand"]
+__all__ = ["CHUNK", "HASH_FACTOR", "Grid", "expand"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]

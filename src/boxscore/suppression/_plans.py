@@ -14,7 +14,9 @@ Plans
 - **Grid and stages**, for large groups: the pairs come from ``Grid``. When they
   would be many, the best boxes of each group are settled first, by rounds; those kept drop what they overlap
   in the whole grid; then the next, larger part of what is left. Dense input is mostly dropped before it is
-  ever paired.
+  ever paired. Of boxes that are equal to the last bit only the best takes part: what becomes of it becomes
+  of its copies. A stage with more pairs than there are boxes left is made smaller, so that the work grows
+  with the boxes, not with the pairs of those that look alike.
 
 Where the pairs of the block are held already (``share_pairs``), only the rounds remain. All plans give the
 same result to the last index: a test compares them.
@@ -37,7 +39,7 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import rank_in_runs
 from boxscore.similarity.measures import Measure
 from boxscore.similarity.pairs import shared_length
-from boxscore.suppression._grid import Grid, expand
+from boxscore.suppression._grid import HASH_FACTOR, Grid, expand
 from boxscore.suppression._pairs import FEW, PairStore, Sweep, inner_bounds
 from boxscore.suppression._ranked import Block, ValuedPairs
 
@@ -68,6 +70,9 @@ CROWDED = 2.5
 """Grids with more boxes than this within reach in a row are settled in stages."""
 
 FIRST_STAGE, STAGE_GROWTH = 1024, 4
+
+SMALLEST_STAGE = 16
+"""A stage is a fixed number of calls."""
 
 VERY_CROWDED, FIRST_BEST = 64, 8
 """Grids more crowded than this are asked for the neighbours of the best boxes first, so many a group."""
@@ -342,9 +347,19 @@ def _staged(
     measure = block.measure
     group = block.group if len(block.starts) > 2 else None
     grid = Grid(measure, members, threshold, group)
-    if grid.crowding() <= CROWDED:
+    crowding = grid.crowding()
+    if crowding <= CROWDED:
         _settle(block, grid, threshold, suppressor, owners)
         return
+    if crowding > VERY_CROWDED:
+        first = _first_copies(measure, members, group, threshold)
+        copies = np.flatnonzero(first < members)
+        if 2 * len(copies) > len(members):
+            _staged(block, members.compress(first == members), threshold, suppressor, owners)
+            best = first.take(copies)
+            by = suppressor.take(best)
+            suppressor[members.take(copies)] = np.where(by < 0, best, by)
+            return
     left, size = members, FIRST_STAGE
     while len(left):
         if group is None:
@@ -352,7 +367,11 @@ def _staged(
         else:
             best = left.compress(rank_in_runs(group.take(left)) < size)
         if len(best) > FEW or not _swept(block, best, threshold, suppressor, owners, most=SWEEP_PAIRS):
-            _settle(block, Grid(measure, best, threshold, group), threshold, suppressor, owners)
+            of_best = Grid(measure, best, threshold, group)
+            if size > SMALLEST_STAGE and len(best) * of_best.crowding() > len(left) + LAST_PAIRS:
+                size //= STAGE_GROWTH
+                continue
+            _settle(block, of_best, threshold, suppressor, owners)
         if len(best) == len(left):
             return
         waiting = np.zeros(len(suppressor), dtype=bool)
@@ -374,6 +393,36 @@ def _staged(
         waiting &= suppressor < 0
         left = left.compress(waiting.take(left))
         size *= STAGE_GROWTH
+
+
+def _first_copies(
+    measure: Measure, members: IndexArray, group: IndexArray | None, threshold: float
+) -> IndexArray:
+    """Return the best box [M] that equals each member to the last bit, itself where it has no area."""
+    if not measure.identity:
+        return members
+    columns = [column.take(members).view(np.uint64) for column in measure.identity]
+    if group is not None:
+        columns.append(group.take(members).view(np.uint64))
+    keys = np.zeros(len(members), dtype=np.uint64)
+    for column in columns:
+        keys ^= column
+        keys *= HASH_FACTOR
+        keys ^= keys >> np.uint64(32)
+    order = np.argsort(keys, kind="stable")
+    ordered = members.take(order)
+    starts = np.arange(len(members)) == 0
+    for column in columns:  # keys may be equal by chance
+        values = column.take(order)
+        starts[1:] |= values[1:] != values[:-1]
+    heads = np.maximum.accumulate(np.where(starts, np.arange(len(members)), 0))
+    first = np.empty_like(members)
+    first[order] = ordered.take(heads)
+    copies = np.flatnonzero(first < members)
+    alike = measure.between(first.take(copies), members.take(copies)) > threshold
+    apart = copies.compress(~alike)  # boxes without area
+    first[apart] = members.take(apart)
+    return first
 
 
 def _settle(block: Block, grid: Grid, threshold: float, suppressor: IndexArray, owners: bool) -> None:
