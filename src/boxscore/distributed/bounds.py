@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.arrays import Counts, FloatArray
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.distributed.cell_counts import CellCounts, CellLines, lines_of_cells
 from boxscore.distributed.cells import MOST, Cells, score_keys
@@ -63,8 +64,6 @@ __all__ = [
     "memory_of_adding",
 ]
 
-FloatArray = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 FAN_IN = 4
 """Histograms that are added up at a time."""

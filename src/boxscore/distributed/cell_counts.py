@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import Counts, FloatArray
 from boxscore.distributed.cells import Cells
 from boxscore.protocols.protocol import TieOrder
 from boxscore.protocols.tables import ApRules
@@ -26,8 +27,6 @@ from boxscore.scoring.counts import Line
 
 __all__ = ["CellCounts", "CellLines", "lines_of_cells"]
 
-FloatArray = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 EXPANDED = 1 << 22
 """True positives of a class, up to which an area is summed as the exact one is."""

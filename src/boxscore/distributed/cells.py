@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import Counts
 from boxscore._utils.ordering import ragged_ranges, stable_order
 from boxscore.matching.extra import narrowed
 from boxscore.matching.matches import Bits
@@ -38,7 +39,6 @@ from boxscore.matching.packed import numbered_rows
 
 __all__ = ["LEAF", "MOST", "Cells", "score_keys"]
 
-Counts = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 MOST = 1 << 21

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boxscore._utils.arrays import Counts
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.distributed.merging import check_headers
 from boxscore.distributed.parts import COUNTED, Part, TruthIdentity
@@ -16,8 +16,6 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.groups import TRUTH_WEIGHT
 
 __all__ = ["PartHeader", "added_headers", "added_stand_ins", "header_of"]
-
-Counts = NDArray[np.int64]
 
 
 class PartHeader(NamedTuple):

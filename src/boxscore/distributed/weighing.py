@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import Counts
 from boxscore._utils.progress import progress as shown
 from boxscore._utils.resampling import WeightSets
 from boxscore.data.vocabulary import Images, rows_where
@@ -48,8 +49,6 @@ from boxscore.scoring.weighted import ImageWeights
 
 __all__ = ["BlockValues", "Chain", "HeldParts", "TruthRows", "weighed_parts"]
 
-FloatArray = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Metrics = Mapping[Key, Sequence[str]]
 """Kinds of summary metrics by area range and cap."""
 Item = TypeVar("Item")

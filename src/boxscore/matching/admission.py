@@ -18,6 +18,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import BoolArray, FloatArray
 from boxscore._utils.ordering import among, descending_order, top_k_per_group
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.tables import Detections, GroundTruth
@@ -26,9 +27,6 @@ from boxscore.matching.ranking import scored_enough
 from boxscore.protocols.protocol import Protocol
 
 __all__ = ["admitted", "inexhaustive"]
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
 
 
 def admitted(

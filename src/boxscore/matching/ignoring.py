@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import BoolArray
 from boxscore.data.quadrilaterals import minimum_rectangles
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
@@ -39,7 +40,6 @@ __all__ = [
     "zero_ids",
 ]
 
-BoolArray = NDArray[np.bool_]
 
 EVERY_AREA = 1e10
 """A range from 0 to this, COCO's "all", or beyond holds an object of any area, also of an unknown one."""

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import BoolArray, FloatArray
 from boxscore._utils.ordering import stable_order
 from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import pool_classes
@@ -64,8 +65,6 @@ from boxscore.similarity.registry import similarity_of
 
 __all__ = ["CrossPairs", "Matcher"]
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 Values = TypeVar("Values", FloatArray, BoolArray, "FloatArray | None", "BoolArray | None")
 

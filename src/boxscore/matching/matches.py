@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import BoolArray
 from boxscore._utils.ordering import descending_order, inverse_order, ragged_ranges, run_starts, stable_order
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.records import record
@@ -60,7 +61,6 @@ __all__ = [
 Bits = NDArray[Any]
 """An unsigned integer array whose bits run over an axis: T thresholds, or A area ranges."""
 
-BoolArray = NDArray[np.bool_]
 Names = TypeVar("Names", Images, Categories)
 
 

@@ -23,6 +23,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import BoolArray, FloatArray
 from boxscore._utils.ordering import stable_order
 from boxscore.data.rounding import rounded
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -36,8 +37,6 @@ __all__ = [
     "stretched",
 ]
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 Table = TypeVar("Table", bound=BoxTable)
 
 MOST_PIXELS = 1 << 28

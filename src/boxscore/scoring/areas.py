@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import FloatArray
 from boxscore.protocols.tables import ApRules
 
 __all__ = ["area_at_scores", "area_under_steps", "curve_area"]
-
-FloatArray = NDArray[np.float64]
 
 
 def curve_area(

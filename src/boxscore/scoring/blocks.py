@@ -16,9 +16,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import FloatArray
+
 __all__ = ["MOST_CELLS", "Cells", "CurveBlocks", "HeldCells", "class_blocks", "mean_of_defined"]
 
-FloatArray = NDArray[np.float64]
 
 MOST_CELLS = 1 << 22
 """Cells [T, R, K] that are held to be summed up, 8 bytes each and some 50 while they are made."""

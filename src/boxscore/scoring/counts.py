@@ -23,6 +23,7 @@ from typing import Protocol as Protocol_
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import BoolArray, FloatArray, Positions
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol, TieOrder
 
@@ -39,9 +40,6 @@ __all__ = [
     "tie_starts",
 ]
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-Positions = NDArray[np.intp]
 Line = tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]
 
 

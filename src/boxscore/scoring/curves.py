@@ -32,6 +32,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import FloatArray
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol, TieOrder
 from boxscore.protocols.tables import ApRules
@@ -43,7 +44,6 @@ from boxscore.scoring.totals import Before, Totals, score_steps
 
 __all__ = ["Curves", "folds_of_ap", "folds_of_numbers", "means_at_points", "needed_hits"]
 
-FloatArray = NDArray[np.float64]
 Known = TypeVar("Known")
 
 NO_EFFECT = 2.0**-52

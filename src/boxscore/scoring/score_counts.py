@@ -8,15 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import BoolArray, FloatArray, Positions
 from boxscore._utils.ordering import descending_order
 from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
 
 __all__ = ["CountedDetections", "ScoreCounts", "counted_detections"]
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-Positions = NDArray[np.intp]
 
 
 class CountedDetections(NamedTuple):

@@ -16,6 +16,7 @@ from typing import Protocol as Protocol_
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import Counts, FloatArray
 from boxscore.data.vocabulary import rows_where
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol, SummaryRow
@@ -35,8 +36,6 @@ __all__ = [
     "weighed",
 ]
 
-FloatArray = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Key = tuple[int, int]
 """An area range and a detection cap, positions on the axes A and M."""
 

@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import Counts
 from boxscore._utils.records import record
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.counts import ClassNumbers
 
 __all__ = ["Before", "Totals", "score_steps"]
-
-Counts = NDArray[np.int64]
 
 
 @record(frozen=True, eq=False)

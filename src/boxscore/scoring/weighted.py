@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import BoolArray, FloatArray, Positions
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol, TieOrder
@@ -38,9 +39,6 @@ from boxscore.scoring.counts import (
 
 __all__ = ["ImageWeights", "WeightedCounts"]
 
-FloatArray = NDArray[np.float64]
-Positions = NDArray[np.intp]
-BoolArray = NDArray[np.bool_]
 Counts = NDArray[np.int32]
 
 

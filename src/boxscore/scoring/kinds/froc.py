@@ -27,6 +27,7 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.arrays import FloatArray
 from boxscore.protocols.protocol import FrocInterpolation, Protocol
 from boxscore.scoring.blocks import Cells, HeldCells
 from boxscore.scoring.curves import Curves
@@ -35,7 +36,6 @@ from boxscore.scoring.kinds.kind import Kind
 
 __all__ = ["KIND", "sensitivity_at"]
 
-FloatArray = NDArray[np.float64]
 Counts = NDArray[np.integer]
 
 BEYOND = np.iinfo(np.int64).max

@@ -24,8 +24,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boxscore._utils.arrays import BoolArray, Counts, FloatArray, Positions
 from boxscore._utils.ordering import run_starts
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
@@ -38,10 +38,6 @@ from boxscore.scoring.kinds.kind import Kind
 
 __all__ = ["KIND", "heaviest_matching", "with_crowd_counts"]
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-Positions = NDArray[np.intp]
-Counts = NDArray[np.int64]
 
 EPSILON = 1e-6
 

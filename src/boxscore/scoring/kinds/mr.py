@@ -25,8 +25,8 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boxscore._utils.arrays import FloatArray
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import Cells, HeldCells
 from boxscore.scoring.curves import Curves
@@ -35,7 +35,6 @@ from boxscore.scoring.kinds.kind import Kind
 
 __all__ = ["KIND", "log_average", "miss_rates"]
 
-FloatArray = NDArray[np.float64]
 
 NONE = np.iinfo(np.int64).max
 """In place of false positives before the first true positive, where there is none."""
