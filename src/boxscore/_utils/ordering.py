@@ -69,6 +69,7 @@ def radix_order(keys: KeyArray, bits: int) -> Positions:
     """Order unsigned keys [N] of at most ``bits`` bits ascending."""
     position_bits = np.uint64(len(keys).bit_length())
     if WIDE_SORT and DIGIT_BITS < bits <= 64 - int(position_bits):
+        # Positions make all keys differ: a sort that is not stable has one answer, and it is the stable one.
         packed = keys << position_bits
         packed |= np.arange(len(keys), dtype=np.uint64)
         packed.sort()
@@ -123,7 +124,7 @@ def _descending_keys(scores: NDArray[np.float64]) -> tuple[KeyArray, int]:
     # Read as integers, positive floats ascend and negative ones descend; inverting the positive ones, with
     # the sign bit cleared, puts all into descending order with the negative ones last.
     keys = np.where(negative, bits, ~(bits | sign)) if negative.any() else ~(bits | sign)
-    keys -= keys.min()
+    keys -= keys.min()  # the order is the same, of fewer bits where scores are of one scale
     used = int(np.bitwise_or.reduce(keys))
     spare = (used & -used).bit_length() - 1 if used else 0  # scores that were float32 leave 29 low bits empty
     keys >>= np.uint64(spare)
@@ -131,7 +132,10 @@ def _descending_keys(scores: NDArray[np.float64]) -> tuple[KeyArray, int]:
 
 
 def _repair(order: Positions, keys: KeyArray, scores: NDArray[np.float64]) -> Positions:
-    """Sort again the runs of equal cut keys that hold different scores."""
+    """Sort again the runs of equal cut keys that hold different scores.
+
+    Cutting low bits never turns two keys round: only inside such a run can the order be wrong.
+    """
     keys = keys.take(order)
     same = keys[1:] == keys[:-1]
     scores = scores.take(order)
@@ -208,4 +212,5 @@ def ragged_ranges(starts: NDArray[Any], counts: NDArray[Any]) -> Positions:
     """
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
+    # Counting through all rows is off by the same in each: where it starts less what stands before it.
     return np.repeat(starts - (ends - counts), counts) + np.arange(total)

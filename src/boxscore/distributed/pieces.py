@@ -139,6 +139,7 @@ def _rows_of_range(own: PackedMatches, piece: Cut) -> _Rows:
     """Take a run of each class, its pairs, and their ground truths: totals have the others."""
     bounds = own.bounds[:, piece.low : piece.high + 1]
     first, end = _range_bounds(own.score, bounds[0], piece)
+    # Pairs stand in the order of their detections: those of a run are a run, found by counting.
     detections = [slice(*pair) for pair in zip(first.tolist(), end.tolist(), strict=True)]
     pairs = []
     for start, pair_start, one in zip(bounds[0].tolist(), bounds[1].tolist(), detections, strict=False):
@@ -188,7 +189,7 @@ def edges_between(sample: Sequence[tuple[FloatArray, float]], count: int, most: 
     weight = np.concatenate([np.full(len(scores), weight) for scores, weight in sample])
     order = np.argsort(-scores, kind="stable")
     share = np.cumsum(weight[order]) / weight.sum()
-    ranges = 2 * -(-count // most)
+    ranges = 2 * -(-count // most)  # of half the size: a sample may be off by as much, and ties are not cut
     at = np.searchsorted(share, np.arange(1, ranges) / ranges)
     edges: list[float] = np.unique(scores[order[np.minimum(at, len(order) - 1)]])[::-1].tolist()
     return edges

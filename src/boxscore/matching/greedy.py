@@ -116,6 +116,8 @@ def best_of_each(
     ends = np.cumsum(widths)
     firsts = ends - widths
     iou = iou[pairs]
+    # Every run has its largest among these, so the first of them at or after a start, and the last before an
+    # end, are its own.
     largest = np.flatnonzero(iou == np.repeat(np.maximum.reduceat(iou, firsts), widths))
     chosen = np.searchsorted(largest, ends) - 1 if last_wins else np.searchsorted(largest, firsts)
     best[several] = pairs[largest[chosen]]
@@ -213,6 +215,8 @@ def _match_lanes(
     _, if_counted, kept_by_match, free = lanes
     matched = np.zeros(len(truth), dtype=np.uint64)  # [P]
 
+    # When a round begins, ``free`` is what the better detections of each group left, at every bit: the state
+    # of the sequential loop for that threshold and range. A match at one bit neither reads nor writes others.
     for low, high in itertools.pairwise(rounds.bounds):
         # Groups have disjoint ground truths, so the detections of a round cannot compete for one. Slot s of
         # all narrow ones is decided together; a wide one would need too many slots and is decided alone.
@@ -228,6 +232,7 @@ def _match_lanes(
         if wide == high:
             continue
         first, width = rounds.first[wide:high], rounds.width[wide:high]
+        # Widths descend, so the detections with an s-th candidate are the first so many of the round.
         slots = np.searchsorted(-width, -np.arange(width[0]), side="left").tolist()
         undecided = np.full(high - wide, everything)
         # A lone candidate is taken whether counted or not; among several the counted come first.
@@ -242,7 +247,7 @@ def _match_lanes(
                     hit &= undecided[:count]
                     eligible = if_counted.take(target)
                     hit &= eligible if counted_first else ~eligible
-                    undecided[:count] ^= hit
+                    undecided[:count] ^= hit  # hits are among the undecided
                     matched[pair] |= hit
                 else:
                     matched[pair] = hit

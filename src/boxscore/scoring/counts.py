@@ -279,7 +279,7 @@ class HitCounts(SingleHits):
         """Yield, per threshold, the number of true positives and of counted detections up to each; in-class.
 
         A running count of the detections that count when unmatched, corrected at the few that a match moves
-        in or out.
+        in or out. Both run through all classes: what is in-class is a difference of two of their values.
         """
         outcomes, order = self.outcomes, tie_order or self._tie_order
         detection, base = outcomes.detection, outcomes.unmatched_counts
@@ -301,9 +301,10 @@ class HitCounts(SingleHits):
             if up_to_change is None:
                 counted += np.take(changes[1:], candidate)
             else:
+                # Up to that end of the tie, as ranked, none of its true positives is counted, or all are.
+                # Moved there they stand alone: missing, or too many, are those between the end and this one.
                 counted += np.take(changes, np.take(up_to_change, candidate))
                 counted += nth - hits_up_to(np.take(end, candidate), order)
-            # Both counts run through all classes: subtract what came before the class.
             counts = np.diff(starts)
             counted -= np.repeat(before_class + changes[self.class_bounds[:-1]], counts)
             nth -= np.repeat(starts[:-1].astype(np.int32), counts)
@@ -324,6 +325,7 @@ class HitCounts(SingleHits):
         base_candidate, candidates_before = base[detection], np.searchsorted(detection, end)
         hits, counted = (np.empty((len(outcomes.true), *end.shape), dtype=np.int64) for _ in range(2))
         for t, (true, ignored) in enumerate(zip(outcomes.true, outcomes.ignored, strict=True)):
+            # As in ``lines``: what counts unmatched before a position, and what matches move in or out there.
             changes = np.zeros(len(detection) + 1, dtype=np.int64)
             np.cumsum((true & ~base_candidate).astype(np.int64) - (ignored & base_candidate), out=changes[1:])
             true_before = np.concatenate([[0], np.cumsum(true)])

@@ -341,8 +341,11 @@ class Curves:
         nth = self._nth(thresholds, classes)
         entry = np.minimum(nth, runs)
         if self._before is not None:
-            entry = np.maximum(entry, 0)
-        # The last bound, or the last stretch would run into the next segment.
+            entry = np.maximum(entry, 0)  # reached by higher scores: all runs here come after the point
+        # The last bound, or the last stretch would run into the next segment. Where one run reaches two
+        # points, ``reduceat`` gives that run alone for the first of them, and no stretch is lost: the running
+        # maximum from the right takes in that of the second. A point that no run reaches reads what is not
+        # its own, of the next segment or the padding, and is made 0.
         bounds = np.concatenate([entry + starts, starts + runs], axis=-1)  # [T,k,R+1]
         stretch = np.maximum.reduceat(self._padded_precision, bounds.ravel())
         stretch = stretch.reshape(bounds.shape)[..., :-1]
@@ -475,7 +478,9 @@ def means_at_points(envelope: FloatArray, rules: ApRules) -> FloatArray:
 def needed_hits(points: FloatArray, positive: NDArray[np.int64]) -> NDArray[np.int64]:
     """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [R, K]."""
     total = np.maximum(positive, 1)
-    needed: NDArray[np.int64] = np.ceil(points[:, None] * total).astype(np.int64)  # at most one off
+    # The product is rounded, and so is the quotient that is compared: the ceiling is at most one off, and
+    # its neighbours are tried with the comparison itself.
+    needed: NDArray[np.int64] = np.ceil(points[:, None] * total).astype(np.int64)
     needed -= (needed > 0) & ((needed - 1) / total >= points[:, None])
     needed += needed / total < points[:, None]
     return needed
