@@ -220,3 +220,20 @@ def test_an_image_in_two_parts_is_refused() -> None:
 def test_a_cap_of_each_image(seed: int, data: st.DataObject) -> None:
     rules = {"cap_scope": "image_each", "iou_thresholds": [0.3, 0.5], "max_detections": [1, 2, 4]}
     check(drawn_tables(seed), {"extends": "coco", "name": "case", "matching": rules}, data)
+
+
+def test_a_range_without_true_positives_at_one_threshold_reads_nothing_of_the_next() -> None:
+    """At 0.5 the first and third are true, at 0.75 in a crowd, and the second and fourth are true."""
+    sides = {"object": [0, 100], "crowd": [40, 200], "near": [40, 100], "nearer": [0, 76]}
+    object_, crowd, near, nearer = ([low, 0.0, high, 10.0] for low, high in sides.values())
+    tables = (
+        boxscore.GroundTruth.from_arrays(
+            [1, 1, 2, 2], [0] * 4, [object_, crowd] * 2, crowd=[False, True, False, True]
+        ),
+        boxscore.Detections.from_arrays([1, 1, 2, 2], [0] * 4, [near, nearer] * 2, [0.9, 0.8, 0.7, 0.6]),
+    )
+    protocol = {"extends": "coco", "matching": {"iou_thresholds": [0.5, 0.75]}}
+    parts, expected = parts_of(tables, protocol, 2), whole(tables, protocol)
+    assert expected["AP50"] == pytest.approx((51 + 50 * 2 / 3) / 101, abs=1e-15)
+    assert expected["AP75"] == 1.0
+    assert bits(distributed_evaluation(parts, most=2)) == bits(expected)

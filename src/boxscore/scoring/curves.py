@@ -339,9 +339,9 @@ class Curves:
         runs = self.counts.runs[thresholds, classes, None]
         starts = self._starts[thresholds, classes, None]
         nth = self._nth(thresholds, classes)
-        entry = np.minimum(nth, runs)
         if self._before is not None:
-            entry = np.maximum(entry, 0)  # reached by higher scores: all runs here come after the point
+            nth = np.maximum(nth, 0)  # reached by higher scores: all runs here come after the point
+        entry = np.minimum(nth, runs)
         # The last bound, or the last stretch would run into the next segment. Where one run reaches two
         # points, ``reduceat`` gives that run alone for the first of them, and no stretch is lost: the running
         # maximum from the right takes in that of the second. A point that no run reaches reads what is not
