@@ -278,10 +278,13 @@ class Categories(Vocabulary):
         A name for each; two ids may share one name and stay two classes.
     columns : mapping of str to ndarray, [N] each
         Anything else known of each class (``frequency`` in LVIS), which summary metrics may select by.
+    are_places : bool
+        Whether the ids are places in a list of names, counted from 0: another program may count otherwise.
     """
 
     names: NDArray[np.object_]
     columns: Mapping[str, NDArray[Any]] = dataclasses.field(default_factory=dict)
+    are_places: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

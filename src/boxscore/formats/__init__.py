@@ -137,7 +137,9 @@ def load_detections(
         the numbers count the ground truth's classes, in the order of their ids, or the names in ``classes``.
         ``"plus-one"`` and ``"minus-one"``: the class whose id is 1 higher or lower.
         ``"coco80to91"`` and ``"coco91to80"``: between COCO's 80 classes in order and their ids. ``"auto"``
-        tells by the boxes, and refuses where they are not clear. The page "File formats" defines them.
+        tells by the boxes, and refuses where they are not clear. The page "File formats" defines them. For
+        COCO results beside ground truth with a list of names (YOLO) the default is a named map that the boxes
+        show.
 
     Returns
     -------
@@ -156,8 +158,8 @@ def load_detections(
     Warns
     -----
     BoxscoreWarning
-        When detections were left out, or boxes look like another box format. With ``class_map="auto"``, of
-        what was found.
+        When detections were left out, or boxes look like another box format. Of a class map that the boxes
+        show, with ``class_map="auto"`` or by default.
     """
     options = read_options(
         format=format,

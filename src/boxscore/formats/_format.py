@@ -125,6 +125,8 @@ class Format(abc.ABC):
         What ``--format`` calls it.
     boxes : {"xywh", "xyxy"} or None
         The box form of its files, for warnings of the box order. None: boxes were checked when written.
+    has_class_numbers : bool
+        Whether ids of classes are the user's own, and results name classes by them alone.
     takes : frozenset of str
         Options of a user that it has a use for, of ``image_set``, ``classes`` and ``image_sizes``.
     has_boxes : bool
@@ -146,6 +148,7 @@ class Format(abc.ABC):
     name: ClassVar[str]
     boxes: ClassVar[Literal["xywh", "xyxy"] | None] = None
     has_boxes: ClassVar[bool] = True
+    has_class_numbers: ClassVar[bool] = False
     takes: ClassVar[frozenset[str]] = frozenset()
     holds: ClassVar[Mapping[str, frozenset[str]]] = {}
     holds_any_text: ClassVar[bool] = False

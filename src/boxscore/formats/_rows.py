@@ -499,7 +499,7 @@ def own_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArra
         categories = Categories.build(written, names=rows.label_names)
         known = categories.rows(as_ids(written, name="classes"))
     else:
-        categories = Categories.build(range(len(names)), names=names)
+        categories = dataclasses.replace(Categories.build(range(len(names)), names=names), are_places=True)
         by_name = {name: number for number, name in enumerate(names)}
         known = np.array([by_name[str(name)] for name in written], dtype=np.int32)
     return categories, known[rows.label] if len(rows.label) else np.empty(0, dtype=np.int32)

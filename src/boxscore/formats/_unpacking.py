@@ -63,6 +63,7 @@ class Unpacked(Format):
         self.inner, self.packed, self.folder = inner, packed, folder
         self.name = inner.name  # type: ignore[misc]
         self.boxes = inner.boxes  # type: ignore[misc]
+        self.has_class_numbers = inner.has_class_numbers  # type: ignore[misc]
         self.has_boxes = inner.has_boxes  # type: ignore[misc]
         self.takes = inner.takes  # type: ignore[misc]
         self.takes_of_detections = inner.takes_of_detections  # type: ignore[misc]

@@ -134,7 +134,7 @@ def is_last(
     some do not. What is ``said`` of the folder holds if every number can be what it says.
     """
     if said is not None and not _is_no_confidence(
-        columns[:, 1:5] if said else columns[:, 2:], columns[:, 5 if said else 1]
+        _centred(columns[:, 1:5] if said else columns[:, 2:], written), columns[:, 5 if said else 1]
     ):
         return said
     for test in (_is_no_confidence, _reaches_out):

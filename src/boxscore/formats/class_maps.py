@@ -35,7 +35,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 
-__all__ = ["ClassMap", "class_map_of", "in_own_classes", "pairs_in_file", "renumbered"]
+__all__ = ["ClassMap", "class_map_of", "counted_otherwise", "in_own_classes", "pairs_in_file", "renumbered"]
 
 ClassMap = str | Mapping[Id, Id | None]
 """``"auto"``, another name, or pairs."""
@@ -130,6 +130,35 @@ def renumbered(
         _check_sources(pairs, detections)
     rows = mapped_rows(pairs, own, known)
     return with_classes(detections, known, rows)
+
+
+def counted_otherwise(path: Path, ground_truth: GroundTruth, own: Detections) -> Detections | None:
+    """Return detections by the numbering that their boxes show, where it is not the ground truth's.
+
+    None where it is, or is not clear, which is said, or where the file names its classes. Only numberings
+    with a name are taken: what is only evident may be a detector's mistake.
+    """
+    if not len(own) or own.categories.names.tolist() != list(map(str, own.categories.ids.tolist())):
+        return None
+    found = found_class_map(ground_truth, own)
+    if found.name in CLASS_MAPS:
+        warnings.warn(
+            f"{own.source}: class map {found.name} applied, for {ground_truth.source} has a list of class "
+            f"names and no numbers in common with it: {found}. --class-map says another.",
+            BoxscoreWarning,
+            stacklevel=4,
+        )
+        rows = mapped_rows(found.pairs, own.categories, ground_truth.categories)
+        return with_classes(own, ground_truth.categories, rows)
+    if found.name is None and found.given < found.placed:
+        warnings.warn(
+            f"{own.source}: class numbers are taken for places in the list of {ground_truth.source}, counted "
+            f"from 0, for the boxes show nothing else: {found}. Say how they count: --class-map one-based "
+            "(predictions.json of ultralytics), coco91to80, ...",
+            BoxscoreWarning,
+            stacklevel=4,
+        )
+    return None
 
 
 def _automatic(

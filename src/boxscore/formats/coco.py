@@ -112,6 +112,7 @@ class CocoFormat(Format):
     """COCO JSON files."""
 
     name = "coco"
+    has_class_numbers = True
     boxes = "xywh"
     holds_any_text = True
     endings = (".json",)

@@ -131,6 +131,13 @@ def read_detections(path: str | Path, ground_truth: GroundTruth, options: ReadOp
     if options.descriptions is not None:
         rule = "be left out: labels of detections are found among those of the ground truth"
         raise InputError("a list of labels beside detections", rule, got=options.descriptions.source)
+    if _may_count_otherwise(ground_truth, at, options):
+        from boxscore.formats.class_maps import counted_otherwise
+
+        detections = counted_otherwise(path, ground_truth, read_in_own_classes(path, ground_truth, options))
+        if detections is not None:
+            _warn(detections, at, options)
+            return detections
     if options.class_map is None:
         with errors_named(path), at.reading(path, options, beside=0) as finish:
             detections = finish(ground_truth)
@@ -141,6 +148,12 @@ def read_detections(path: str | Path, ground_truth: GroundTruth, options: ReadOp
         detections = renumbered(detections, ground_truth, options.class_map, options.classes)
     _warn(detections, at, options)
     return detections
+
+
+def _may_count_otherwise(ground_truth: GroundTruth, at: Format, options: ReadOptions) -> bool:
+    """Whether the ground truth has names in a list, and the detections numbers that others made of them."""
+    nothing_said = options.class_map is None and options.classes is None
+    return nothing_said and at.has_class_numbers and ground_truth.categories.are_places
 
 
 def read_in_own_classes(path: Path, ground_truth: GroundTruth, options: ReadOptions) -> Detections:
@@ -181,7 +194,8 @@ def load_both(
     FileFormatError, InputError
         As from the public loaders.
     """
-    if detection_options.class_map is not None:
+    truth_is_numbered = format_at(Path(ground_truth_path), options.format).has_class_numbers
+    if detection_options.class_map is not None or not truth_is_numbered:
         ground_truth = read_ground_truth(ground_truth_path, options)
         return ground_truth, read_detections(detections_path, ground_truth, detection_options)
     path = Path(detections_path)

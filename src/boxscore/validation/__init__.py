@@ -149,7 +149,9 @@ def validate_files(
             else:
                 if of_detections.class_map is None:
                     renumbered = renumbered_file(paths[1], truth, of_detections)
-                    rows = kept_rows(paths[1], truth, len(table)) if table.left_out else None
+                    counted = truth.categories.are_places  # and may have been counted anew
+                    left_out = table.left_out and not counted
+                    rows = kept_rows(paths[1], truth, len(table)) if left_out else None
     return by_weight([*findings, *check(Context(truth, table, rules, rows, renumbered=renumbered))])
 
 
