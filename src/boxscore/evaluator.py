@@ -49,6 +49,7 @@ from boxscore.data.naming import (
 from boxscore.data.samples import (
     SHAPES,
     Columns,
+    Invalid,
     image_id,
     labels_of,
     listed_by,
@@ -70,6 +71,8 @@ from boxscore.protocols.protocol import Protocol
 __all__ = ["Evaluator", "gather_with_torch"]
 
 Duplicates = Literal["error", "ignore"]
+
+SIDES = ("predictions", "targets")
 
 MATCHED_TOGETHER = 64
 """Images that are matched together: the overhead of a call equals matching some dozens of images."""
@@ -94,6 +97,8 @@ class _Part(NamedTuple):
     detections: Detections
     left_out: Mapping[Id, Mapping[str, int]]
     """Detections of unknown classes: image, class, count."""
+    invalid: Mapping[Id, tuple[int, int]] = {}
+    """Invalid predictions and targets of the images that have some."""
 
     @property
     def images(self) -> Images:
@@ -113,8 +118,9 @@ class _Part(NamedTuple):
             rows.append(np.cumsum(chosen) - 1)
         matches = dataclasses.replace(matches, truth_row=rows[0][matches.truth_row], row=rows[1][matches.row])
         left_out = {image: counts for image, counts in self.left_out.items() if image not in seen}
+        invalid = {image: counts for image, counts in self.invalid.items() if image not in seen}
         truth, detections = tables
-        return _Part(matches, truth, detections, left_out)  # type: ignore[arg-type]
+        return _Part(matches, truth, detections, left_out, invalid)  # type: ignore[arg-type]
 
     def numbered_from(self, first: int) -> _Part:
         """Renumber images that have no ids of their own."""
@@ -124,6 +130,7 @@ class _Part(NamedTuple):
             dataclasses.replace(self.ground_truth, images=images),
             dataclasses.replace(self.detections, images=images),
             {int(image) + first: counts for image, counts in self.left_out.items()},
+            {int(image) + first: counts for image, counts in self.invalid.items()},
         )
 
 
@@ -146,7 +153,8 @@ def _merged(parts: Sequence[_Part]) -> _Part:
         truths_before += len(part.ground_truth)
         rows_before += len(part.detections)
     left_out = {image: counts for part in parts for image, counts in part.left_out.items()}
-    return _Part(merge(renumbered), truth, detections, left_out)
+    invalid = {image: counts for part in parts for image, counts in part.invalid.items()}
+    return _Part(merge(renumbered), truth, detections, left_out, invalid)
 
 
 class _Share(NamedTuple):
@@ -175,6 +183,11 @@ class Evaluator:
     duplicates : {"error", "ignore"}, default "error"
         What to do with an image whose id was seen before: raise, or drop it. A distributed sampler repeats
         images so that every process has the same number; with "ignore" they count once.
+    invalid : {"error", "drop", "false_positive"}, default "error"
+        What to do with a box or score that is NaN or infinite, and with a box that ends before it begins:
+        raise; drop the row; or count the prediction as a false positive that hits nothing, at its score, or
+        last in its image (at 0, or at the lowest score if that is less) where it has none. Both drop targets.
+        :attr:`invalid_counts` counts, and :meth:`compute` warns.
     gather : callable, optional
         Takes this process's share, any picklable object, and returns the list of all processes' shares:
         :func:`gather_with_torch`. All processes then call :meth:`compute` and get the same result.
@@ -200,6 +213,7 @@ class Evaluator:
         prediction_class_names: ClassNames | None = None,
         box_format: BoxFormat = "xyxy",
         duplicates: Duplicates = "error",
+        invalid: Invalid = "error",
         gather: Callable[[Any], Sequence[Any]] | None = None,
         keep_masks: bool = False,
     ) -> None:
@@ -208,11 +222,13 @@ class Evaluator:
         self.categories = None if classes is None else categories_of(classes)
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
         checks.one_of(duplicates, get_args(Duplicates), name="duplicates")
+        checks.one_of(invalid, get_args(Invalid), name="invalid")
         self.prediction_class_names = (
             None if prediction_class_names is None else names_by_number(prediction_class_names)
         )
         self.box_format: BoxFormat = box_format
         self.duplicates: Duplicates = duplicates
+        self.invalid: Invalid = invalid
         self.gather = gather
         self.keep_masks = keep_masks
         self._levels: list[list[_Part]] = []  # of parts with up to FAN_IN ** level batches
@@ -229,6 +245,13 @@ class Evaluator:
 
     def __repr__(self) -> str:
         return f"Evaluator(protocol={self.protocol.name!r}), {len(self)} images seen"
+
+    @property
+    def invalid_counts(self) -> dict[str, int]:
+        """Invalid ``predictions`` and ``targets`` seen by this process, which were dropped or hit nothing."""
+        parts = [counts for level in self._levels for part in level for counts in part.invalid.values()]
+        parts += [_invalid_of(pair) for pair in self._waiting.values()]
+        return {name: sum(counts[side] for counts in parts) for side, name in enumerate(SIDES)}
 
     def update(self, predictions: Iterable[Any], targets: Iterable[Any]) -> None:
         """Add a batch.
@@ -254,6 +277,7 @@ class Evaluator:
         batch: dict[Id, tuple[Columns, Columns]] = {}
         numbered, given = self._numbered, dict(self._given)
         kinds = self._kinds[0].copy(), self._kinds[1].copy()
+        how: dict[str, Any] = {"box_format": self.box_format, "invalid": self.invalid}
         for position, (prediction, target) in enumerate(zip(predictions, targets, strict=True)):
             place = f"image {position} of the batch"
             truth = sample_of(target, "target", place)
@@ -276,8 +300,8 @@ class Evaluator:
             where = f"image {identifier!r}"
             sample = sample_of(prediction, "prediction", place)
             columns = (
-                prediction_columns(sample, box_format=self.box_format, place=where),
-                target_columns(truth, box_format=self.box_format, place=where),
+                prediction_columns(sample, place=where, **how),
+                target_columns(truth, place=where, **how),
             )
             for kind, side in zip(("predictions", "targets"), columns, strict=True):
                 _check_alike(given, kind, side, identifier)
@@ -389,6 +413,7 @@ class Evaluator:
         left_out: Counter[str] = Counter()
         for counts in part.left_out.values():
             left_out.update(counts)
+        _warn_of_invalid(part, self.invalid)
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         cut = shortcut("boxscore.distributed.parts", "Part").of
         cut(part.matches, part.ground_truth, detections, self.protocol, row_order="image").save(path)
@@ -512,7 +537,9 @@ class Evaluator:
         if not self.keep_masks:
             truth, detections = _without_masks(truth), _without_masks(detections)
         self._waiting, self._due = {}, MATCHED_TOGETHER
-        self._add_part(_Part(matches, truth, detections, left_out))
+        invalid = dict(zip(ids, map(_invalid_of, zip(predictions, targets, strict=True)), strict=True))
+        found = {identifier: counts for identifier, counts in invalid.items() if any(counts)}
+        self._add_part(_Part(matches, truth, detections, left_out, found))
 
     def _evaluate(self) -> Evaluation:
         parts = self._parts()
@@ -525,12 +552,35 @@ class Evaluator:
         for counts in part.left_out.values():
             left_out.update(counts)
         warn_left_out(left_out, "predictions", stacklevel=3)
+        _warn_of_invalid(part, self.invalid)
         _warn_numbered_from_zero(part, "0" in left_out)
         _warn_of_fractions(part)
         truth = dataclasses.replace(part.ground_truth, ids=np.arange(1, len(part.ground_truth) + 1))
         check_class_labels(truth.source, truth.categories, truth.image_labels, self.protocol)
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         return Evaluation(truth, detections, self.protocol, part.matches)
+
+
+def _invalid_of(pair: Sequence[Columns]) -> tuple[int, int]:
+    prediction, target = pair
+    return prediction.get("invalid", 0), target.get("invalid", 0)
+
+
+def _warn_of_invalid(part: _Part, invalid: Invalid) -> None:
+    """Warn of the rows that were dropped, or count as false positives, because they are no boxes."""
+    became = ("counted as a false positive" if invalid == "false_positive" else "dropped", "dropped")
+    for side, name in enumerate(SIDES):
+        images = [image for image, counts in part.invalid.items() if counts[side]]
+        if images:
+            count = sum(counts[side] for counts in part.invalid.values())
+            many = name if count > 1 else name.removesuffix("s")
+            warnings.warn(
+                f"{count:,} {many} of {len(images):,} image{'s' * (len(images) > 1)} {became[side]}: boxes "
+                "or scores that are NaN or infinite, or boxes that end before they begin; the first in image "
+                f"{min(images, key=str)!r}.",
+                BoxscoreWarning,
+                stacklevel=4,
+            )
 
 
 def _warn_numbered_from_zero(part: _Part, left_out_zero: bool) -> None:

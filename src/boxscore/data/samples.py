@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ from boxscore.errors import InputError
 __all__ = [
     "SHAPES",
     "Columns",
+    "Invalid",
     "image_id",
     "image_labels_of",
     "labels_of",
@@ -62,6 +63,20 @@ SHAPES = ("boxes", "masks", "keypoints", "rotated")
 
 MASK_THRESHOLD = 0.5
 """A pixel belongs to a mask of probabilities above this, as in torchvision's evaluation."""
+
+Invalid = Literal["error", "drop", "false_positive"]
+"""What becomes of boxes and scores that are no numbers, and of turned boxes."""
+
+REMEDY = "invalid='drop' or 'false_positive' goes on without it, and counts it"
+
+LARGEST_NUMBER = float(np.finfo(np.float64).max)
+FAR_AWAY = -1e9
+"""Where no image is."""
+LIMITS = {
+    **dict.fromkeys(("boxes", "sizes", "rotated", "keypoints"), checks.LARGEST_COORDINATE),
+    **dict.fromkeys(("scores", "area"), LARGEST_NUMBER),
+}
+"""The largest numbers that mean anything."""
 
 FLAGS = ("iscrowd", "difficult", "ignore")
 
@@ -84,14 +99,20 @@ def image_id(sample: Sample, *, place: str) -> Id | None:
     return identifier
 
 
-def prediction_columns(sample: Sample, *, box_format: BoxFormat, place: str) -> Columns:
-    """Check the prediction for one image; messages name ``place``."""
-    return _columns(sample, ("scores",), "prediction", box_format, place, needed=("labels", "scores"))
+def prediction_columns(
+    sample: Sample, *, box_format: BoxFormat, place: str, invalid: Invalid | None = None
+) -> Columns:
+    """Check the prediction for one image; messages name ``place``, and ``invalid`` where a caller has it."""
+    needed = ("labels", "scores")
+    return _columns(sample, ("scores",), "prediction", box_format, place, needed=needed, invalid=invalid)
 
 
-def target_columns(sample: Sample, *, box_format: BoxFormat, place: str) -> Columns:
+def target_columns(
+    sample: Sample, *, box_format: BoxFormat, place: str, invalid: Invalid | None = None
+) -> Columns:
     """Check one image's target, as :func:`prediction_columns` does."""
-    columns = _columns(sample, ("area", *FLAGS), "target", box_format, place, needed=("labels",))
+    optional, needed = ("area", *FLAGS), ("labels",)
+    columns = _columns(sample, optional, "target", box_format, place, needed=needed, invalid=invalid)
     for key in LISTS:
         listed = sample.columns.get(key)
         if listed is not None:
@@ -107,6 +128,7 @@ def _columns(
     place: str,
     *,
     needed: Sequence[str],
+    invalid: Invalid | None,
 ) -> Columns:
     side = sample.columns
     given = {key for key, value in side.items() if value is not None}
@@ -135,7 +157,8 @@ def _columns(
         elif key == "rotated":
             column = DETECTIONS.column(key)
             columns[key] = column.made_of(as_array(side[key], f"{kind} {key}"))
-            column.check(columns[key], lambda number: f"row {number} of the {kind} of {place}")
+            if invalid in (None, "error"):
+                column.check(columns[key], lambda number: f"row {number} of the {kind} of {place}")
         else:
             convert = checks.flags if key in FLAGS else checks.numbers
             columns[key] = np.array(
@@ -146,17 +169,81 @@ def _columns(
     def row(number: int) -> str:
         return f"row {number} of the {kind} of {place}"
 
-    if "boxes" in columns:
-        checks.finite(columns["boxes"], name="box", place=row)
-        corners, sizes = corners_and_sizes(columns["boxes"], sample.box_format or box_format, overwrite=True)
-        checks.sizes_not_negative(sizes, place=row, cause="another box_format?")
-        columns["boxes"], columns["sizes"] = corners, sizes
-    for key in {"scores", "area"} & set(columns):
-        checks.finite(columns[key], name=key, place=row, limit=np.finfo(np.float64).max)
     if sample.names is not None:
         checks.same_length(len(labels), of=f"labels of {place}", names=sample.names)
         columns["names"] = as_ids(list(sample.names), name="names")
+    form, remedy = sample.box_format or box_format, REMEDY if invalid == "error" else ""
+    if invalid not in (None, "error"):
+        return _without_invalid(columns, form, as_false_positives=invalid == "false_positive")
+    if "boxes" in columns:
+        checks.finite(columns["boxes"], name="box", place=row, cause=remedy)
+        corners, sizes = corners_and_sizes(columns["boxes"], form, overwrite=True)
+        cause = "; ".join(filter(None, ["another box_format?", remedy]))
+        checks.sizes_not_negative(sizes, place=row, cause=cause)
+        columns["boxes"], columns["sizes"] = corners, sizes
+    for key in {"scores", "area"} & set(columns):
+        checks.finite(columns[key], name=key, place=row, limit=LARGEST_NUMBER, cause=remedy)
     return columns
+
+
+# ---------------------------------------------------------------- what cannot be scored
+
+
+def _without_invalid(columns: Columns, box_format: BoxFormat, *, as_false_positives: bool) -> Columns:
+    """Drop rows whose box, score or area means nothing, or make detections of them that hit nothing.
+
+    Their number is kept under the key ``invalid``.
+    """
+    if "boxes" in columns:
+        with np.errstate(invalid="ignore", over="ignore"):
+            corners, sizes = corners_and_sizes(columns["boxes"], box_format, overwrite=True)
+        columns["boxes"], columns["sizes"] = corners, sizes
+    bad = np.zeros(len(columns["labels"]), dtype=bool)
+    for key, limit in LIMITS.items():
+        if key in columns:
+            values = columns[key].reshape(len(bad), -1)
+            bad |= ~(np.abs(values) <= limit).all(axis=1)  # NaN compares false
+    for key, sides in (("sizes", slice(None)), ("rotated", slice(2, 4))):
+        if key in columns:
+            bad |= (columns[key][:, sides] < 0).any(axis=1)
+    if not bad.any():
+        return columns
+    if as_false_positives and "scores" in columns:
+        _hit_nothing(columns, bad)
+    else:
+        columns = {key: _rows_of(values, ~bad) for key, values in columns.items()}
+    columns["invalid"] = int(bad.sum())
+    return columns
+
+
+def _rows_of(values: Any, kept: NDArray[np.bool_]) -> Any:
+    if isinstance(values, list):
+        return [value for value, keep in zip(values, kept.tolist(), strict=True) if keep]
+    return values[kept]
+
+
+def _hit_nothing(columns: Columns, bad: NDArray[np.bool_]) -> None:
+    """Move detections to where nothing is, without area; what has no score comes last in its image."""
+    for key, value in (("boxes", FAR_AWAY), ("sizes", 0.0), ("keypoints", FAR_AWAY)):
+        if key in columns:
+            columns[key][bad] = value
+    if "rotated" in columns:
+        columns["rotated"][bad] = [FAR_AWAY, FAR_AWAY, 0.0, 0.0, 0.0]
+    if "masks" in columns:
+        columns["masks"] = [
+            _empty_mask(mask) if is_bad else mask
+            for mask, is_bad in zip(columns["masks"], bad.tolist(), strict=True)
+        ]
+    scores = columns["scores"]
+    known = np.isfinite(scores)
+    scores[~known] = min(0.0, float(scores[known].min(initial=0.0)))
+
+
+def _empty_mask(mask: Any) -> Any:
+    """Return a mask of no pixel, of the same image."""
+    if isinstance(mask, Mapping):
+        return {"size": mask["size"], "counts": [int(mask["size"][0]) * int(mask["size"][1])]}
+    return [[0.0] * 6]
 
 
 def listed_by(sides: Sequence[Columns]) -> list[Id]:
