@@ -237,7 +237,7 @@ def voc_sample() -> dict[str, bytes]:
             files[f"{folder}/{class_name}_{name}.txt"] = "".join(marks).encode()
 
     results: list[dict[str, Any]] = []
-    texts: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {name: [] for name in VOC_CLASSES}  # as the kit, one without detections too
     for identifier in draws.shuffled(sets["test"]):  # a file need not follow the order of the images
         for detection in draws.shuffled(scene_of[identifier].detections):
             x1, y1, x2, y2 = quartered(detection.box)
@@ -246,7 +246,7 @@ def voc_sample() -> dict[str, bytes]:
                 {"image_id": identifier, "category_id": detection.name, "bbox": box, "score": detection.score}
             )
             numbers = " ".join(f"{value:.10g}" for value in (detection.score, x1, y1, x2, y2))
-            texts.setdefault(detection.name, []).append(f"{identifier} {numbers}\n")
+            texts[detection.name].append(f"{identifier} {numbers}\n")
     for name, lines in sorted(texts.items()):
         files[f"results/comp4_det_test_{name}.txt"] = "".join(lines).encode()
     files["results_coco.json"] = (one_line_each(results) + "\n").encode()

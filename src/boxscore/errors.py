@@ -10,6 +10,7 @@ The tree::
     └── MissingDependencyError (ImportError)   an optional package is not installed
 
     BoxscoreWarning (UserWarning)  the input is legal, and probably not what was meant
+    └── FindingWarning             ... as the checks find that run in passing
 
 Messages have one form: ``<what> must <rule>. Got <value> in <place>; <likely cause>``.
 The command line prints them without a traceback and exits with status 2.
@@ -21,6 +22,7 @@ __all__ = [
     "BoxscoreError",
     "BoxscoreWarning",
     "FileFormatError",
+    "FindingWarning",
     "InputError",
     "MissingDependencyError",
     "ProtocolError",
@@ -110,7 +112,20 @@ class MissingDependencyError(BoxscoreError, ImportError):
 
 
 class BoxscoreWarning(UserWarning):
-    """The input is legal, and probably not what was meant."""
+    """The input is legal, and probably not what was meant.
 
-    def __init__(self, text: str = "") -> None:
+    Attributes
+    ----------
+    code : str
+        The name of the check of :func:`boxscore.validate` that says the same; empty where there is none.
+    severity : {"error", "warning"}
+        That of the check: an error makes the score wrong.
+    """
+
+    def __init__(self, text: str = "", *, code: str = "", severity: str = "warning") -> None:
+        self.code, self.severity = code, severity
         super().__init__(shortened(text))
+
+
+class FindingWarning(BoxscoreWarning):
+    """What the checks find that :func:`boxscore.evaluate` runs in passing."""

@@ -326,7 +326,7 @@ def test_nothing_is_said_of_right_numbers(protocol: str, tmp_path: Path) -> None
     truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: place + 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error", BoxscoreWarning)
-        boxscore.evaluate(truth, load_detections(path, truth), protocol=protocol)
+        boxscore.evaluate(truth, load_detections(path, truth), protocol=protocol, digest=False)
 
 
 def test_a_poor_detector_is_no_other_numbering(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_a_poor_detector_is_no_other_numbering(tmp_path: Path) -> None:
     path = written(tmp_path, records(lambda place: int(generator.integers(1, 7))))
     with warnings.catch_warnings():
         warnings.simplefilter("error", BoxscoreWarning)
-        boxscore.evaluate(truth, load_detections(path, truth))
+        boxscore.evaluate(truth, load_detections(path, truth), digest=False)
 
 
 def test_when_none_is_left(tmp_path: Path) -> None:
@@ -699,7 +699,7 @@ def test_results_of_coco_with_other_numbers(name: str, number: Callable[[int], i
         tmp_path, [{**record, "category_id": number(place[record["category_id"]])} for record in given]
     )
     with pytest.warns(BoxscoreWarning) as caught:
-        boxscore.evaluate(truth, load_detections(path, truth))
+        boxscore.evaluate(truth, load_detections(path, truth), digest=False)
     assert any(f"({name}). AP is 0.0" in str(item.message) for item in caught)
     with pytest.warns(BoxscoreWarning, match=f"class map {name}"):
         assert score(truth, load_detections(path, truth, class_map="auto")) == expected

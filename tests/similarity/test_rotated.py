@@ -142,11 +142,11 @@ def test_upright_detections_count_as_turned_by_nothing() -> None:
     truth = boxscore.GroundTruth.from_arrays([1], ["a"], None, rotated=[[50, 40, 20, 10, math.pi]])
     found = boxscore.Detections.from_arrays([1], ["a"], [[40, 35, 60, 45]], [0.5])
     with pytest.warns(boxscore.BoxscoreWarning, match="the upright ones are taken as rotated by 0"):
-        evaluation = boxscore.evaluate(truth, found, protocol="coco-rotated")
+        evaluation = boxscore.evaluate(truth, found, protocol="coco-rotated", digest=False)
     assert evaluation.metrics["AR1"] == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        empty = boxscore.evaluate(truth, found[:0], protocol="coco-rotated")
+        empty = boxscore.evaluate(truth, found[:0], protocol="coco-rotated", digest=False)
     assert empty.metrics["AP"] == 0
 
 

@@ -53,6 +53,7 @@ LAYERS = [
 """From left to right. A package imports from packages to its left; inside a package, from anywhere in it."""
 
 BACKWARDS = {
+    ("boxscore.evaluation", "validation"),  # what is found in passing
     ("boxscore.evaluation.result", "diagnostics"),  # compare
     ("boxscore.evaluation.result", "distributed"),  # save_part
     ("boxscore.evaluation.result", "reports"),  # to_json, to_latex, plot, report

@@ -321,7 +321,7 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (percent, "score-outside-0-1", "warning", r"percentages\?", 0),
     (equal_scores, "scores-all-equal", "error", r"all scores are 1", 0),
     (rounded_scores, "tied-scores", "warning", r"share their score .* rounded\?", 0),
-    (floor, "score-floor", "warning", r"no detection scores below 0\.5", 0),
+    (floor, "score-floor", "warning", r"scores look cut at 0\.511: export with conf=0\.001", 0),
     (low_floor, "score-floor", "info", r"curves end at recall 0\.9\d on average \(IoU 0\.50:0\.95\)", 0),
     (many, "beyond-cap", "info", r"beyond the cap of 100 per image and class", 0),
     (cut, "detections-cut-per-image", "warning", r"12 images have exactly 20 detections", 12),

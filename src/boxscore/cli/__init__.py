@@ -18,7 +18,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
 from boxscore._version import __version__
@@ -176,8 +176,8 @@ def _room(name: str, arguments: argparse.Namespace) -> int:
 
 def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
     with warnings.catch_warnings():
-        warnings.simplefilter("error" if arguments.strict else "always", BoxscoreWarning)
-        warnings.showwarning = _show_warning  # type: ignore[assignment]
+        warnings.simplefilter("always", BoxscoreWarning)
+        warnings.showwarning = _shower(arguments)
         file = getattr(
             getattr(arguments, "output", None), "path", None
         )  # of a form; other paths are the command's
@@ -220,6 +220,18 @@ def _say(text: str) -> None:
     first = text.partition(":")[0]
     colour = {"error": "red", "warning": "yellow"}.get(first, "")
     say(text, name="boxscore", colour=colour, quiet=first == "warning")
+
+
+def _shower(arguments: argparse.Namespace) -> Callable[..., None]:
+    """Return what shows warnings; with ``--strict`` it raises those that ``--allow`` does not name."""
+    allowed = getattr(arguments, "allow", ())
+
+    def raise_or_show(warning: Warning | str, category: type[Warning], *rest: Any) -> None:
+        if arguments.strict and isinstance(warning, BoxscoreWarning) and warning.code not in allowed:
+            raise warning
+        _show_warning(warning, category, *rest)
+
+    return raise_or_show
 
 
 def _show_warning(

@@ -23,6 +23,7 @@ from boxscore._utils.checks import nearest
 from boxscore.errors import InputError
 
 __all__ = [
+    "ALLOW",
     "ANNOTATION_ID_ZERO",
     "AREA",
     "AT_SCORE",
@@ -510,6 +511,14 @@ OUTPUT = Option(
     key="output.form",
     group=OUTPUT_GROUP,
     writes=(".",),
+)
+ALLOW = Option(
+    "allow",
+    "errors in the input that are accepted, by the name that boxscore validate gives them",
+    many=True,
+    default=(),
+    metavar="NAME",
+    key="output.allow",
 )
 PER_CLASS = Option("per-class", "add one row per class", kind=bool, default=False, key="output.per_class")
 SORT = Option(

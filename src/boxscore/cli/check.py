@@ -5,7 +5,8 @@ The result is computed from --gt and --dt, or read from the JSON that boxscore w
 A bound is METRIC=NUMBER, or "CLASS METRIC=NUMBER" for one class. Against a baseline's result
 (--no-regression), a metric fails when it is lower by more than --tolerance. Against a baseline's detections
 (--baseline-detections), it fails when it is lower by more than --tolerance beyond chance: when the whole
-interval of the difference, from resampled images, lies below.
+interval of the difference, from resampled images, lies below. An error in the input, such as boxes in another
+order, fails as well; --allow NAME accepts it.
 
 Examples
 --------
@@ -28,6 +29,7 @@ from boxscore._utils.files import write_atomically
 from boxscore._utils.text import markdown_table, text_table
 from boxscore._version import __version__
 from boxscore.cli.arguments import (
+    ALLOW,
     DETECTIONS,
     GROUND_TRUTH,
     INPUTS,
@@ -37,7 +39,7 @@ from boxscore.cli.arguments import (
     Option,
 )
 from boxscore.cli.inputs import Inputs, detection_arguments, evaluate_inputs, read_inputs
-from boxscore.cli.output import Section, written
+from boxscore.cli.output import Digest, Section, digest_of, refuse_errors, remembered_warnings, written
 from boxscore.cli.streams import coloured, say, show, signature_lines, table_width
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -66,6 +68,7 @@ OPTIONS = (
     Option("tolerance", "largest drop that passes (default: 0)", kind=float, default=0.0, metavar="X"),
     METRICS.but(help="check only these metrics (default: all)", default=()),
     *(option for option in RESAMPLING if option.name in ("resamples", "confidence", "seed")),
+    ALLOW.but(key=""),
     Option("name", "name of the model, for the record", metavar="TEXT"),
     Option(
         "history",
@@ -89,8 +92,13 @@ class _Checked(NamedTuple):
 def run(arguments: argparse.Namespace) -> int:
     """Read or evaluate, check, record, print; return the exit status."""
     tolerance = checks.number_between(arguments.tolerance, 0, 1, name="--tolerance")
-    checked = _checked(arguments)
-    result = checked.result
+    with remembered_warnings() as messages:
+        checked = _checked(arguments)
+    result, found = checked.result, Digest([], {})
+    if checked.evaluation is not None:
+        found = digest_of(checked.evaluation, allowed=arguments.allow, warned=messages.warnings)
+        if arguments.strict:
+            refuse_errors(found)
     done = gate.check_bounds(
         result,
         minimum=[gate.parse_bound(text, result, name="--min") for text in arguments.min],
@@ -108,6 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(
             "check must be given something to check: --min, --max, --no-regression or --baseline-detections."
         )
+    done += [gate.Check(code, None, "absent from the input, or --allow it", False) for code in found.errors]
     passed = all(check.passed for check in done)
     record = _record(arguments, result, done, passed)
     text = _written(done, record, result.signature, arguments)
@@ -118,6 +127,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.history is not None:
         history.append_record(arguments.history, record)
     show(text)
+    for line in found.lines:
+        say(line)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(done)
     return 0 if passed else 1

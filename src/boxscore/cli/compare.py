@@ -31,8 +31,9 @@ from boxscore.cli.inputs import detection_arguments, evaluate_inputs, read_input
 from boxscore.cli.output import (
     Section,
     chosen_rows,
-    digest_lines,
+    digest_of,
     print_frame,
+    refuse_errors,
     remembered_warnings,
     rows_of,
     save_comparison,
@@ -124,6 +125,9 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
             each = (_with_detections(path, arguments) for path in paths)
             results = [stack.enter_context(evaluation_in_parts(one)) for one in each]
     named = dict(zip(names, results, strict=True))
+    found = [digest_of(result, name=name) for name, result in named.items() if arguments.memory_limit is None]
+    for one in found if arguments.strict else ():
+        refuse_errors(one)
     comparison = compare_detectors(
         named,
         resamples=arguments.resamples,
@@ -162,8 +166,8 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         )
     if arguments.report:
         say(f"report written to {arguments.report}")
-    for name, result in named.items() if arguments.memory_limit is None else ():
-        for line in digest_lines(result, name):
+    for one in found:
+        for line in one.lines:
             say(line)
     return 0
 

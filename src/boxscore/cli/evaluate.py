@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from boxscore.cli.arguments import (
+    ALLOW,
     CLUSTER,
     INPUTS,
     MEMORY_LIMIT,
@@ -27,7 +28,15 @@ from boxscore.cli.arguments import (
     Option,
 )
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
-from boxscore.cli.output import digest_lines, evaluation_as, remembered_warnings, rows_of, save_report
+from boxscore.cli.output import (
+    Digest,
+    digest_of,
+    evaluation_as,
+    refuse_errors,
+    remembered_warnings,
+    rows_of,
+    save_report,
+)
 from boxscore.cli.streams import say, show
 from boxscore.errors import InputError, VerificationError
 from boxscore.formats.registry import is_parquet
@@ -69,6 +78,7 @@ OPTIONS = (
         variable="digest",
         key="output.digest",
     ),
+    ALLOW.but(help=f"with --strict: {ALLOW.help}"),
     *REPORT_CONTENT,
 )
 """What a run configuration may hold as well."""
@@ -107,7 +117,9 @@ def run(arguments: argparse.Namespace) -> int:
             return 0
         evaluation = evaluate_inputs(read_inputs(arguments))
     # Whatever can fail comes before the first number is printed.
-    remark = digest_lines(evaluation) if arguments.digest else []
+    found = digest_of(evaluation, allowed=arguments.allow) if arguments.digest else Digest([], {})
+    if arguments.strict:
+        refuse_errors(found)
     verification = verify(evaluation) if arguments.verify else None
     result = _written(evaluation, arguments, messages)
     if arguments.report:
@@ -117,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
     show(result)
     if arguments.report:
         say(f"report written to {arguments.report}")
-    for line in remark:
+    for line in found.lines:
         say(line)
     if verification is not None:
         if not verification.equal:

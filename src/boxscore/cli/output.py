@@ -26,7 +26,7 @@ from boxscore._utils.text import (
 from boxscore._utils.widths import wrapped
 from boxscore.cli.inputs import existing_folder
 from boxscore.cli.streams import settings, show, signature_lines, table_width, width
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import BoxscoreWarning, FindingWarning, InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports import text
 from boxscore.reports.rows import ALL_ROWS, Rows
@@ -38,13 +38,16 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.compare import DetectorComparison
 
 __all__ = [
+    "Digest",
+    "Remembered",
     "Section",
     "chosen_rows",
-    "digest_lines",
+    "digest_of",
     "evaluation_as",
     "evaluation_text",
     "picture",
     "print_frame",
+    "refuse_errors",
     "remembered_warnings",
     "rows_of",
     "save_comparison",
@@ -160,14 +163,43 @@ def evaluation_text(evaluation: Evaluation, *, per_class: bool = False, rows: Ro
     return lines.removesuffix(evaluation.signature) + signature_lines(evaluation.signature)
 
 
-def digest_lines(evaluation: Evaluation, name: str = "") -> list[str]:
-    """Return what the quick checks of the input find, as lines; mostly that is nothing."""
-    from boxscore.validation.digest import digest, quick_findings
+class Digest(NamedTuple):
+    """What the quick checks find: lines to say, and the errors among it that are not allowed, in words."""
 
+    lines: list[str]
+    errors: dict[str, str]
+
+
+def digest_of(
+    evaluation: Evaluation, *, name: str = "", allowed: Sequence[str] = (), warned: Sequence[Warning] = ()
+) -> Digest:
+    """Run the quick checks of the input; ``warned`` are warnings from before, some of which are errors."""
+    from boxscore._utils import checks
+    from boxscore.validation.digest import ERRORS, digest, quick_findings
+
+    for code in allowed:
+        checks.one_of(code, ERRORS, name="--allow")
     findings = quick_findings(evaluation)
-    if not findings:
-        return []
-    text = printable(f"boxscore: {name and f'{name}: '}{digest(findings)}")
+    texts = [f"{name and f'{name}: '}{text}" for text in digest(findings)]
+    errors = {
+        finding.code: text
+        for finding, text in zip(findings, texts, strict=False)
+        if finding.severity == "error"
+    }
+    for warning in warned:
+        if isinstance(warning, BoxscoreWarning) and warning.severity == "error":
+            errors.setdefault(warning.code, str(warning))
+    lines = [line for text in texts for line in _folded(printable(f"boxscore: {text}"))]
+    return Digest(lines, {code: text for code, text in errors.items() if code not in allowed})
+
+
+def refuse_errors(found: Digest) -> None:
+    """Raise the first error in the input, as ``--strict`` does."""
+    for code, words in found.errors.items():
+        raise FindingWarning(f"{words} Accept it with --allow {code}.", code=code, severity="error")
+
+
+def _folded(text: str) -> list[str]:
     return textwrap.wrap(text, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
@@ -290,14 +322,23 @@ def _content(arguments: argparse.Namespace, messages: Sequence[str]) -> dict[str
     return {"options": options, "tables": arguments.tables, "plots": arguments.plots}
 
 
+class Remembered(list[str]):
+    """The texts of warnings, and the warnings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.warnings: list[BoxscoreWarning] = []
+
+
 @contextlib.contextmanager
-def remembered_warnings() -> Iterator[list[str]]:
+def remembered_warnings() -> Iterator[Remembered]:
     """Collect boxscore's warnings for the report, and show them as before."""
-    shown, messages = warnings.showwarning, list[str]()
+    shown, messages = warnings.showwarning, Remembered()
 
     def remember(warning: Warning | str, category: type[Warning], *rest: Any) -> None:
-        if issubclass(category, BoxscoreWarning):
+        if isinstance(warning, BoxscoreWarning):
             messages.append(str(warning))
+            messages.warnings.append(warning)
         shown(warning, category, *rest)
 
     warnings.showwarning = remember  # type: ignore[assignment]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from boxscore.cli.arguments import INPUTS, OUTPUT, REPORT, REPORT_CONTENT
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
-from boxscore.cli.output import evaluation_as, remembered_warnings, save_report
+from boxscore.cli.output import digest_of, evaluation_as, refuse_errors, remembered_warnings, save_report
 from boxscore.cli.streams import say, show
 
 __all__ = ["OPTIONS", "run"]
@@ -31,6 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, write; return the exit status."""
     with remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
+    if arguments.strict:
+        refuse_errors(digest_of(evaluation))
     save_report(evaluation, arguments, messages)
     show(evaluation_as(arguments.output, evaluation, messages=messages))
     say(f"report written to {arguments.report}")

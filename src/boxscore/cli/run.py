@@ -31,6 +31,7 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     """Run the file; return the exit status."""
     config = read_config(arguments.config)
+    config.strict = arguments.strict
     with (
         inputs_protected(evaluate.OPTIONS, config, config=arguments.config),
         using(settings()._replace(file=config.output.path)),

@@ -152,6 +152,12 @@ class Vocabulary:
         """Whether both have the same ids in the same order."""
         return self is other or self.ids.tolist() == other.ids.tolist()
 
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the ids as text, in any order, one per line."""
+        import hashlib
+
+        return hashlib.sha256("\n".join(sorted(map(str, self.ids.tolist()))).encode()).hexdigest()
+
     def index(self) -> dict[Id, int]:
         """Map each id to its row number."""
         return {identifier: row for row, identifier in enumerate(self.ids.tolist())}

@@ -253,7 +253,14 @@ def sweep(
                 cause=f"load files with boxscore.load_{name}",
             )
     # Evaluates nothing: checks every option once, before the work.
-    evaluate(ground_truth, detections.take(np.arange(0)), protocol=chosen, images=images, classes=classes)
+    evaluate(
+        ground_truth,
+        detections.take(np.arange(0)),
+        protocol=chosen,
+        images=images,
+        classes=classes,
+        digest=False,
+    )
     if chosen.boxes.degenerate == "drop_detections":  # inside out: not evaluated, and not to be suppressed
         detections = detections.take(np.flatnonzero((detections.sizes >= 0).all(axis=1)))
     grid = _Grid(ground_truth, detections, chosen, images, classes, options, jobs)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
+from boxscore._utils.lazy import shortcut
 from boxscore.data.alignment import align, select
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
@@ -48,6 +49,7 @@ def evaluate(
     images: Sequence[Id] | None = None,
     classes: Sequence[Id] | None = None,
     workers: int = 1,
+    digest: bool = True,
 ) -> Evaluation:
     """Evaluate detections against ground truth.
 
@@ -66,10 +68,18 @@ def evaluate(
         Threads; images are split into as many blocks, which are matched separately and merged. Where masks
         are compared, or the boxes of a million detections and more, they are processes, forked from this
         one. The result does not depend on it.
+    digest : bool, default True
+        Check the input in passing, as the command does, and warn of what makes the numbers doubtful: scores
+        cut off or in per cent, flags and shapes that the protocol does not read, ... It takes milliseconds.
 
     Returns
     -------
     Evaluation
+
+    Warns
+    -----
+    FindingWarning
+        Of each finding, gravest first; :func:`boxscore.validation.validate` has more, with examples.
 
     Raises
     ------
@@ -103,8 +113,11 @@ def evaluate(
     warn_of_id_zero(result)
     warn_of_numbering(result, workers)
     stand_ins = matcher.similarity.stand_ins(ground_truth, detections)
-    if stand_ins:
+    both_turned = ground_truth.rotated is not None and detections.rotated is not None
+    if stand_ins and not both_turned:  # a finding, with the number of the protocol that compares them
         warnings.warn(stand_ins, BoxscoreWarning, stacklevel=2)
+    if digest:
+        shortcut("boxscore.validation.digest", "warn_of_findings")(result)
     return result
 
 

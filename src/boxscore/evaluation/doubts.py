@@ -127,13 +127,13 @@ def warn_of_numbering(result: Evaluation, workers: int) -> None:
     left_out = sum(detections.left_out.values())
     without = f" (without the {left_out:,} that are left out)" * (left_out > 0)
     named = "" if found.name == BY_EVIDENCE else f"{found.name} or "
-    warnings.warn(
+    text = (
         f"{detections.source}: classes seem to be numbered differently: {found}. {row.key} is {here:.4f} as "
         f"they are, and {there:.4f} that way{without}. Read the detections with --class-map {named}auto, or "
-        "class_map= of load_detections.",
-        BoxscoreWarning,
-        stacklevel=3,
+        "class_map= of load_detections."
     )
+    warning = BoxscoreWarning(text, code="classes-numbered-differently", severity="error")
+    warnings.warn(warning, stacklevel=3)
 
 
 def _all_looks_right(result: Evaluation) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.data.boxes import WrittenFormat
-from boxscore.data.tables import BoxTable
+from boxscore.data.tables import BoxTable, Detections
 from boxscore.errors import BoxscoreWarning
 
 __all__ = ["FRACTIONS", "BoxOrder", "box_order", "reread", "warn_of_box_order"]
@@ -50,7 +50,9 @@ def warn_of_box_order(
     """Warn when a table's boxes look like another form of box than the format's, or than the user says."""
     order = box_order(table, given_sizes=given_sizes, said=said)
     if order is not None:
-        warnings.warn(f"{table.source}: {order.message}", BoxscoreWarning, stacklevel=stacklevel)
+        code = f"{'detection' if isinstance(table, Detections) else 'annotation'}-box-order"
+        warning = BoxscoreWarning(f"{table.source}: {order.message}", code=code, severity="error")
+        warnings.warn(warning, stacklevel=stacklevel)
 
 
 def box_order(table: BoxTable, *, given_sizes: bool, said: WrittenFormat | None = None) -> BoxOrder | None:

@@ -673,12 +673,12 @@ def _rows_read(
     last: dict[Id, int] = {identifier: row for row, identifier in enumerate(ids.tolist())}
     if len(last) == len(ids):
         return slice(None) if every else np.flatnonzero(listed)
-    warnings.warn(
+    text = (
         f"{path}: {len(ids) - len(last)} annotation ids occur more than once; as in "
-        "pycocotools, the last annotation with an id stands in for all of them.",
-        BoxscoreWarning,
-        stacklevel=5,
+        "pycocotools, the last annotation with an id stands in for all of them."
     )
+    warning = BoxscoreWarning(text, code="repeated-annotation-id", severity="error")
+    warnings.warn(warning, stacklevel=5)
     rows = np.flatnonzero(listed)
     final = np.array([last[identifier] for identifier in ids[rows].tolist()], dtype=np.intp)
     rows, final = rows[listed[final]], final[listed[final]]

@@ -50,7 +50,7 @@ from boxscore.formats._look import Look
 from boxscore.formats._snapshots import changed_while_read
 from boxscore.formats.image_sizes import with_known_sizes
 
-__all__ = ["FORMAT", "VocFormat"]
+__all__ = ["FORMAT", "VocFormat", "classes_without_file"]
 
 RESULTS = "comp[0-9]_det_*.txt"
 RESULTS_COLUMNS = 6
@@ -328,6 +328,13 @@ def _results_place(files: Sequence[Path], starts: Sequence[int], row: int) -> st
     index = int(np.searchsorted(starts, row, side="right")) - 1
     filled = (n for n, line in enumerate(read_text(files[index]).splitlines(), start=1) if line.split())
     return f"{files[index]}, line {next(itertools.islice(filled, row - starts[index], None))}"
+
+
+def classes_without_file(path: Path, classes: Sequence[str]) -> list[str]:
+    """Name the classes that have no results file in a folder; none where it is no folder of results."""
+    files = sorted(path.glob(RESULTS)) if path.is_dir() else []
+    there = set(_results_classes(files, classes)) if files else set(classes)
+    return [name for name in classes if name not in there]
 
 
 def _stem_parts(file: Path) -> tuple[str, str]:

@@ -10,6 +10,8 @@ Conventions
   it the class, with or without quotes around it.
 - A baseline must have been made under the same protocol: its signature must be equal except for the
   version. Otherwise a drop could come from a change of rules.
+- A baseline must be of the same images and classes, and define the same metrics: what it lacks fails. Results
+  of older versions do not name their images; then their number must be the same.
 - Against a baseline's numbers, a metric fails when it is worse by more than the tolerance. Against a
   baseline's detections, it fails when the interval of the difference lies below minus the tolerance as a
   whole: the drop is then more than chance in which images were collected.
@@ -25,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
+from boxscore._utils.text import short_list
 from boxscore.data.class_names import ambiguous
 from boxscore.errors import FileFormatError, InputError
 from boxscore.evaluation import Evaluation
@@ -68,6 +71,9 @@ class Result:
     read_classes: Callable[[], Mapping[str, Values]]
     lower_is_better: frozenset[str] = frozenset()
     """Metrics, by key, that fall when a detector gets better: miss rates."""
+    images: int | None = None
+    images_sha256: str = ""
+    """How many images there are and which; unknown in some results."""
 
 
 class Bound(NamedTuple):
@@ -113,7 +119,12 @@ def result_of(evaluation: Evaluation) -> Result:
         }
 
     return Result(
-        evaluation.metrics, evaluation.signature, classes, frozenset(evaluation.protocol.lower_is_better)
+        evaluation.metrics,
+        evaluation.signature,
+        classes,
+        frozenset(evaluation.protocol.lower_is_better),
+        evaluation.image_count,
+        evaluation.images.fingerprint(),
     )
 
 
@@ -131,11 +142,15 @@ def read_result(path: Path) -> Result:
     _check_values(metrics, str(path))
     rows = result.get("per_class")
     falls = result.get("lower_is_better", [])
+    counts, sha256 = result.get("counts"), result.get("images_sha256")
+    images = counts.get("images") if isinstance(counts, dict) else None
     return Result(
         metrics,
         result["signature"],
         lambda: _classes(rows, path),
         frozenset(key for key in falls if isinstance(key, str)) if isinstance(falls, list) else frozenset(),
+        images if type(images) is int else None,
+        sha256 if isinstance(sha256, str) else "",
     )
 
 
@@ -252,23 +267,52 @@ def check_baseline(
             place=place,
             cause="scores under two protocols do not compare",
         )
-    old = {key: value for key, value in baseline.metrics.items() if _defined(value) is not None}
-    chosen = [checks.one_of(key, list(result.metrics), name="--metrics") for key in only]
+    known = list(dict.fromkeys([*result.metrics, *baseline.metrics]))
+    chosen = [checks.one_of(key, known, name="--metrics") for key in only]
+    done = _check_same_data(result, baseline)
+    compared = False
+    for key in chosen or known:
+        before, value = _defined(baseline.metrics.get(key)), _defined(result.metrics.get(key))
+        if before is None and value is None:
+            continue  # undefined on both sides, such as APs without small objects
+        compared = True
+        if before is None:
+            done.append(Check(key, value, "in the baseline, which lacks it", False))
+            continue
+        falls = key in result.lower_is_better | baseline.lower_is_better
+        sign, slack = ("<=", "+") if falls else (">=", "-")
+        rule = f"{sign} {before:.4f}" + (f" {slack} {tolerance:g}" if tolerance else "") + " (baseline)"
+        if falls:
+            met = value is not None and value <= before + tolerance
+        else:
+            met = value is not None and value >= before - tolerance
+        done.append(Check(key, value, rule, met, baseline=before))
+    if not compared:
+        got = [key for key, value in baseline.metrics.items() if _defined(value) is not None]
+        raise InputError("a baseline", "define a metric to compare", got=sorted(got), place=place)
+    return done
+
+
+def _check_same_data(result: Result, baseline: Result) -> list[Check]:
+    """Return a failed check for images, and for classes, that are not those of the baseline."""
     done = []
-    for key in chosen or list(result.metrics):
-        before = old.get(key)
-        if before is not None:
-            value = _defined(result.metrics[key])
-            falls = key in result.lower_is_better | baseline.lower_is_better
-            sign, slack = ("<=", "+") if falls else (">=", "-")
-            rule = f"{sign} {before:.4f}" + (f" {slack} {tolerance:g}" if tolerance else "") + " (baseline)"
-            if falls:
-                met = value is not None and value <= float(before) + tolerance
-            else:
-                met = value is not None and value >= float(before) - tolerance
-            done.append(Check(key, value, rule, met, baseline=float(before)))
-    if not done:
-        raise InputError("a baseline", "define a metric to compare", got=sorted(old), place=place)
+    new, old = result.images, baseline.images
+    if new is not None and old is not None and new != old:
+        done.append(Check("images", new, f"{old:,} (baseline)", False, baseline=old))
+    elif result.images_sha256 and baseline.images_sha256 not in ("", result.images_sha256):
+        done.append(Check("images", new, "the baseline's, and are others", False, baseline=old))
+    try:
+        mine, yours = list(result.read_classes()), list(baseline.read_classes())
+    except FileFormatError:  # a result of metrics alone
+        return done
+    more = [name for name in mine if name not in {*yours}]
+    fewer = [name for name in yours if name not in {*mine}]
+    if more or fewer:
+        parts = [
+            f"{word} {short_list(names, 3)}" for word, names in (("without", more), ("with", fewer)) if names
+        ]
+        rule = f"the {len(yours):,} of the baseline: {' and '.join(parts)}"
+        done.append(Check("classes", len(mine), rule, False, baseline=len(yours)))
     return done
 
 

@@ -170,6 +170,7 @@ def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows 
         "per_class": lines,
         **_operating_point(evaluation),
         "counts": evaluation.counts,
+        "images_sha256": evaluation.images.fingerprint(),
         "warnings": list(warnings),
     }
 

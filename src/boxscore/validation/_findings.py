@@ -47,6 +47,7 @@ __all__ = [
     "named",
     "quietly",
     "verb",
+    "with_truth",
 ]
 
 Severity = Literal["error", "warning", "info"]
@@ -57,6 +58,9 @@ Repair = Callable[["Context", Detections], Tables]
 
 MOST_EXAMPLES = 5
 MOST_NAMED, LONGEST_NAME = 3, 40
+
+MOST_ROWS = {"box": 500_000, "quadrilateral": 20_000, "rotated": 50_000, "mask": 20_000, "keypoints": 50_000}
+"""Annotations and detections that may be evaluated again in passing, by what is compared."""
 
 IN_PASSING, ON_A_PAGE, WHEN_ASKED = range(3)
 """How much a check may cost: almost nothing, no second evaluation, or evaluations of repaired tables."""
@@ -86,6 +90,8 @@ class Finding:
         That metric, of the data as given and with ``repair``; NaN where it cannot be computed.
     bound : bool
         Whether ``repaired`` is the most that the metric could be, where it cannot be evaluated.
+    repaired_metric : str
+        The metric of ``repaired``, where the repair is another protocol: the two numbers are no difference.
     """
 
     code: str
@@ -99,6 +105,7 @@ class Finding:
     value: float = float("nan")
     repaired: float = float("nan")
     bound: bool = False
+    repaired_metric: str = ""
 
     @property
     def effect(self) -> float:
@@ -113,8 +120,10 @@ class Finding:
         as_it_is, repaired = (
             "undefined" if math.isnan(value) else f"{value:.4f}" for value in (self.value, self.repaired)
         )
-        difference = "" if math.isnan(self.effect) else f" ({self.effect:+.4f})"
-        return f"{self.metric} {as_it_is}; {self.repair}: {'at most ' * self.bound}{repaired}{difference}"
+        other = f"{self.repaired_metric} " if self.repaired_metric else ""
+        difference = "" if other or math.isnan(self.effect) else f" ({self.effect:+.4f})"
+        most = "at most " * self.bound
+        return f"{self.metric} {as_it_is}; {self.repair}: {other}{most}{repaired}{difference}"
 
 
 class Renumbered(NamedTuple):
@@ -122,6 +131,13 @@ class Renumbered(NamedTuple):
 
     found: FoundClassMap
     detections: Detections
+
+
+class _Measured(NamedTuple):
+    """The first metric of repaired tables; its key where the repair is another protocol."""
+
+    value: float
+    metric: str = ""
 
 
 @record(frozen=True, eq=False)
@@ -143,7 +159,7 @@ class Context:
     effort: int = WHEN_ASKED
     """Only findings of the last have examples and every effect."""
     repairs: dict[str, tuple[str, Repair]] = dataclasses.field(default_factory=dict)
-    _repaired_values: dict[Repair, float] = dataclasses.field(default_factory=dict)
+    _repaired_values: dict[Repair, _Measured] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def evaluation(self) -> Evaluation | None:
@@ -164,15 +180,20 @@ class Context:
     @functools.cached_property
     def value(self) -> float:
         """That metric of the tables; NaN where there is none."""
-        return self._metric_of(self.evaluation)
+        return _first_metric(self.evaluation)[0]
 
     def repaired_value(self, repaired: Repair) -> float:
-        """Return that metric of repaired tables; NaN where there is none."""
+        """Return the first metric of repaired tables; NaN where there is none."""
+        return self._repaired(repaired).value
+
+    def _repaired(self, repaired: Repair) -> _Measured:
         if self.detections is None or not self.metric:
-            return math.nan
+            return _Measured(math.nan)
         if repaired not in self._repaired_values:
-            tables = repaired(self, self.detections)
-            self._repaired_values[repaired] = self._metric_of(quietly(*tables))
+            truth, detections, protocol = repaired(self, self.detections)
+            value, key = _first_metric(quietly(truth, detections, protocol))
+            other = protocol.name != self.protocol.name
+            self._repaired_values[repaired] = _Measured(value, key if other else "")
         return self._repaired_values[repaired]
 
     @property
@@ -180,14 +201,21 @@ class Context:
         """Whether the tables hold only some classes of what was given: their absence is then no fault."""
         return self.given is not None and self.given.chosen_classes
 
-    def _metric_of(self, evaluation: Evaluation | None) -> float:
-        if evaluation is None or self._row is None:
-            return math.nan
-        return summary_total(self._row, evaluation.protocol, evaluation.curves_of)
-
     def is_file(self, table: BoxTable) -> bool:
         """Whether a table came from one file, which for COCO holds ``x, y, width, height``."""
         return Path(table.source).suffix.lower() == ".json" or Path(table.source).is_file()
+
+    def is_soon(self, protocol: Protocol) -> bool:
+        """Whether another evaluation takes a second at most: one in passing, where a fault is known."""
+        rows = len(self.ground_truth) + len(self.detections or ())
+        return rows <= MOST_ROWS.get(protocol.similarity, 0)
+
+    def was_read(self, table: BoxTable) -> bool:
+        """Whether a loader made a table, which then has warned of what it saw."""
+        try:
+            return self.is_file(table) or Path(table.source).exists()
+        except (OSError, ValueError):  # any text may be a source
+            return False
 
     def locate(self, table: BoxTable, row: int) -> str:
         """Name a row by its position in the file."""
@@ -221,10 +249,12 @@ class Context:
         repair: str = "",
         repaired: Repair | None = None,
         most: float | None = None,
+        at_once: bool = False,
     ) -> Finding:
         """Make a finding; ``rows`` of ``table`` become its examples, ``repaired`` its effect.
 
-        ``most`` is a bound of the metric, in place of ``repaired``.
+        ``most`` is a bound of the metric, in place of ``repaired``. ``at_once`` evaluates the repair in
+        passing too.
         """
         finding = Finding(code, kind, severity, int(count), message)
         if self.effort == WHEN_ASKED:
@@ -240,7 +270,7 @@ class Context:
         if repaired is None:
             return finding
         self.repairs[code] = (repair, repaired)
-        known = self.effort == WHEN_ASKED or repaired in self._repaired_values
+        known = at_once or self.effort == WHEN_ASKED or repaired in self._repaired_values
         return self.with_effect(finding) if known else finding
 
     def with_effect(self, finding: Finding) -> Finding:
@@ -248,12 +278,14 @@ class Context:
         if finding.code not in self.repairs:
             return finding
         repair, repaired = self.repairs[finding.code]
+        measured = self._repaired(repaired)
         return dataclasses.replace(
             finding,
             repair=repair,
             metric=self.metric,
             value=self.value,
-            repaired=self.repaired_value(repaired),
+            repaired=measured.value,
+            repaired_metric=measured.metric,
         )
 
 
@@ -261,18 +293,34 @@ def quietly(ground_truth: GroundTruth, detections: Detections, protocol: Protoco
     """Evaluate without warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)
-        return evaluate(ground_truth, detections, protocol=protocol)
+        return evaluate(ground_truth, detections, protocol=protocol, digest=False)
+
+
+def with_truth(rows: NDArray[np.intp]) -> Repair:
+    """Return the tables with some annotations alone."""
+    return lambda context, detections: (context.ground_truth.take(rows), detections, context.protocol)
+
+
+def _first_metric(evaluation: Evaluation | None) -> tuple[float, str]:
+    """Return the first summary metric of an evaluation and its key; NaN where there is none."""
+    row = None if evaluation is None else next(iter(evaluation.protocol.rows), None)
+    if evaluation is None or row is None:
+        return math.nan, ""
+    return summary_total(row, evaluation.protocol, evaluation.curves_of), row.key
 
 
 def by_weight(findings: Iterable[Finding]) -> list[Finding]:
-    """Order findings: errors first, of one severity those that cost most."""
-    return sorted(
-        findings,
-        key=lambda finding: (
-            SEVERITIES.index(finding.severity),
-            -finding.effect if finding.effect > 0 else 0.0,
-        ),
-    )
+    """Order findings: errors first, of one severity those that cost most.
+
+    Of a bound half is counted, and of another protocol the distance of the two numbers.
+    """
+
+    def weight(finding: Finding) -> tuple[int, float]:
+        effect = finding.effect / (2 if finding.bound else 1)
+        effect = abs(effect) if finding.repaired_metric else effect
+        return SEVERITIES.index(finding.severity), -effect if effect > 0 else 0.0
+
+    return sorted(findings, key=weight)
 
 
 def counted(count: int, noun: str) -> str:
@@ -281,9 +329,9 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{ending * (count != 1)}"
 
 
-def named(names: Sequence[str]) -> str:
+def named(names: Sequence[str], *, longest: int = LONGEST_NAME) -> str:
     """List the first few names, none of them long: ``cat, dog, cow and 2 more``."""
-    first = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..." for name in names]
+    first = [name if len(name) <= longest else f"{name[: longest - 3]}..." for name in names]
     if len(first) > MOST_NAMED + 1:
         return f"{', '.join(first[:MOST_NAMED])} and {len(first) - MOST_NAMED:,} more"
     return " and ".join([*([", ".join(first[:-1])] if first[1:] else []), first[-1]])

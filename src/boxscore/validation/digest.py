@@ -6,22 +6,25 @@ Conventions
   cost almost nothing.
 - The lines do not repeat what loaders warn about: repeated ids, boxes in another order, unknown classes.
 - A class without detections is common among many classes, and its row shows 0: the lines mention it only
-  when half of the classes have none.
-- Of the first finding the lines say the effect on the score where it is known already, or where the data are
-  so few that another evaluation takes no time.
+  when half of the classes have none, and others have some.
+- Effects on the score are said where they are known already, or where the data are so few that other
+  evaluations take no time. A bound is left to ``validate``: it is no effect.
+- Each finding is one sentence, gravest first, in the command and in Python, where it is a warning.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
+from boxscore.errors import FindingWarning
 from boxscore.evaluation import Evaluation
-from boxscore.validation._findings import IN_PASSING, ON_A_PAGE, WHEN_ASKED, Context, Finding
+from boxscore.validation._findings import IN_PASSING, ON_A_PAGE, WHEN_ASKED, Context, Finding, by_weight
 from boxscore.validation.checking import check
 
-__all__ = ["WARNED_OF", "digest", "findings_of", "quick_findings"]
+__all__ = ["ERRORS", "WARNED_OF", "digest", "findings_of", "quick_findings", "warn_of_findings"]
 
-MOST_NAMED = 4
+MOST_SAID = 4
 
 FEW = 1_000
 """Annotations and detections that are evaluated again in passing: a millisecond."""
@@ -35,6 +38,13 @@ WARNED_OF = (
 )
 """Codes of findings that a loader or the evaluation warns about itself."""
 
+ERRORS = (
+    *("annotation-box-order", "detection-box-order", "repeated-annotation-id", "unknown-class"),
+    *("image-without-detections", "class-without-detections", "scores-all-equal", "images-off-by-one"),
+    *("classes-numbered-differently", "image-labels-missing", "detections-unlisted", "lvis-version"),
+)
+"""Codes of findings that may be errors in files that can be read."""
+
 
 def quick_findings(evaluation: Evaluation) -> list[Finding]:
     """Run the checks that cost almost nothing: errors, then warnings, without examples."""
@@ -44,10 +54,11 @@ def quick_findings(evaluation: Evaluation) -> list[Finding]:
         for finding in check(context)
         if finding.severity != "info"
         and (finding.code, finding.severity) != ("class-without-detections", "warning")
+        and (finding.code != "class-without-detections" or len(evaluation.detections))
     ]
-    if findings and not findings[0].repair and _rows(evaluation) <= FEW:
-        findings[0] = context.with_effect(findings[0])
-    return findings
+    if _rows(evaluation) <= FEW:
+        findings = [finding if finding.repair else context.with_effect(finding) for finding in findings]
+    return by_weight(findings)
 
 
 def findings_of(evaluation: Evaluation, *, effects: bool = True) -> list[Finding]:
@@ -65,16 +76,25 @@ def _context(evaluation: Evaluation, effort: int) -> Context:
     return Context(truth, detections, protocol, given=evaluation, effort=effort)
 
 
-def digest(findings: Sequence[Finding]) -> str:
-    """Say the first finding in words, with its effect, and name the others."""
-    first, *rest = findings
-    stop = "" if first.message.endswith((".", "?")) else "."
-    lead = "error in the input" if first.severity == "error" else "warning about the input"
-    text = f"{lead}: {first.message}{stop}"
-    if first.effect_text:
-        text += f" {first.effect_text}."
-    if rest:
-        codes = [f"{finding.code} ({finding.count:,})" for finding in rest[:MOST_NAMED]]
-        codes += [f"{len(rest) - MOST_NAMED} more"] * (len(rest) > MOST_NAMED)
-        text += f" Also: {', '.join(codes)}."
-    return text
+def digest(findings: Sequence[Finding]) -> list[str]:
+    """Say each of the first findings in a sentence, with its effect, and how many more there are."""
+    said = [_sentence(finding) for finding in findings[:MOST_SAID]]
+    more = len(findings) - len(said)
+    if more:
+        said.append(f"{more} more finding{'s' * (more > 1)} about the input: boxscore validate lists them.")
+    return said
+
+
+def _sentence(finding: Finding) -> str:
+    stop = "" if finding.message.endswith((".", "?")) else "."
+    lead = "error in the input" if finding.severity == "error" else "warning about the input"
+    effect = "" if finding.bound or not finding.effect_text else f" {finding.effect_text}."
+    return f"{lead}: {finding.message}{stop}{effect}"
+
+
+def warn_of_findings(evaluation: Evaluation) -> None:
+    """Warn whoever called ``evaluate`` of each finding, gravest first."""
+    findings = quick_findings(evaluation)
+    for finding, text in zip(findings, digest(findings)[:MOST_SAID], strict=False):
+        warning = FindingWarning(text, code=finding.code, severity=finding.severity)
+        warnings.warn(warning, stacklevel=4)

@@ -30,19 +30,20 @@ Table = TypeVar("Table", bound=BoxTable)
 
 
 def geometric_findings(context: Context) -> Iterator[Finding]:
-    """Check the boxes of both tables; in passing, not what a loader warns about."""
+    """Check the boxes of both tables; in passing, not what a loader has warned of."""
     tables: list[BoxTable] = [context.ground_truth]
     if context.detections is not None and context.detections.boxes_given:
         tables.append(context.detections)
     for table in tables:
-        order = [] if context.effort == IN_PASSING else list(_order(context, table))
+        warned = context.effort == IN_PASSING and context.was_read(table)
+        order = [] if warned else list(_order(context, table))
         yield from order
         yield from _degenerate(context, table)
         if context.effort > IN_PASSING:
             yield from _inside_out(context, table)
-        if context.effort == IN_PASSING:
+        if warned:
             yield from _outside_in_passing(context, table)
-        elif not order:
+        elif not order and (context.effort > IN_PASSING or isinstance(table, GroundTruth)):
             yield from _outside(context, table)
     yield from _whole_numbers(context)
 

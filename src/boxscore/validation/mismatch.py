@@ -106,9 +106,8 @@ def _classes(context: Context) -> Iterator[Finding]:
     K = len(context.ground_truth.categories)
     if K < 2 or not context.protocol.matching.per_class or context.protocol.similarity == "keypoints":
         return
-    placed = _placed(context, K)
-    totals, best = placed.sum(axis=1), placed.argmax(axis=1)
-    moved = (totals >= FEWEST) & (best != np.arange(K)) & (placed.max(axis=1) > MAJORITY * totals)
+    totals, best, most = _placed(context, K)
+    moved = (totals >= FEWEST) & (best != np.arange(K)) & (most > MAJORITY * totals)
     if not moved.any():
         return
     names = np.where(moved, best, np.arange(K)).astype(np.int32)
@@ -128,7 +127,7 @@ def _classes(context: Context) -> Iterator[Finding]:
         f"detections of {counted(len(rows), 'class')} lie on annotations of another class"
         + _explanation(context, rows, names),
         examples=[
-            f"{labels[row]} lies on {labels[best[row]]}: {placed[row, best[row]]} of {totals[row]} detections"
+            f"{labels[row]} lies on {labels[best[row]]}: {most[row]} of {totals[row]} detections"
             for row in rows.tolist()
         ],
         repair="these classes renamed",
@@ -136,8 +135,8 @@ def _classes(context: Context) -> Iterator[Finding]:
     )
 
 
-def _placed(context: Context, K: int) -> NDArray[np.int64]:
-    """Count the detections of each class that lie on annotations of each class, [K, K]."""
+def _placed(context: Context, K: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Count the detections of each class that lie on annotations, [K]; the class with most, and how many."""
     assert context.evaluation is not None
     truth, detections = context.ground_truth, context.evaluation.detections
     pairs = context.evaluation.matcher.across_classes(iou_threshold=0.5)
@@ -148,8 +147,12 @@ def _placed(context: Context, K: int) -> NDArray[np.int64]:
     own = detections.category[pairs.detection] == truth.category[pairs.truth]
     on[pairs.detection[own]] = detections.category[pairs.detection[own]]
     rows = np.flatnonzero(on >= 0)
-    flat = detections.category[rows].astype(np.int64) * K + on[rows]
-    return np.bincount(flat, minlength=K * K).reshape(K, K)
+    own_class, on_class = detections.category[rows].astype(np.int64), on[rows]
+    cells, counts = np.unique(own_class * K + on_class, return_counts=True)
+    best, most = np.zeros(K, dtype=np.int64), np.zeros(K, dtype=np.int64)
+    order = np.lexsort((-cells, counts))  # the largest last, of equals the first class
+    best[cells[order] // K], most[cells[order] // K] = cells[order] % K, counts[order]
+    return np.bincount(own_class, minlength=K), best, most
 
 
 def _explanation(context: Context, rows: NDArray[np.intp], names: NDArray[np.int32]) -> str:

@@ -21,6 +21,7 @@ from boxscore.validation._findings import (
     Repair,
     counted,
     verb,
+    with_truth,
 )
 from boxscore.validation.completion import most_with_lower_scores, recall_reached
 
@@ -55,7 +56,6 @@ def semantic_findings(context: Context) -> Iterator[Finding]:
     """Check what annotations and detections mean."""
     if context.effort > IN_PASSING:
         yield from _near_duplicates(context)
-    yield from _flags(context)
     yield from _areas(context)
     if context.detections is None or not len(context.detections):
         return
@@ -75,10 +75,6 @@ def _groups(table: BoxTable) -> NDArray[np.int64]:
     return table.image.astype(np.int64) * len(table.categories) + table.category
 
 
-def _with_truth(rows: NDArray[np.intp]) -> Repair:
-    return lambda context, detections: (context.ground_truth.take(rows), detections, context.protocol)
-
-
 def _near_duplicates(context: Context) -> Iterator[Finding]:
     truth = context.ground_truth
     duplicates = _repeats(truth, np.flatnonzero(~truth.crowd))
@@ -94,7 +90,7 @@ def _near_duplicates(context: Context) -> Iterator[Finding]:
         table=truth,
         rows=duplicates,
         repair="without them",
-        repaired=_with_truth(np.delete(np.arange(len(truth)), duplicates)),
+        repaired=with_truth(np.delete(np.arange(len(truth)), duplicates)),
     )
 
 
@@ -116,34 +112,6 @@ def _repeats(table: BoxTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         step += 1
         at = at[at + step < len(rows)]
     return np.unique(np.concatenate(repeats))
-
-
-def _flags(context: Context) -> Iterator[Finding]:
-    truth, rules = context.ground_truth, context.protocol.ignore
-    read = {
-        "crowd": rules.crowd != "count",
-        "difficult": rules.difficult != "count",
-        "ignore": rules.flagged != "count",
-    }
-    for name, has_effect in read.items():
-        flags = getattr(truth, name)
-        if name == "crowd" and context.protocol.group.treatment == "merge":
-            flags = flags & ~truth.group  # tables of groups flag them as crowds too
-        if has_effect or not flags.any():
-            continue
-        rows = np.flatnonzero(flags)
-        yield context.finding(
-            f"{name}-flag-without-effect",
-            "semantic",
-            "warning",
-            len(rows),
-            f"{counted(len(rows), 'annotation')} flagged {name}, which the protocol "
-            f"{context.protocol.name} does not read: they count like any other",
-            table=truth,
-            rows=rows,
-            repair="without them",
-            repaired=_with_truth(np.flatnonzero(~flags)),
-        )
 
 
 def _areas(context: Context) -> Iterator[Finding]:
@@ -282,15 +250,15 @@ def _score_floor(context: Context, floor: float, count: int) -> Iterator[Finding
     if most is not None and not most - context.value > NEGLIGIBLE:
         return
     recall, iou_text = recall_reached(evaluation)
-    cut = f"{'AP' if iou_text else 'the curve'} is cut short: no detection scores below {floor:.4g}"
+    cut = f"scores look cut at {floor:.4g}: export with conf=0.001"
     if recall == recall:
-        cut += f", and the curves end at recall {recall:.2f} on average (IoU {iou_text})"
+        cut += f". The curves end at recall {recall:.2f} on average (IoU {iou_text})"
     yield context.finding(
         "score-floor",
         "semantic",
         "warning" if floor >= 0.2 else "info",
         count,
-        f"{cut}. Write all detections, down to 0.001 or so",
+        cut,
         repair="with all detections",
         most=most,
     )

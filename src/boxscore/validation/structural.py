@@ -11,10 +11,14 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore.data.alignment import select
+from boxscore.data.tables import Detections
+from boxscore.formats.voc import classes_without_file
 from boxscore.matching.ignoring import zero_ids
 from boxscore.validation._findings import IN_PASSING, Context, Finding, counted, image_rows, named, verb
 
@@ -183,6 +187,24 @@ def _silent_classes(context: Context) -> Iterator[Finding]:
     silent = annotated & (np.bincount(detections.category, minlength=K) == 0)
     if not silent.any():
         return
+    absent = (
+        np.zeros(K, dtype=bool) if context.chosen_classes else _without_file(context, detections) & silent
+    )
+    if absent.any():
+        names = named([truth.categories.labels[row] for row in np.flatnonzero(absent).tolist()])
+        count = int(absent.sum())
+        yield context.finding(
+            "class-without-results-file",
+            "structural",
+            "warning",
+            count,
+            f"{counted(count, 'class')} with annotations {verb(count, 'have')} no results file in "
+            f"{detections.source}, which is AP 0{' each' * (count > 1)}: {names}",
+            examples=[f"class {truth.categories.labels[row]}" for row in np.flatnonzero(absent).tolist()],
+        )
+        silent &= ~absent
+    if not silent.any():
+        return
     share, count = silent.sum() / annotated.sum(), int(silent.sum())
     loud = truth.categories.ids[~silent].tolist()
     labels = truth.categories.labels
@@ -197,3 +219,10 @@ def _silent_classes(context: Context) -> Iterator[Finding]:
         repair="without these classes",
         repaired=lambda c, given: (*select(c.ground_truth, given, classes=loud), c.protocol),
     )
+
+
+def _without_file(context: Context, detections: Detections) -> NDArray[np.bool_]:
+    """Whether each class has no file in a folder of VOC results, [K]."""
+    names = detections.categories.names.tolist()
+    missing = classes_without_file(Path(detections.source), names) if context.was_read(detections) else []
+    return np.isin(names, missing)

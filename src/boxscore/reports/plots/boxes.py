@@ -104,7 +104,7 @@ def draw_boxes(
         detections = Detections.from_arrays(
             [], [], [], [], images=ground_truth.images, categories=ground_truth.categories
         )
-    evaluation = evaluate(ground_truth, detections, protocol=protocol, images=[image_id])
+    evaluation = evaluate(ground_truth, detections, protocol=protocol, images=[image_id], digest=False)
     return draw_evaluated(
         image, evaluation, image_id, score_threshold=score_threshold, labels=labels, legend=legend, ax=ax
     )

@@ -1,0 +1,167 @@
+"""Classes that the detections never name, because they always call their objects by another class.
+
+Conventions
+-----------
+- An object is located where a detection of any class overlaps it with an IoU of 0.5 or more, and called what
+  the detection says that overlaps it most.
+- Only classes without any detection are looked at: a detector that confuses two classes names both now and
+  then, a wrong table of names never. A detector that does not know a class may call its objects this and
+  that; one name for nearly all of them, from a number of objects on, is a table.
+- Names of which one begins or ends the other (hot dog, dog) need fewer objects: so tables go wrong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.data.boxes import without_inverted
+from boxscore.data.tables import Detections
+from boxscore.similarity.box import box_iou
+from boxscore.validation._findings import Context, Finding, Tables, counted, named
+
+__all__ = ["misnamed_findings"]
+
+LEAST_OVERLAP = 0.5
+FEWEST_RELATED, SHARE_RELATED = 10, 0.75
+"""Located objects, and the share of them with one other name, where one name begins or ends the other."""
+FEWEST, SHARE = 30, 0.9
+"""The same for any two names."""
+MOST_IMAGES = 2_000
+"""Images of such classes that are looked at."""
+
+
+class _Called(NamedTuple):
+    """A class and what its objects are called: so many of the located ones."""
+
+    row: int
+    other: int
+    times: int
+    located: int
+
+
+def misnamed_findings(context: Context) -> Iterator[Finding]:
+    """Check whether classes without a detection are called another class."""
+    truth, detections = context.ground_truth, context.detections
+    K, protocol = len(truth.categories), context.protocol
+    if detections is None or K < 2 or not protocol.matching.per_class or protocol.similarity == "keypoints":
+        return
+    if context.chosen_classes:
+        return
+    counted_truth = ~(truth.crowd | truth.ignore)
+    silent = np.bincount(detections.category, minlength=K) == 0
+    silent &= np.bincount(truth.category[counted_truth], minlength=K) >= FEWEST_RELATED
+    if not silent.any() or not len(detections):
+        return
+    objects = np.flatnonzero(counted_truth & silent[truth.category])
+    pairs = _pairs_on(context, detections, objects)
+    called = list(_called(truth.categories.labels, truth.category[pairs.truth], detections, pairs))
+    if not called:
+        return
+    new = detections.category.copy()
+    for one in called:
+        moved = (truth.category[pairs.truth] == one.row) & (detections.category[pairs.row] == one.other)
+        new[pairs.row[moved & ~pairs.explained]] = one.row
+
+    def repaired(c: Context, given: Detections) -> Tables:
+        return c.ground_truth, dataclasses.replace(given, category=new), c.protocol
+
+    labels = truth.categories.labels
+    texts = [
+        f"{one.times:,} of {one.located:,} located objects of {labels[one.row]} are {labels[one.other]}"
+        for one in called
+    ]
+    related = all(_are_related(labels[one.row], labels[one.other]) for one in called)
+    cause = (
+        "Were names cut at blanks, or looked up by a part of them?"
+        if related
+        else "Was the table of class names cut, or does the detector not know the class?"
+    )
+    yield context.finding(
+        "class-always-called-another",
+        "semantic",
+        "warning",
+        len(called),
+        f"{counted(len(called), 'class')} {'is' if len(called) == 1 else 'are'} always called another: "
+        f"{named(texts, longest=200)}. {cause}",
+        examples=texts,
+        repair="these renamed",
+        repaired=repaired,
+        at_once=context.is_soon(protocol),
+    )
+
+
+class _Pairs(NamedTuple):
+    """Objects and detections that overlap; of an object the largest overlap first."""
+
+    truth: NDArray[np.intp]
+    row: NDArray[np.intp]
+    explained: NDArray[np.bool_]
+    """Whether the detection also lies on an annotation of its own class."""
+
+
+def _pairs_on(context: Context, detections: Detections, objects: NDArray[np.intp]) -> _Pairs:
+    """Pairs of ``objects`` and detections of any class, in at most :data:`MOST_IMAGES` images."""
+    truth = context.ground_truth
+    images = np.unique(truth.image[objects])
+    images = images[np.unique(np.linspace(0, len(images) - 1, min(len(images), MOST_IMAGES)).astype(int))]
+    chosen = np.zeros(len(truth), dtype=bool)
+    chosen[objects] = True
+    truths, starts, ends = _by_image(truth.image, images)
+    found, first, last = _by_image(detections.image, images)
+    on, rows = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)]
+    overlap, explained = [np.empty(0)], [np.empty(0, dtype=bool)]
+    boxes, truth_boxes = without_inverted(detections.boxes[found]), truth.boxes[truths]
+    for a, b, c, d in zip(starts.tolist(), ends.tolist(), first.tolist(), last.tolist(), strict=True):
+        here, some = truths[a:b], found[c:d]
+        iou = box_iou(boxes[c:d], truth_boxes[a:b])
+        near = iou >= LEAST_OVERLAP
+        own = (near & (detections.category[some][:, None] == truth.category[here])).any(axis=1)
+        which, what = np.nonzero(near & chosen[here])
+        on.append(here[what])
+        rows.append(some[which])
+        overlap.append(iou[which, what])
+        explained.append(own[which])
+    every = np.concatenate(on)
+    order = np.lexsort((-np.concatenate(overlap), every))
+    return _Pairs(every[order], np.concatenate(rows)[order], np.concatenate(explained)[order])
+
+
+def _by_image(
+    image: NDArray[np.int32], images: NDArray[np.int32]
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Rows of some images, and where those of each begin and end."""
+    rows = np.flatnonzero(np.isin(image, images))
+    rows = rows[np.argsort(image[rows], kind="stable")]
+    return (
+        rows,
+        np.searchsorted(image[rows], images),
+        np.searchsorted(image[rows], images, side="right"),
+    )
+
+
+def _called(
+    labels: list[str], category: NDArray[np.int32], detections: Detections, pairs: _Pairs
+) -> Iterator[_Called]:
+    """Say which classes have one other name for nearly all objects that are located."""
+    best = np.flatnonzero(np.diff(pairs.truth, prepend=-1))
+    category, said = category[best], detections.category[pairs.row[best]]
+    for row in np.unique(category).tolist():
+        names = np.bincount(said[category == row])
+        other, located = int(names.argmax()), int(names.sum())
+        times = int(names[other])
+        fewest, share = (
+            (FEWEST_RELATED, SHARE_RELATED) if _are_related(labels[row], labels[other]) else (FEWEST, SHARE)
+        )
+        if located >= fewest and times >= share * located:
+            yield _Called(row, other, times, located)
+
+
+def _are_related(one: str, other: str) -> bool:
+    """Whether one name begins or ends the other."""
+    short, long = sorted((one.casefold(), other.casefold()), key=len)
+    return bool(short) and (long.startswith(short) or long.endswith(short))

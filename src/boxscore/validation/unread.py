@@ -1,0 +1,158 @@
+"""What both tables hold and the protocol does not read: oriented boxes, keypoints, masks, flags.
+
+Conventions
+-----------
+- Boxes beside masks or keypoints are normal: instance segmentation and pose models are scored by boxes too.
+  Only where the detections have no boxes of their own, so that those around their masks or keypoints stand
+  in for them, was another protocol meant.
+- Oriented boxes on both sides were made to be compared as such.
+- The repair is the option that reads them, and its number is the first metric of that protocol, said in
+  passing too unless the tables are so large that another evaluation takes a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.errors import ProtocolError
+from boxscore.protocols import load_protocol, protocol_of_type
+from boxscore.protocols.protocol import Protocol
+from boxscore.validation._findings import Context, Finding, Repair, counted, verb, with_truth
+
+__all__ = ["unread_findings"]
+
+DIFFICULT = "voc2007"
+"""The protocol that reads difficult objects of upright boxes."""
+
+
+def unread_findings(context: Context) -> Iterator[Finding]:
+    """Check what the protocol leaves unread: columns, then flags."""
+    oriented = list(_oriented(context)) if context.detections is not None else []
+    yield from oriented
+    if context.detections is not None and not oriented:
+        yield from _stood_in(context, context.detections)
+    yield from _flags(context, difficult_said=bool(oriented))
+
+
+def _oriented(context: Context) -> Iterator[Finding]:
+    """Report oriented boxes of both sides that are compared as upright ones."""
+    truth, detections, protocol = context.ground_truth, context.detections, context.protocol
+    if protocol.similarity != "box" or detections is None or not len(truth) or not len(detections):
+        return
+    if _form(truth) is None or _form(detections) is None:
+        return
+    corners = "quadrilaterals" in (_form(truth), _form(detections))
+    other = load_protocol("dota" if corners else "coco-rotated")
+    flagged = int(truth.difficult.sum()) if protocol.ignore.difficult == "count" else 0
+    also = (
+        f"; {counted(flagged, 'difficult object')} {verb(flagged, 'count')} like any other" if flagged else ""
+    )
+    yield context.finding(
+        "oriented-boxes-without-effect",
+        "semantic",
+        "warning",
+        len(detections),
+        f"both sides have {'four corners' if corners else 'rotated boxes'}, and the protocol {protocol.name} "
+        f"compares the upright boxes around them{also}",
+        table=detections,
+        rows=np.arange(min(1, len(detections))),
+        repair=f"with --protocol {other.name}",
+        repaired=_under(other),
+        at_once=context.is_soon(other),
+    )
+
+
+def _form(table: BoxTable) -> str | None:
+    if table.quadrilaterals is not None:
+        return "quadrilaterals"
+    return None if table.rotated is None else "rotated"
+
+
+def _stood_in(context: Context, detections: Detections) -> Iterator[Finding]:
+    """Report detections without boxes, whose keypoints or masks the protocol does not compare."""
+    truth, protocol = context.ground_truth, context.protocol
+    if protocol.similarity != "box" or detections.boxes_given or not len(detections) or not len(truth):
+        return
+    for code, name, iou_type in (
+        ("keypoints-without-effect", "keypoints", "keypoints"),
+        ("masks-without-effect", "masks", "segm"),
+    ):
+        if getattr(detections, name) is None or getattr(truth, name) is None:
+            continue
+        other = _of_type(protocol, iou_type)
+        fits = other is not None and _fits(other, truth, detections)
+        yield context.finding(
+            code,
+            "semantic",
+            "warning",
+            len(detections),
+            f"the detections are {name} without boxes, and the protocol {protocol.name} compares the boxes "
+            "around them",
+            table=detections,
+            rows=np.arange(1),
+            repair=f"with --iou-type {iou_type}" if fits else "",
+            repaired=_under(other) if fits and other is not None else None,
+            at_once=fits and other is not None and context.is_soon(other),
+        )
+        return
+
+
+def _of_type(protocol: Protocol, iou_type: str) -> Protocol | None:
+    try:
+        return protocol_of_type(protocol, iou_type)
+    except ProtocolError:  # it knows no keypoints
+        return None
+
+
+def _fits(protocol: Protocol, truth: GroundTruth, detections: Detections) -> bool:
+    """Whether both sides have as many keypoints as the protocol knows."""
+    if protocol.similarity != "keypoints" or truth.keypoints is None or detections.keypoints is None:
+        return protocol.similarity == "mask"
+    counts = {truth.keypoints.shape[1], detections.keypoints.shape[1], len(protocol.keypoints.sigmas)}
+    return len(counts) == 1
+
+
+def _under(protocol: Protocol) -> Repair:
+    return lambda context, detections: (context.ground_truth, detections, protocol)
+
+
+def _flags(context: Context, *, difficult_said: bool) -> Iterator[Finding]:
+    """Report annotations with a flag that the protocol does not read."""
+    truth, protocol = context.ground_truth, context.protocol
+    rules = protocol.ignore
+    read = {
+        "crowd": rules.crowd != "count",
+        "difficult": rules.difficult != "count" or difficult_said,
+        "ignore": rules.flagged != "count",
+    }
+    for name, has_effect in read.items():
+        flags = getattr(truth, name)
+        if name == "crowd" and protocol.group.treatment == "merge":
+            flags = flags & ~truth.group  # tables of groups flag them as crowds too
+        if has_effect or not flags.any():
+            continue
+        rows = np.flatnonzero(flags)
+        repair, repaired, at_once = "without them", with_truth(np.flatnonzero(~flags)), False
+        if name == "difficult" and protocol.similarity == "box":
+            other = load_protocol(DIFFICULT)
+            repair, repaired, at_once = (
+                f"with --protocol {DIFFICULT}",
+                _under(other),
+                context.is_soon(other),
+            )
+        yield context.finding(
+            f"{name}-flag-without-effect",
+            "semantic",
+            "warning",
+            len(rows),
+            f"{counted(len(rows), 'annotation')} flagged {name}, which the protocol {protocol.name} does not "
+            "read: they count like any other",
+            table=truth,
+            rows=rows,
+            repair=repair,
+            repaired=repaired,
+            at_once=at_once,
+        )
