@@ -110,7 +110,16 @@ PER_CLASS = ["per_class", "operating_point"]
 
 def test_json(run: Run, evaluation: boxscore.Evaluation) -> None:
     value = run.json(*COCO)
-    assert list(value) == ["schema", "protocol", "signature", "metrics", *PER_CLASS, "counts", "warnings"]
+    assert list(value) == [
+        "schema",
+        "protocol",
+        "signature",
+        "metrics",
+        *PER_CLASS,
+        "counts",
+        "images_sha256",
+        "warnings",
+    ]
     assert value["protocol"] == "coco"
     assert value["signature"] == evaluation.signature
     assert value["metrics"] == evaluation.metrics

@@ -192,7 +192,9 @@ class Context:
         if repaired not in self._repaired_values:
             truth, detections, protocol = repaired(self, self.detections)
             value, key = _first_metric(quietly(truth, detections, protocol))
-            other = protocol.name != self.protocol.name
+            other = (
+                protocol.rows[:1] != self.protocol.rows[:1] or protocol.similarity != self.protocol.similarity
+            )
             self._repaired_values[repaired] = _Measured(value, key if other else "")
         return self._repaired_values[repaired]
 
