@@ -379,3 +379,178 @@ def test_github_shows_what_failed(
         "::error title=boxscore check::AP is 0.3399, must be >= 0.9",
         "::error title=boxscore check::hexagon AP is 0.0000, must be >= 0.5",
     ]
+
+
+# ---------------------------------------------------------------- a baseline that does not compare
+
+
+def baseline_of(path: Path, change: Any = None, **options: Any) -> list[str]:
+    """Write a baseline of the shapes, changed, and return the options of a check against it."""
+    value = json.loads(boxscore.evaluate(GT, DT, digest=False, **options).to_json())
+    if change is not None:
+        change(value)
+    path.write_text(json.dumps(value))
+    return ["check", *INPUTS, "--no-regression", str(path), "--output", "csv"]
+
+
+def failed_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [line for line in capsys.readouterr().out.splitlines() if line.endswith("FAILED")]
+
+
+def test_an_equal_baseline_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(baseline_of(tmp_path / "b.json")) == 0
+    assert failed_lines(capsys) == []
+
+
+@pytest.mark.parametrize("value", ["absent", None])
+def test_a_baseline_that_lacks_a_metric_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str | None
+) -> None:
+    def without(result: Any) -> None:
+        del result["metrics"]["AP"]
+        if value is None:
+            result["metrics"]["AP"] = None
+
+    arguments = baseline_of(tmp_path / "b.json", without)
+    assert main(arguments) == 1
+    ap = boxscore.evaluate(GT, DT)["AP"]
+    assert failed_lines(capsys) == [f'AP,{ap!r},"in the baseline, which lacks it",FAILED']
+    assert main([*arguments, "--metrics", "AP50"]) == 0
+
+
+def test_a_new_result_that_lacks_a_metric_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    baseline_of(tmp_path / "old.json")
+    baseline_of(tmp_path / "new.json", lambda result: result["metrics"].pop("AP"))
+    old, new = (str(tmp_path / name) for name in ("old.json", "new.json"))
+    capsys.readouterr()
+    assert main(["check", "--result", new, "--no-regression", old, "--output", "csv"]) == 1
+    assert failed_lines(capsys) == ["AP,,>= 0.3399 (baseline),FAILED"]
+    assert main(["check", "--result", new, "--no-regression", old, "--metrics", "AP"]) == 1
+
+
+def test_half_the_images_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    images = boxscore.load_ground_truth(GT).images.ids.tolist()[:12]
+    arguments = baseline_of(tmp_path / "b.json", images=images)
+    main(arguments)
+    assert failed_lines(capsys)[0] == "images,24,12 (baseline),FAILED"
+
+    def older(result: Any) -> None:
+        del result["images_sha256"]
+
+    arguments = baseline_of(tmp_path / "b.json", older, images=images)
+    main(arguments)
+    assert failed_lines(capsys)[0] == "images,24,12 (baseline),FAILED"
+    assert main(baseline_of(tmp_path / "b.json", older)) == 0  # as many images, and nobody knows which
+    assert main(baseline_of(tmp_path / "b.json", lambda result: result.pop("counts"))) == 0
+
+
+def test_other_images_of_the_same_number_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth = json.loads(Path(GT).read_text())
+    found = json.loads(Path(DT).read_text())
+    for row in truth["images"]:
+        row["id"] += 1000
+    for row in [*truth["annotations"], *found]:
+        row["image_id"] += 1000
+    (tmp_path / "gt.json").write_text(json.dumps(truth))
+    (tmp_path / "dt.json").write_text(json.dumps(found))
+    baseline_of(tmp_path / "b.json")
+    inputs = [str(tmp_path / "gt.json"), str(tmp_path / "dt.json")]
+    assert main(["check", *inputs, "--no-regression", str(tmp_path / "b.json"), "--output", "csv"]) == 1
+    assert failed_lines(capsys) == ['images,24,"the baseline\'s, and are others",FAILED']
+
+
+def test_other_classes_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = baseline_of(tmp_path / "b.json", classes=["circle", "star"])
+    main(arguments)
+    line = failed_lines(capsys)[0]
+    assert line == 'classes,7,"the 2 of the baseline: without square, triangle, hexagon, ...",FAILED'
+
+
+def test_the_order_of_images_and_their_type_do_not_matter() -> None:
+    one, other = (
+        boxscore.GroundTruth.from_arrays([ids[0]], ["a"], [[0, 0, 1, 1]], images=ids).images
+        for ids in ([1, 2, 10], ["10", "2", "1"])
+    )
+    assert one.fingerprint() == other.fingerprint() == hashlib.sha256(b"1\n10\n2").hexdigest()
+
+
+# ---------------------------------------------------------------- errors in the input
+
+
+@pytest.fixture
+def half(tmp_path: Path) -> list[str]:
+    """Detections of 6 of 22 annotated images."""
+    rows = json.loads(Path(DT).read_text())[:89]
+    (tmp_path / "half.json").write_text(json.dumps(rows))
+    return [GT, str(tmp_path / "half.json")]
+
+
+def test_an_error_in_the_input_fails(half: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *half, "--min", "AP=0.01", "--output", "csv"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[-1] == (
+        'image-without-detections,,"absent from the input, or --allow it",FAILED'
+    )
+    assert captured.err.startswith("boxscore: error in the input: 16 images with annotations (73%) have no")
+    allowed = ["--allow", "image-without-detections"]
+    assert main(["check", *half, "--min", "AP=0.01", *allowed]) == 0
+    assert main(["check", *half, "--min", "AP=0.9", *allowed]) == 1
+
+
+@pytest.mark.parametrize("command", ["evaluate", "check", "report", "compare"])
+def test_strict_exits_2(
+    command: str, half: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = {
+        "evaluate": [],
+        "check": ["--min", "AP=0.01"],
+        "report": ["--report", str(tmp_path / "report")],
+        "compare": ["--resamples", "2"],
+    }[command]
+    inputs = ["--gt", GT, "--dt", *half[1:], DT] if command == "compare" else half
+    assert main([command, *inputs, *more, "--strict"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "error in the input: 16 images with annotations (73%) have no detection." in captured.err
+    assert not (tmp_path / "report").exists()
+    assert main([command, *inputs, *more]) == (command == "check")
+    if command in ("evaluate", "check"):
+        assert main([command, *inputs, *more, "--strict", "--allow", "image-without-detections"]) == 0
+
+
+def test_a_run_configuration_may_allow(
+    half: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f'[ground_truth]\npath = "{GT}"\n[detections]\npath = "{half[1]}"\n[output]\n'
+    (tmp_path / "run.toml").write_text(text)
+    assert main(["run", str(tmp_path / "run.toml"), "--strict"]) == 2
+    (tmp_path / "run.toml").write_text(f'{text}allow = ["image-without-detections"]\n')
+    assert main(["run", str(tmp_path / "run.toml"), "--strict"]) == 0
+    capsys.readouterr()
+
+
+def test_what_loaders_warn_of_fails_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Boxes in another form, repeated ids, another numbering: warnings of their own, by the same names."""
+    rows = json.loads(Path(DT).read_text())
+    for row in rows:
+        x, y, w, h = row["bbox"]
+        row["bbox"] = [x, y, x + w, y + h]
+    path = tmp_path / "corners.json"
+    path.write_text(json.dumps(rows))
+    arguments = ["check", GT, str(path), "--min", "AP=0", "--output", "csv"]
+    assert main(arguments) == 1
+    assert failed_lines(capsys) == ['detection-box-order,,"absent from the input, or --allow it",FAILED']
+    assert main([*arguments, "--allow", "detection-box-order"]) == 0
+    assert main(["evaluate", GT, str(path), "--strict"]) == 2
+    assert main(["evaluate", GT, str(path), "--strict", "--allow", "detection-box-order"]) == 0
+    truth = json.loads(Path(GT).read_text())
+    truth["annotations"][1]["id"] = truth["annotations"][0]["id"]
+    (tmp_path / "gt.json").write_text(json.dumps(truth))
+    capsys.readouterr()
+    assert main(["check", str(tmp_path / "gt.json"), DT, "--min", "AP=0", "--output", "csv"]) == 1
+    assert failed_lines(capsys) == ['repeated-annotation-id,,"absent from the input, or --allow it",FAILED']
+
+
+def test_allow_knows_the_names(half: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *half, "--min", "AP=0", "--allow", "image-without-detection"]) == 2
+    assert "did you mean 'image-without-detections'?" in capsys.readouterr().err

@@ -16,6 +16,7 @@ import pytest
 import boxscore
 from boxscore.cli import main
 from boxscore.validation import Finding, findings_table, validate, validate_files
+from boxscore.validation.digest import ERRORS
 from support.instances import mask_case
 
 DATASETS = Path(__file__).parents[2] / "datasets"
@@ -521,3 +522,34 @@ def test_boxes_of_two_angles_are_not_repeated() -> None:
         table = boxscore.Detections.from_arrays([1] * 2, ["a"] * 2, None, [0.5] * 2, rotated=boxes)
         found = validate(truth, table, protocol="coco-rotated")
         assert [finding.count for finding in found if finding.code == "repeated-detection"] == expected
+
+
+def test_a_class_without_a_results_file_is_named(tmp_path: Path) -> None:
+    """One whose file is empty has none either way; of a results file in COCO's form nothing is said."""
+    voc = DATASETS / "shapes_voc"
+    for file in (voc / "results").glob("*.txt"):
+        if "star" not in file.name:
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    found = {
+        one.code: one
+        for one in validate_files(voc / "VOC2007", tmp_path, image_set="test", protocol="voc2007")
+    }
+    assert found["class-without-results-file"].message == (
+        f"1 class with annotations has no results file in {tmp_path}, which is AP 0: star"
+    )
+    assert found["class-without-detections"].message.endswith("AP 0: hexagon")
+    whole = validate_files(voc / "VOC2007", voc / "results", image_set="test", protocol="voc2007")
+    assert "class-without-results-file" not in {one.code for one in whole}
+
+
+def test_which_findings_may_be_errors() -> None:
+    """Those that ``--allow`` knows are the errors of the page on checks that files can be read with."""
+    page = (DATASETS.parent / "docs" / "reference" / "checks.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]+) \| ([^|]*\bE\b[^|]*) \|", page, re.MULTILINE)
+    named = {code for codes, _ in rows for code in re.findall(r"`([a-z-]+)`", codes)}
+    in_files_alone = {
+        *("ground-truth-refused", "detections-refused", "repeated-image-id", "repeated-category-id"),
+        *("annotation-of-unknown-image", "annotation-of-unknown-class", "detection-of-unknown-image"),
+        *("annotation-negative-size", "detection-negative-size"),
+    }
+    assert named - in_files_alone == set(ERRORS)
