@@ -13,13 +13,16 @@ from pathlib import Path
 from boxscore._utils.memory import is_out_of_memory
 from boxscore.errors import FileFormatError
 
-__all__ = ["Look", "errors_named", "is_text_file", "listed"]
+__all__ = ["MOST_NAMES", "MOST_TEXTS", "Look", "errors_named", "is_text_file", "listed"]
 
 HEAD = 1 << 16
 """Bytes of a file that detection may read."""
 
 MOST_NAMES = 2_000
 """Entries of a folder that detection may list."""
+
+MOST_TEXTS = 20
+"""Text files of a folder that detection may read, of each the head."""
 
 
 class Look:
@@ -77,6 +80,13 @@ class Look:
             return ()
         with listed(self.path) as entries:
             return tuple(sorted(entry.name for entry in itertools.islice(entries, MOST_NAMES)))
+
+    @functools.cached_property
+    def texts(self) -> tuple[Look, ...]:
+        """The first text files of a folder that are not empty; an image without objects has an empty one."""
+        files = (self.path / name for name in self.names if name.lower().endswith(".txt"))
+        filled = (file for file in files if file.is_file() and file.stat().st_size)
+        return tuple(Look(file) for file in itertools.islice(filled, MOST_TEXTS))
 
     def first_with(self, *endings: str) -> Path | None:
         """Return the first file of a folder whose name has one of these endings, in lower case."""

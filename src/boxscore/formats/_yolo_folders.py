@@ -12,6 +12,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import re
 import warnings
@@ -22,7 +23,7 @@ from typing import Any
 from boxscore._utils import checks
 from boxscore._utils.files import is_file, read_text
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
-from boxscore.formats._look import is_text_file
+from boxscore.formats._look import MOST_NAMES, MOST_TEXTS, is_text_file
 from boxscore.formats._yaml import names_of, read_yaml
 from boxscore.formats._yolo_lines import is_number
 from boxscore.formats.class_lists import class_list
@@ -210,9 +211,14 @@ def is_data_yaml(text: str) -> bool:
 def looks_like_labels(folder: Path) -> bool:
     """Whether the first text files of a folder, or of the folders in it, hold lines of YOLO."""
     empty = other = False
-    for number, file in enumerate(_text_files(folder)):
-        if number > 20:
+    read = 0
+    for file in itertools.islice(_text_files(folder), MOST_NAMES):
+        if read > MOST_TEXTS:
             break
+        if not file.stat().st_size and _NO_LABELS.fullmatch(file.name) is None:
+            empty = True  # an image without objects
+            continue
+        read += 1
         if _is_other(str(file)):
             other = True
             continue

@@ -78,11 +78,9 @@ class DotaFormat(RowFormat):
             return None
         if any(RESULTS.fullmatch(name) for name in look.names):
             return "a folder of Task1_*.txt or Task2_*.txt files"
-        names = [name for name in look.names if name.lower().endswith(".txt")]
-        for name in names[:20]:
-            file = look.path / name
-            if file.is_file() and (line := Look(file)).first_line:
-                return "a folder of DOTA labels" if _is_label(line) else None
+        first = next((text for text in look.texts if text.first_line), None)
+        if first is not None:
+            return "a folder of DOTA labels" if _is_label(first) else None
         inner = _label_folder(look)
         return None if inner is None else f"a folder with DOTA labels in {inner}"
 

@@ -164,7 +164,7 @@ def _folder(look: Look) -> Resemblance:
     endings = {name.rpartition(".")[2].lower() for name in look.names if "." in name}
     if endings and endings <= {"jpg", "jpeg", "png", "bmp", "webp", "tif", "tiff"}:
         return Resemblance("a folder of images", "give the annotations; images go to --image-folder")
-    if endings == {"txt"} and _KITTI(Look(look.path / look.names[0])):
+    if endings == {"txt"} and any(map(_KITTI, look.texts[:1])):
         return Resemblance("a folder of KITTI labels", "make a table image,class,x1,y1,x2,y2 of them")
     if endings == {"npy"}:
         return Resemblance("a folder of NumPy arrays", "use Detections.from_arrays in Python")

@@ -63,9 +63,7 @@ class TextFormat(RowFormat):
         """Recognise the lines of the first files of a folder."""
         if not look.is_folder:
             return None
-        names = [name for name in look.names if name.lower().endswith(".txt") and name not in _CLASS_LISTS]
-        for name in names[:20]:
-            line = Look(look.path / name).first_line if (look.path / name).is_file() else ""
+        for line in [text.first_line for text in look.texts if text.path.name not in _CLASS_LISTS]:
             if line:
                 fields = line.split()
                 fields = fields[: -1 if fields[-1] == "difficult" else None]

@@ -56,11 +56,8 @@ class VisDroneFormat(RowFormat):
 
     def detect(self, look: Look) -> str | None:
         """Recognise lines of eight numbers between commas in the first files."""
-        for name in [name for name in look.names if name.lower().endswith(".txt")][:20]:
-            line = Look(look.path / name).first_line if (look.path / name).is_file() else ""
-            if line:
-                return "VisDrone's text files" if len(_numbers(line) or []) == 8 else None
-        return None
+        line = next((text.first_line for text in look.texts if text.first_line), None)
+        return None if line is None or len(_numbers(line) or []) != 8 else "VisDrone's text files"
 
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
