@@ -111,7 +111,7 @@ def _classes(table: BoxTable, objects: Any) -> dict[str, list[Any]]:
     order = np.argsort(table.category, kind="stable")
     groups = np.split(area[order], np.cumsum(objects)[:-1]) if len(objects) else []
     return {
-        "class": table.categories.names.tolist(),
+        "class": table.categories.labels,
         "id": table.categories.ids.tolist(),
         _noun(table): objects.tolist(),
         "images": images.tolist(),

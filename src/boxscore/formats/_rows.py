@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
-from boxscore.data.alignment import find_categories, find_images
+from boxscore.data.alignment import find_images
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.building import built_columns
 from boxscore.data.class_names import ambiguous
@@ -406,15 +406,20 @@ def _found_categories(
         map(str, categories.ids.tolist())
     )
     numbered = all(isinstance(label, int) for label in rows.labels)
-    names = list(rows.labels) if unnamed and numbered else _named(rows, options)
+    class_list = rows.classes if options.classes is None else options.classes
+    listed = class_list is not None and not (
+        unnamed and numbered and not {*class_list} <= {*categories.names.tolist()}
+    )
+    names = _named(rows, options) if listed else list(rows.labels)
     if not unnamed and rows.numbers == "positions" and any(isinstance(name, int) for name in names):
         _refuse_other_numbering(rows, categories)
     if rows.label_names is not None and options.classes is None:
-        names = _ids_by_name(rows, rows.label_names, categories)
-    elif not unnamed and numbered and rows.numbers in ("names", "words") and options.classes is None:
-        names = _ids_or_names(rows, categories)
-    ids = as_ids(names, name="classes")
-    known, _ = find_categories(ids, categories)
+        names = list(rows.label_names)
+        known = _rows_of_pairs(rows, rows.label_names, categories)
+    elif numbered and not listed and (unnamed or rows.numbers in ("ids", "positions")):
+        known = categories.rows(as_ids(names, name="classes"))
+    else:
+        known = _rows_of_words(rows, names, categories, are_names=listed)
     category = known[rows.label] if len(rows.label) else np.empty(0, dtype=np.int32)
     unknown, counts = np.unique(rows.label[category < 0], return_counts=True)
     left_out = {
@@ -423,36 +428,85 @@ def _found_categories(
     return category, left_out
 
 
-def _ids_by_name(rows: Rows, label_names: Sequence[str], categories: Categories) -> list[Id]:
-    """Return the labels as the ground truth's ids: the id if it has the name or none there, else the name."""
-    names = dict(zip(categories.ids.tolist(), categories.names.tolist(), strict=True))
-    return [
-        label if names.get(label) in (name, str(label)) else name
-        for label, name in zip(rows.labels, label_names, strict=True)
-    ]
+def _rows_of_pairs(rows: Rows, label_names: Sequence[str], categories: Categories) -> NDArray[np.int32]:
+    """Return the class of each label with its name, [L].
 
-
-def _ids_or_names(rows: Rows, categories: Categories) -> list[Id]:
-    """Return numbers as what they are in the ground truth: all ids, or all names.
-
-    Where they can be both, and of other classes, what the column is called decides, if it says so.
+    It is that with the id, if it has the name or none is given; else that with the name, and of several the
+    one whose id is written so.
     """
-    ids, names = list(rows.labels), list(map(str, rows.labels))
-    by_id = categories.rows(as_ids(ids, name="classes"))
-    by_name = np.array([categories.rows_of_names().get(name, [-1])[0] for name in names])
-    if (by_name < 0).any() and (by_id >= 0).all():
-        return ids
-    differ = (by_id != by_name) & (by_id >= 0) & (by_name >= 0)
-    if rows.numbers == "names" or ((by_id < 0).any() and (by_name >= 0).all()):
-        return list(names)
-    if differ.any():
-        position = int(np.argmax(differ))
-        labels = categories.labels
-        several = [labels[row] for row in sorted((by_id[position], by_name[position]))]
-        place = rows.place(int(np.argmax(rows.label == position)))
-        cause = "a column category_id holds ids, a column class_name names"
-        raise ambiguous(names[position], several, what="a class", place=place, cause=cause)
-    return [names[at] if by_name[at] >= 0 else ids[at] for at in range(len(ids))]
+    of_id, of_name = categories.index(), categories.rows_of_names()
+    ids, names = categories.ids.tolist(), categories.names.tolist()
+    known = []
+    for label, name in zip(rows.labels, label_names, strict=True):
+        row = of_id.get(label, -1)
+        if row < 0 or names[row] not in (name, str(label)):
+            several = of_name.get(name, [of_id.get(name, -1)])
+            if len(several) > 1:
+                several = [one for one in several if str(ids[one]) == str(label)] or [-2]
+            row = several[0]
+        known.append(row)
+    return _one_each(rows, label_names, np.array(known, dtype=np.int32), categories)
+
+
+def _rows_of_words(
+    rows: Rows, words: Sequence[Id], categories: Categories, *, are_names: bool
+) -> NDArray[np.int32]:
+    """Return the class of each label, [L]: by ids where these are all known and names are not, or by names.
+
+    Where words are ids of some classes and names of others, they are refused, unless they are surely names.
+    """
+    named = categories.rows_of_names()
+    several = [named.get(str(word), [-1]) for word in words]
+    by_name = np.array([found[0] if len(found) == 1 else -2 for found in several], dtype=np.int32)
+    of_id = categories.index()
+    found = [of_id.get(word, of_id.get(_spelled(word), -1)) for word in words]
+    by_id = np.array(found, dtype=np.int32)
+    if (by_id >= 0).all() and (by_name == -1).any():
+        return by_id
+    are_names = are_names or (rows.numbers == "names" and categories.ids.dtype != object)
+    if not are_names and ((by_name == -1).any() or (by_id >= 0).all()):
+        differ = np.flatnonzero((by_id >= 0) & (by_name != -1) & (by_id != by_name))
+        if len(differ):
+            at, labels = int(differ[0]), categories.labels
+            raise ambiguous(
+                str(words[at]),
+                [labels[row] for row in sorted({int(by_id[at]), *several[at]})],
+                what="a class",
+                place=rows.place(int(np.argmax(rows.label == at))),
+                cause="a column category_id holds ids, a column class_name names",
+            )
+    known = np.where(by_name == -1, by_id, by_name)
+    if (known == -1).any():
+        of_label = {label: row for row, label in enumerate(categories.labels)}
+        known = np.array(
+            [
+                of_label.get(str(word), -1) if row == -1 else row
+                for word, row in zip(words, known, strict=True)
+            ],
+            dtype=np.int32,
+        )
+    return _one_each(rows, words, known, categories)
+
+
+def _spelled(word: Id) -> Id:
+    """Return a number as text, and text as the number that is written so."""
+    if isinstance(word, int):
+        return str(word)
+    digits = word.removeprefix("-")
+    is_number = len(digits) < 19 and digits.isascii() and digits.isdecimal()
+    return int(word) if is_number and str(int(word)) == word else word
+
+
+def _one_each(
+    rows: Rows, names: Sequence[Id], known: NDArray[np.int32], categories: Categories
+) -> NDArray[np.int32]:
+    """Refuse names of rows that are -2: several classes have them."""
+    used = np.bincount(rows.label, minlength=len(known)) > 0
+    at = np.flatnonzero((known < -1) & used)
+    if len(at):
+        place = rows.place(int(np.argmax(rows.label == at[0])))
+        categories.refuse_several(names[int(at[0])], place=place)
+    return known
 
 
 def _refuse_other_numbering(rows: Rows, categories: Categories) -> None:
