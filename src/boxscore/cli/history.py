@@ -21,6 +21,7 @@ from boxscore.cli.arguments import METRICS, OUTPUT, PLOT_FORMS, Option
 from boxscore.cli.output import Section, picture, written
 from boxscore.cli.streams import show
 from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.protocols.metric_names import metric_named
 from boxscore.reports.gate import same_rules
 from boxscore.reports.history import Record, read_history
 
@@ -54,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     shown = list(records[-1].metrics)[:SHOWN]
     known = list(dict.fromkeys(name for record in reversed(records) for name in record.metrics))
-    chosen = [checks.one_of(name, known, name="--metrics") for name in arguments.metrics or shown]
+    chosen = [metric_named(name, known, option="--metrics") for name in arguments.metrics or shown]
     if arguments.plot is not None:
         from boxscore.reports import plots
 

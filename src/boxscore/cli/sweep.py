@@ -27,6 +27,7 @@ from boxscore.cli.output import Section, picture, table_columns, table_rows, wri
 from boxscore.cli.streams import coloured, show
 from boxscore.diagnostics.sweeping import Sweep, best_settings, sweep
 from boxscore.errors import InputError
+from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import Protocol
 from boxscore.suppression.methods import METHODS
 
@@ -107,7 +108,10 @@ def run(arguments: argparse.Namespace) -> int:
         **dict(zip(metrics, metrics, strict=True)),
         **keys,
     }  # a class's name of a metric is one of it too
-    chosen = [known[checks.one_of(name, list(known), name="--metrics")] for name in arguments.metrics or keys]
+    chosen = [
+        known[name if name in known else metric_named(name, list(keys), option="--metrics")]
+        for name in arguments.metrics or keys
+    ]
     if arguments.metrics is None and arguments.output in ("text", "markdown", "latex"):
         chosen = chosen[:SHOWN]
     result = sweep(

@@ -31,10 +31,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
 from boxscore._utils.resampling import Draws, Method, check_intervals, interval, spread
 from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
 from boxscore.evaluation import Evaluation
+from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import SummaryRow
 from boxscore.scoring.summary import summary_table
 
@@ -165,4 +165,4 @@ def drawn_metrics(
 def chosen_rows(evaluation: Evaluation, metrics: Sequence[str] | None) -> list[SummaryRow]:
     """Return the protocol's summary rows of these names, or all."""
     rows = {row.key: row for row in evaluation.protocol.rows}
-    return [rows[checks.one_of(name, list(rows), name="metrics")] for name in metrics or rows]
+    return [rows[metric_named(name, list(rows), option="metrics")] for name in metrics or rows]

@@ -49,6 +49,7 @@ from boxscore.evaluation import Evaluation, evaluate
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
+from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import Protocol
 from boxscore.suppression.methods import METHODS, Setting, check_method
 from boxscore.suppression.result import Suppression
@@ -301,7 +302,7 @@ def best_settings(result: Sweep, *, metrics: Sequence[str] | None = None) -> Bes
         When the sweep has no such metric.
     """
     known = list(result.values)
-    chosen = [checks.one_of(name, known, name="metrics") for name in metrics or known]
+    chosen = [metric_named(name, known, option="metrics") for name in metrics or known]
     positions, values = [], []
     for name in chosen:
         each = np.column_stack([result.values[name], result.total[name]])  # [S, K + 1]

@@ -29,7 +29,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
 from boxscore._utils.arrays import Counts, FloatArray
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.distributed.cell_counts import CellCounts, CellLines, lines_of_cells
@@ -43,6 +42,7 @@ from boxscore.evaluation import counts_of_classes
 from boxscore.matching.matches import Bits, Matches, bit_type, pack_bits
 from boxscore.matching.packed import Placed, unpacked
 from boxscore.protocols.acting import EXACTLY
+from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.groups import TRUTH_WEIGHT
 from boxscore.protocols.tables import ApRules
@@ -419,10 +419,7 @@ class BoundedEvaluation:
 
     def __getitem__(self, metric: str) -> Interval:
         """Return the interval of a summary metric, such as ``result["AP"]``."""
-        if metric not in self.metrics:
-            cause = checks.did_you_mean(metric, self.metrics)
-            raise InputError("a metric", "be in the protocol's summary", got=repr(metric), cause=cause)
-        return self.metrics[metric]
+        return self.metrics[metric_named(metric, list(self.metrics))]
 
     @property
     def signature(self) -> str:

@@ -26,6 +26,7 @@ from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
+from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.summary import summary_total, summary_values
@@ -80,10 +81,7 @@ class Evaluation(PicklesFields):
 
     def __getitem__(self, metric: str) -> float:
         """Return a summary metric, such as ``result["AP"]``."""
-        if metric not in self.metrics:
-            cause = checks.did_you_mean(metric, self.metrics)
-            raise InputError("a metric", "be in the protocol's summary", got=repr(metric), cause=cause)
-        return self.metrics[metric]
+        return self.metrics[metric_named(metric, list(self.metrics))]
 
     def __repr__(self) -> str:
         values = [f"{key:<6} {value:.4f}" for key, value in self.metrics.items()]

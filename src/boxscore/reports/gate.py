@@ -31,6 +31,7 @@ from boxscore._utils.text import short_list
 from boxscore.data.class_names import ambiguous
 from boxscore.errors import FileFormatError, InputError
 from boxscore.evaluation import Evaluation
+from boxscore.protocols.metric_names import metric_named
 
 if TYPE_CHECKING:
     from boxscore.diagnostics.compare import DetectorComparison
@@ -208,9 +209,9 @@ def parse_bound(text: str, result: Result, *, name: str) -> Bound:
     if target not in result.metrics and class_text:
         known = result.read_classes()
         class_name = _class_named(class_text, known, name)
-        checks.one_of(metric, list(known[class_name]), name=f"{name}, the metric of a class")
+        metric = metric_named(metric, list(known[class_name]), option=f"{name}, the metric of a class")
     else:
-        metric = checks.one_of(target, list(result.metrics), name=name)
+        metric = metric_named(target, list(result.metrics), option=name)
     try:
         value = float(number)
     except ValueError:
@@ -268,7 +269,7 @@ def check_baseline(
             cause="scores under two protocols do not compare",
         )
     known = list(dict.fromkeys([*result.metrics, *baseline.metrics]))
-    chosen = [checks.one_of(key, known, name="--metrics") for key in only]
+    chosen = [metric_named(key, known, option="--metrics") for key in only]
     done = _check_same_data(result, baseline)
     compared = False
     for key in chosen or known:

@@ -21,6 +21,7 @@ from boxscore._utils import checks
 from boxscore._utils.text import latex_comment, latex_text, markdown_text, printable
 from boxscore.diagnostics.compare import DetectorComparison
 from boxscore.errors import InputError
+from boxscore.protocols.metric_names import metric_named
 
 __all__ = ["paper_table"]
 
@@ -94,7 +95,7 @@ def _columns(comparison: DetectorComparison, metrics: Sequence[str] | None) -> l
     """Positions of the metrics of a table."""
     known = comparison.metrics
     if metrics is not None:
-        return [known.index(checks.one_of(name, known, name="metrics")) for name in metrics]
+        return [known.index(metric_named(name, known, option="metrics")) for name in metrics]
     kinds = {row.key: row.metric for row in comparison.evaluations[comparison.first].protocol.rows}
     chosen = [m for m, key in enumerate(known) if kinds[key] == "AP"]
     return chosen or list(range(len(known)))

@@ -19,6 +19,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.text import Columns, printable
 from boxscore.errors import InputError
+from boxscore.protocols.metric_names import metric_meant
 
 __all__ = ["ALL_ROWS", "Rows", "with_rows"]
 
@@ -95,7 +96,9 @@ def with_rows(columns: Columns, rows: Sequence[int]) -> dict[str, list[Any]]:
 
 def _sense(word: str, columns: Columns, falling: Collection[str]) -> tuple[str, bool]:
     """Return the column that a word names, and whether its largest value comes first."""
+    word = metric_meant(word, list(columns)) or word
     name, _, way = word.rpartition(":")
+    name = metric_meant(name, list(columns)) or name
     if word not in columns and way in ("asc", "desc") and name in columns:
         return name, way == "desc"
     if word not in columns:

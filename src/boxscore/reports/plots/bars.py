@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.evaluation import Evaluation
+from boxscore.protocols.metric_names import metric_named
 from boxscore.reports.plots._style import COLOURS, Display, label, tidy
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class PerClassDisplay(Display):
         """Read the numbers of an evaluation; see :func:`per_class`."""
         checks.whole_number(most, 1, name="most")
         known = evaluation.class_values
-        chosen = next(iter(known)) if metric is None else checks.one_of(metric, list(known), name="metric")
+        chosen = next(iter(known)) if metric is None else metric_named(metric, list(known), option="metric")
         values = known[chosen]
         order = np.argsort(-values, kind="stable")
         order = order[~np.isnan(values[order])][:most]

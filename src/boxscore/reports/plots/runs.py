@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
+from boxscore.protocols.metric_names import metric_named
 from boxscore.reports.gate import same_rules
 from boxscore.reports.history import Record
 from boxscore.reports.plots._style import COLOURS, Display, label, tidy
@@ -51,7 +51,7 @@ class HistoryDisplay(Display):
         """Read the runs of a history; see :func:`history`."""
         ordered = sorted(records, key=lambda record: record.time)
         known = list(dict.fromkeys(name for record in reversed(ordered) for name in record.metrics))
-        chosen = [checks.one_of(name, known, name="metrics") for name in metrics or known[:1]]
+        chosen = [metric_named(name, known, option="metrics") for name in metrics or known[:1]]
         pairs = enumerate(itertools.pairwise(ordered), start=1)
         return cls(
             [f"{record.time:%Y-%m-%d} {record.name or ''}".strip() for record in ordered],

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.diagnostics._result import EVERY_CLASS
+from boxscore.protocols.metric_names import metric_named
 from boxscore.reports.plots._style import COLOURS, GREY, Display, label, tidy
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class SweepDisplay(Display):
     def from_sweep(cls, result: Sweep, *, metric: str | None = None, class_name: str = EVERY_CLASS) -> Self:
         """Read a result of :func:`boxscore.diagnostics.sweep`; see :func:`sweep`."""
         known = list(result.values)
-        chosen = known[0] if metric is None else checks.one_of(metric, known, name="metric")
+        chosen = known[0] if metric is None else metric_named(metric, known, option="metric")
         checks.one_of(class_name, [EVERY_CLASS, *result.classes], name="class_name")
         if class_name == EVERY_CLASS:
             values = result.total[chosen]
