@@ -605,7 +605,7 @@ def _warn_of_fractions(part: _Part) -> None:
     if not all(len(boxes) for boxes in sides.values()):
         return
     small, large = sorted(sides, key=lambda side: float(sides[side].max()))
-    if sides[small].max() <= FRACTIONS and sides[large].max() > PIXELS:
+    if 0 < sides[small].max() <= FRACTIONS and sides[large].max() > PIXELS:
         warnings.warn(
             f"every box of the {small} lies within {sides[small].max():.3g}, those of the {large} reach "
             f"{sides[large].max():.4g}: are the {small} fractions of the image? Multiply them by its "

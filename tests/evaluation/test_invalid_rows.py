@@ -206,3 +206,10 @@ def test_counts_survive_merging_pickling_ranks_and_many_images() -> None:
     assert halves[0].invalid_counts == whole.invalid_counts
     halves[0].reset()
     assert halves[0].invalid_counts == {"predictions": 0, "targets": 0}
+
+
+def test_false_positives_alone_are_no_fractions() -> None:
+    evaluator = of(({"boxes": [[nan] * 4], "labels": [1], "scores": [0.9]}, TARGET), invalid="false_positive")
+    with pytest.warns(BoxscoreWarning) as warned:
+        assert evaluator.compute().metrics["AP"] == 0
+    assert len(warned) == 1

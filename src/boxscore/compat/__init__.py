@@ -47,13 +47,16 @@ def init_as_faster_coco_eval() -> None:
     """
     import boxscore.compat.faster_coco_eval as package
 
-    core = package.core
+    core, pytorch = package.core, package.utils.pytorch
     parts = {
         "core": core,
         "core.coco": core.coco,
         "core.cocoeval": core.faster_eval_api,
         "core.faster_eval_api": core.faster_eval_api,
         "core.mask": core.mask,
+        "utils": package.utils,
+        "utils.pytorch": pytorch,
+        "utils.pytorch.coco_eval": pytorch.coco_eval,
     }
     swap("faster_coco_eval", package, **parts)
 

@@ -2,9 +2,9 @@
 
 Goal
 ----
-What ultralytics, torchmetrics and other training code ask of it: ``COCO`` on files, paths and dictionaries,
-``COCOeval_faster`` with ``stats``, ``all_stats`` and ``stats_as_dict``, ``mask``. The numbers are those of
-pycocotools.
+What ultralytics, torchmetrics, D-FINE, RT-DETR and other training code ask of it: ``COCO`` on files, paths
+and dictionaries, ``COCOeval_faster`` with ``stats``, ``all_stats`` and ``stats_as_dict``, ``mask``, and
+``FasterCocoEvaluator``. The numbers are those of pycocotools.
 
 Conventions
 -----------
@@ -18,11 +18,11 @@ faster_coco_eval 1.8.0, https://github.com/MiXaiLL76/faster_coco_eval.
 
 from __future__ import annotations
 
-from boxscore.compat.faster_coco_eval import core
+from boxscore.compat.faster_coco_eval import core, utils
 from boxscore.compat.faster_coco_eval.core import COCO, COCOeval_faster, coco, mask
 from boxscore.compat.faster_coco_eval.core import faster_eval_api as cocoeval
 from boxscore.compat.swapping import init_as_pycocotools
 
-__all__ = ["COCO", "COCOeval_faster", "coco", "cocoeval", "core", "init_as_pycocotools", "mask"]
+__all__ = ["COCO", "COCOeval_faster", "coco", "cocoeval", "core", "init_as_pycocotools", "mask", "utils"]
 
 __version__ = "1.8.0"

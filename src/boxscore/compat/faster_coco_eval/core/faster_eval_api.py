@@ -97,6 +97,15 @@ class COCOeval_faster(reference.COCOeval):
             if cocoGt is not None:
                 self.params.catIds = sorted(cocoGt.catToImgs)
 
+    @property
+    def _evalImgs_cpp(self) -> Any:
+        """``evalImgs`` under the name that D-FINE and others read and set."""
+        return self.evalImgs
+
+    @_evalImgs_cpp.setter
+    def _evalImgs_cpp(self, value: Any) -> None:
+        self.evalImgs = value
+
     def _say(self, text: str) -> None:
         self.print_function(text)
 
