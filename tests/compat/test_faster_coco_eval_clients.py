@@ -195,12 +195,10 @@ def test_the_data_set_of_torchvision(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         module = types.ModuleType(name)
         vars(module).update(content)
         monkeypatch.setitem(sys.modules, name, module)
-    name = "boxscore.compat.faster_coco_eval.utils.pytorch"
-    monkeypatch.delitem(sys.modules, f"{name}.coco_dataset", raising=False)
     package = importlib.import_module("faster_coco_eval.utils.pytorch")
     data = package.FasterCocoDetection("images", SHAPES / "instances.json", None, "target", "both")
-    vars(package).pop("FasterCocoDetection")
-    monkeypatch.delitem(sys.modules, f"{name}.coco_dataset")
+    assert pickle.loads(pickle.dumps(type(data))) is type(data)
+    del package.coco_dataset.FasterCocoDetection
     assert data.ids == sorted(data.coco.getImgIds())
     assert (data.root, data.given) == ("images", ("both", None, "target"))
     assert type(data.coco).__module__ == "boxscore.compat.faster_coco_eval.core.coco"

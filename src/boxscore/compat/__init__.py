@@ -56,6 +56,7 @@ def init_as_faster_coco_eval() -> None:
         "core.mask": core.mask,
         "utils": package.utils,
         "utils.pytorch": pytorch,
+        "utils.pytorch.coco_dataset": pytorch.coco_dataset,
         "utils.pytorch.coco_eval": pytorch.coco_eval,
     }
     swap("faster_coco_eval", package, **parts)

@@ -1,37 +1,43 @@
-"""``faster_coco_eval.utils.pytorch.coco_dataset``: torchvision's COCO data set on the drop-in."""
+"""``faster_coco_eval.utils.pytorch.coco_dataset``: torchvision's COCO data set on the drop-in.
+
+``FasterCocoDetection`` is made when it is first asked for: it is a class of torchvision's kind, which nothing
+else here needs.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from torchvision.datasets import VisionDataset
-from torchvision.datasets.coco import CocoDetection
-
 from boxscore.compat.faster_coco_eval.core.coco import COCO
 
-__all__ = ["FasterCocoDetection"]
+__all__: list[str] = []
 
 
-class FasterCocoDetection(CocoDetection):  # type: ignore[misc]
-    """Images and annotations of a COCO file; ``coco`` is the drop-in's ``COCO``.
+def __getattr__(name: str) -> Any:
+    if name != "FasterCocoDetection":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = _data_set()
+    return globals()[name]
 
-    Parameters
-    ----------
-    root : path
-        The folder of the images.
-    annFile : path
-    transform, target_transform, transforms : callable, optional
-        As in torchvision.
-    """
 
-    def __init__(
-        self,
-        root: Any,
-        annFile: Any,
-        transform: Any = None,
-        target_transform: Any = None,
-        transforms: Any = None,
-    ) -> None:
-        VisionDataset.__init__(self, root, transforms, transform, target_transform)
-        self.coco = COCO(annFile)
-        self.ids = sorted(self.coco.imgs)
+def _data_set() -> Any:
+    from torchvision.datasets import VisionDataset
+    from torchvision.datasets.coco import CocoDetection
+
+    class FasterCocoDetection(CocoDetection):  # type: ignore[misc]
+        """Images and annotations of a COCO file; ``coco`` is the drop-in's ``COCO``."""
+
+        def __init__(
+            self,
+            root: Any,
+            annFile: Any,
+            transform: Any = None,
+            target_transform: Any = None,
+            transforms: Any = None,
+        ) -> None:
+            VisionDataset.__init__(self, root, transforms, transform, target_transform)
+            self.coco = COCO(annFile)
+            self.ids = sorted(self.coco.imgs)
+
+    FasterCocoDetection.__module__, FasterCocoDetection.__qualname__ = __name__, "FasterCocoDetection"
+    return FasterCocoDetection
