@@ -355,12 +355,11 @@ class BoundedEvaluation:
     exact = False
 
     def __init__(self, histogram: Histogram) -> None:
-        first = histogram.header
-        self.histogram = histogram
-        self.protocol = first.protocol
+        self.histogram, self.protocol = histogram, histogram.header.protocol
         per_class = self.protocol.matching.per_class
-        self._categories = first.categories if per_class else Categories.build(["all"])
+        self._categories = histogram.header.categories if per_class else Categories.build(["all"])
         self.labels = self._categories.labels
+        self._drawn: dict[tuple[int, int, str | None], tuple[Curves, Curves]] = {}
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
@@ -371,10 +370,6 @@ class BoundedEvaluation:
     def class_counts(self) -> dict[str, NDArray[Any]]:
         """Ground truths, detections, and true positives at the first threshold of each class, [K]; exact."""
         return dict(self.histogram.class_counts)
-
-    @functools.cached_property
-    def _drawn(self) -> dict[Any, tuple[Curves, Curves]]:
-        return {}
 
     def _curves_of(self, upper: bool, area: int, cap: int, pooled: str | None = None) -> Curves:
         key = area, cap, pooled

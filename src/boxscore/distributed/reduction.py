@@ -102,7 +102,7 @@ class RangeTotals(NamedTuple):
 
     def __add__(self, other: RangeTotals) -> RangeTotals:  # type: ignore[override]
         """Add up what disjoint images have."""
-        counts = {name: self.class_counts[name] + other.class_counts[name] for name in self.class_counts}
+        counts = {name: own + other.class_counts[name] for name, own in self.class_counts.items()}
         totals = {key: self.totals[key] + other.totals[key] for key in self.totals}
         up_to = {
             key: Before(*(one + more for one, more in zip(self.up_to[key], other.up_to[key], strict=True)))
@@ -112,12 +112,10 @@ class RangeTotals(NamedTuple):
 
     def before(self, number: int) -> dict[Key, Before]:
         """Return what comes before a range, [T, 1] each."""
-        if not number:
-            return {
-                key: Before(*(np.zeros_like(side[:, 0]) for side in up_to))
-                for key, up_to in self.up_to.items()
-            }
-        return {key: Before(*(side[:, number - 1] for side in up_to)) for key, up_to in self.up_to.items()}
+        return {
+            key: Before(*(side[:, number - 1] if number else np.zeros_like(side[:, 0]) for side in up_to))
+            for key, up_to in self.up_to.items()
+        }
 
 
 def totals_of_ranges(
