@@ -289,13 +289,9 @@ class HitCounts(SingleHits):
         end = detection + 1 if order == "as_ranked" else tie_ends(outcomes, order)[detection]  # [C]
         up_to_candidate = before[end]  # [C]
         up_to_change = None if order == "as_ranked" else np.searchsorted(detection, end)  # [C]
-        base_candidate = base[detection]  # [C]
         changes = np.zeros(len(detection) + 1, dtype=np.int32)
-        for true, ignored, candidate, starts in zip(
-            outcomes.true, outcomes.ignored, self.candidates, self.line_starts, strict=True
-        ):
-            moved_in, moved_out = true & ~base_candidate, ignored & base_candidate
-            np.cumsum(moved_in.view(np.int8) - moved_out.view(np.int8), out=changes[1:])
+        for moved, candidate, starts in zip(self._moved(), self.candidates, self.line_starts, strict=True):
+            np.cumsum(moved, out=changes[1:])
             nth = np.arange(1, len(candidate) + 1, dtype=np.int32)
             counted = np.take(up_to_candidate, candidate)
             if up_to_change is None:
@@ -322,12 +318,12 @@ class HitCounts(SingleHits):
         detection, base = outcomes.detection, outcomes.unmatched_counts
         before = np.concatenate([[0], np.cumsum(base)])
         start = np.searchsorted(outcomes.category, np.arange(len(self.positive)))  # [K]
-        base_candidate, candidates_before = base[detection], np.searchsorted(detection, end)
+        candidates_before = np.searchsorted(detection, end)
         hits, counted = (np.empty((len(outcomes.true), *end.shape), dtype=np.int64) for _ in range(2))
-        for t, (true, ignored) in enumerate(zip(outcomes.true, outcomes.ignored, strict=True)):
+        for t, (true, moved) in enumerate(zip(outcomes.true, self._moved(), strict=True)):
             # As in ``lines``: what counts unmatched before a position, and what matches move in or out there.
             changes = np.zeros(len(detection) + 1, dtype=np.int64)
-            np.cumsum((true & ~base_candidate).astype(np.int64) - (ignored & base_candidate), out=changes[1:])
+            np.cumsum(moved, out=changes[1:])
             true_before = np.concatenate([[0], np.cumsum(true)])
             class_start = self.class_bounds[:-1]
             hits[t] = true_before[candidates_before] - true_before[class_start]
@@ -339,14 +335,19 @@ class HitCounts(SingleHits):
         """Counted detections of each threshold and class, [T, K]."""
         outcomes, K = self.outcomes, len(self.positive)
         category = outcomes.category[outcomes.detection]
-        base = outcomes.unmatched_counts[outcomes.detection]
         unmatched = np.bincount(outcomes.category[outcomes.unmatched_counts], minlength=K)
         total = np.empty(self.hits.shape, dtype=np.int64)
-        for t, (true, ignored) in enumerate(zip(outcomes.true, outcomes.ignored, strict=True)):
-            moved = (true & ~base).astype(np.int64) - (ignored & base)
+        for t, moved in enumerate(self._moved()):
             change = np.bincount(category, weights=moved, minlength=K)
             total[t] = unmatched + change.astype(np.int64)
         return total
+
+    def _moved(self) -> Iterator[NDArray[np.int8]]:
+        """Yield, per threshold, what a match moves into those that count unmatched (1) or out (-1), [C]."""
+        outcomes = self.outcomes
+        base = outcomes.unmatched_counts[outcomes.detection]
+        for true, ignored in zip(outcomes.true, outcomes.ignored, strict=True):
+            yield (true & ~base).view(np.int8) - (ignored & base).view(np.int8)
 
     def scores_of(self, runs: NDArray[np.int64]) -> FloatArray:
         """Scores of some of the N true positives."""
