@@ -382,5 +382,5 @@ def test_confusion_counts_what_the_report_counts(capsys: pytest.CaptureFixture[s
     truth = boxscore.load_ground_truth(GT)
     score = operating_score(boxscore.evaluate(truth, boxscore.load_detections(DT, truth)))
     usual = printed(capsys, "confusion", GT, DT)
-    assert usual.startswith(f"Confusion at IoU 0.5, detections from a score of {score:.4g} (rows: truth)\n")
+    assert usual.startswith(f"Confusion matrix at IoU 0.5 and score {score:.4g} (rows: truth)\n")
     assert usual == printed(capsys, "confusion", GT, DT, "--score-threshold", str(score))

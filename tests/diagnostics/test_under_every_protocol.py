@@ -231,5 +231,7 @@ def test_ignored_objects_under_probiou(protocol: str) -> None:
 )
 def test_subsets_are_left_out_loudly(protocol: str, name: str, what: str) -> None:
     tables = drawn(protocol, 0)
-    with pytest.warns(boxscore.BoxscoreWarning, match=f"{what} told over all objects; the subsets of the "):
+    with pytest.warns(
+        boxscore.BoxscoreWarning, match=f"{what} computed over all objects; the subsets of the "
+    ):
         getattr(diagnostics, name)(boxscore.evaluate(*tables, protocol=protocol))

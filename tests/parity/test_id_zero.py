@@ -35,7 +35,7 @@ RESULTS: list[Record] = [
     {"image_id": 1, "category_id": 1, "bbox": [0, 0, 40, 40], "score": 0.7},  # may not have annotation 0
 ]
 WARNING = (
-    "an annotation has id 0. It is counted as any other: AP 1.0000; pycocotools reads a match with it as no "
+    "an annotation has id 0. It counts like any other: AP 1.0000; pycocotools treats a match with it as no "
     "match (1 true positive here): AP 0.2525. For pycocotools' number choose "
     'matching.annotation_id_zero = "unmatched" in the protocol, or --annotation-id-zero unmatched.'
 )

@@ -104,7 +104,7 @@ def test_masks_of_annotations_left_out_are_left_out(tmp_path: Path) -> None:
 REPEATED = (
     "gt.json: {} annotation ids occur more than once; as in pycocotools, the last annotation with an id "
 )
-REPEATED += "stands in for all of them."
+REPEATED += "replaces the others."
 
 
 def test_repeated_ids_across_images_classes_and_what_is_not_listed(tmp_path: Path) -> None:

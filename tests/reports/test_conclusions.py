@@ -230,8 +230,7 @@ def test_a_perfect_detector() -> None:
     for protocol in ("coco", "voc2007", "voc2012"):
         texts = [each.text for each in said(perfect(protocol=protocol)).values()]
         assert texts == [
-            "Nothing is wrong at IoU 0.50: all 30 objects are found, and no false positive scores higher than "
-            "they do.",
+            "Nothing is wrong at IoU 0.50: all 30 objects are detected, and no false positive scores higher.",
             "Keep every detection: F1 is best without a threshold, 1.000 (precision 1.000, recall 1.000).",
         ]
 
@@ -279,7 +278,7 @@ def test_nothing_right() -> None:
     result = perfect()
     away = result.detections.replaced(boxes=result.detections.boxes + 500)
     sentences = said(boxscore.evaluate(result.ground_truth, away))
-    assert sentences["threshold"].text == "No score threshold helps: nothing is found at IoU 0.50."
+    assert sentences["threshold"].text == "No score threshold helps: no object is detected at IoU 0.50."
 
 
 def test_a_floor_changes_the_advice() -> None:

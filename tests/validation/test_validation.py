@@ -292,7 +292,7 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (no_area, "annotation-without-area", "info", r"without an area", 1),
     (ignored, "ignore-key-without-effect", "warning", r"iscrowd overwrites ignore", 1),
     (difficult, "difficult-flag-without-effect", "warning", r"protocol coco does not read", 1),
-    (id_zero, "annotation-id-zero", "info", r"pycocotools reads a match with it as no match", 1),
+    (id_zero, "annotation-id-zero", "info", r"pycocotools treats a match with it as no match", 1),
     (one_name, "classes-of-one-name", "warning", r"2 classes share a name", 2),
     (empty_image, "image-without-annotations", "info", r"1 image of 13 has no annotation", 1),
     (empty_class, "class-without-annotations", "info", r"1 class of 5 has no annotation", 1),

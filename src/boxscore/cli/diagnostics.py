@@ -241,7 +241,7 @@ DIAGNOSTICS = {
         "confusion matrix: which classes are taken for which",
         "Count which classes are taken for which, with the background as a class of its own.",
         "confusion_matrix",
-        "Confusion at IoU {iou_threshold:g}, detections from a score of {score_threshold:.4g} (rows: truth)",
+        "Confusion matrix at IoU {iou_threshold:g} and score {score_threshold:.4g} (rows: truth)",
         (
             HIT_THRESHOLD.but(help="least IoU of a match (default: 0.5)"),
             score_threshold(None),

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     if evaluation.protocol.similarity != "box":
         raise InputError(
             "explain",
-            "be told the similarity by --from and --to, such as --from lvis-segm --to lvis-boundary",
+            "name tools of that similarity with --from and --to, such as --from lvis-segm --to lvis-boundary",
             got=f"--iou-type {arguments.iou_type}",
         )
     tables = (evaluation.ground_truth, evaluation.detections)

@@ -1,6 +1,6 @@
 """List the formats of files: what reads and writes each, and the endings by which one is chosen to write.
 
-Formats are told by what a file holds; --format and --dt-format are for what cannot be told.
+Formats are recognised by the contents of a file; --format and --dt-format are for those that are not.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def run(arguments: argparse.Namespace) -> int:
     }
     rows = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
     note = (
-        "Every format is read. takes: what the user may say of the files, e.g. --gt-classes, --image-sizes."
+        "Every format is read. takes: options that say what files do not, e.g. --gt-classes, --image-sizes."
     )
     show(
         written(
             arguments.output,
-            [Section("Formats of files", columns, note)],
+            [Section("File formats", columns, note)],
             value={"formats": rows},
             longest=100,
         )

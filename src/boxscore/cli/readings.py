@@ -42,13 +42,13 @@ def run(arguments: argparse.Namespace) -> int:
     if (result.table["lowest"] == result.table["highest"]).all():
         columns = {name: column for name, column in columns.items() if name not in ("lowest", "highest")}
     first = result.readings[0]
-    note = f"difference and choices: from {first.protocol}."
+    note = f"difference and choices: relative to {first.protocol}."
     if "lowest" in columns:
         note += " lowest and highest: over the orders of equal scores."
     show(
         written(
             arguments.output,
-            [Section("Readings of the same files", columns, note, first_out=("title", "choices"))],
+            [Section("The same files under each protocol", columns, note, first_out=("title", "choices"))],
             value=result.as_dict(),
             longest=60,
         )

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         Section(statistics.source, counts),
         Section(f"Classes, {words}" if words else "Classes", classes),
         Section(
-            f"Sizes in {statistics.units}, at quantiles",
+            f"Quantiles of sizes in {statistics.units}",
             statistics.sizes,
             digits=2,
             first_out=("5%", "95%", "25%", "75%"),

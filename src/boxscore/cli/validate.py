@@ -42,7 +42,7 @@ OPTIONS = (
     GROUND_TRUTH,
     DETECTIONS.but(help=f"{DETECTIONS.help} (default: only ground truth)", required=False),
     FORMAT,
-    PROTOCOL.but(help="which flags and caps count, and what effects are measured in (default: coco)"),
+    PROTOCOL.but(help="the rules, and the metric that effects are measured in (default: coco)"),
     IMAGE_SET,
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
     OUTPUT,

@@ -40,7 +40,7 @@ def warn_of_subsets(evaluation: Evaluation, what: str) -> None:
     """Warn that a question is answered over all objects, whatever the protocol's subsets of them."""
     if evaluation.protocol.ignore.column_ranges:
         name = evaluation.protocol.name
-        message = f"{what} told over all objects; the subsets of the protocol {name} are left out."
+        message = f"{what} computed over all objects; the subsets of the protocol {name} are left out."
         warnings.warn(message, BoxscoreWarning, stacklevel=4)
 
 

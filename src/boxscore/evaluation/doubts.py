@@ -98,8 +98,8 @@ def warn_of_id_zero(result: Evaluation) -> None:
         )
     plural = "s" * (hits > 1)
     warnings.warn(
-        f"{result.ground_truth.source}: an annotation has id 0. It is counted as any other{here}; "
-        f"pycocotools reads a match with it as no match ({hits} true positive{plural} here){there}. "
+        f"{result.ground_truth.source}: an annotation has id 0. It counts like any other{here}; "
+        f"pycocotools treats a match with it as no match ({hits} true positive{plural} here){there}. "
         "For pycocotools' number choose "
         'matching.annotation_id_zero = "unmatched" in the protocol, or --annotation-id-zero unmatched.',
         BoxscoreWarning,

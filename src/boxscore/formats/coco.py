@@ -675,7 +675,7 @@ def _rows_read(
         return slice(None) if every else np.flatnonzero(listed)
     text = (
         f"{path}: {len(ids) - len(last)} annotation ids occur more than once; as in "
-        "pycocotools, the last annotation with an id stands in for all of them."
+        "pycocotools, the last annotation with an id replaces the others."
     )
     warning = BoxscoreWarning(text, code="repeated-annotation-id", severity="error")
     warnings.warn(warning, stacklevel=5)
@@ -709,7 +709,7 @@ def _areas(
     if not missing.any():
         return area
     warnings.warn(
-        f"{path}: {int(missing.sum())} annotations have no area; width times height is taken, and decides "
+        f"{path}: {int(missing.sum())} annotations have no area; the area of the box is used, and decides "
         "whether they are small, medium or large.",
         BoxscoreWarning,
         stacklevel=4,

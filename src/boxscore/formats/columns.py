@@ -569,7 +569,7 @@ def _warn_of_repeated_ids(ids: NDArray[Any], path: Path) -> None:
     repeated = len(ids) - len(set(ids.tolist()))
     if repeated:
         warnings.warn(
-            f"{path}: {repeated} annotation ids occur more than once; each row counts as it stands.",
+            f"{path}: {repeated} annotation ids occur more than once; each row counts.",
             BoxscoreWarning,
             stacklevel=4,
         )

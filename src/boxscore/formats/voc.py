@@ -316,7 +316,7 @@ def _results_files(path: Path) -> list[Path]:
     if len({_stem_parts(file)[0] for file in files}) > 1:
         sets = sorted({_stem_parts(file)[0] for file in files})
         warnings.warn(
-            f"{path}: results of several competitions or sets lie here ({', '.join(sets)}); all are read.",
+            f"{path}: results of several competitions or sets ({', '.join(sets)}); all are read.",
             BoxscoreWarning,
             stacklevel=4,
         )

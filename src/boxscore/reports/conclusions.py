@@ -158,7 +158,7 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
             "Repeated detections",
             lambda: [
                 Part(
-                    f"{_many(counts['duplicate'], 'detection')} of an object that is found already. A "
+                    f"{_many(counts['duplicate'], 'detection')} of an object that is already detected. A "
                     "lower IoU threshold of NMS may help: try boxscore sweep"
                 )
             ],
@@ -174,7 +174,7 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
             lambda: _confused(evaluation, counts["classification"], confusions_from),
         )
         words["both"] = (
-            "Wrong classes in the wrong place",
+            "Wrong classes and poor localisation",
             lambda: [Part(_many(counts["both"], "detection"))],
         )
     return [
@@ -237,7 +237,7 @@ def _faultless(evaluation: Evaluation, objects: int) -> list[Conclusion]:
     if not error_types(evaluation).total.ap[0] > 1 - NEGLIGIBLE:
         return []
     each = "the only object is" if objects == 1 else f"all {objects:,} objects are"
-    text = f" is wrong at IoU 0.50: {each} found, and no false positive scores higher than they do."
+    text = f" is wrong at IoU 0.50: {each} detected, and no false positive scores higher."
     return [Conclusion("faultless", (Part("Nothing", "errors"), Part(text)), 1.0)]
 
 
@@ -276,7 +276,7 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding]) -> tup
     iou = evaluation.protocol.matching.iou_thresholds[0]
     score, f_score = float(best.score), float(best.f_score)
     if not f_score > 0:
-        text = f" helps: nothing is found at IoU {iou:.2f}."
+        text = f" helps: no object is detected at IoU {iou:.2f}."
         return (Part("No score threshold", "confidence"), Part(text))
     rates = f"{f_score:.3f} (precision {float(best.precision):.3f}, recall {float(best.recall):.3f})"
     scores = evaluation.detections.scores

@@ -225,8 +225,8 @@ class MaskSimilarity(Similarity):
             )
         if by_boxes and len(detections) and self.has_area_ranges:
             return (
-                f"{source}: the results carry boxes as well as masks, so small, medium and large are told by "
-                "width times height, as in pycocotools. For the masks' own areas say "
+                f"{source}: the results carry boxes as well as masks, so small, medium and large are decided "
+                "by the area of the box, as in pycocotools. For the masks' own areas say "
                 'ignore.detection_area = "mask" (--detection-area mask), or drop the boxes from the results.'
             )
         return ""

@@ -108,7 +108,7 @@ def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
             "annotation-without-area",
             "info",
             [row for row, record in rows if record.area is None],
-            "without an area: width times height is taken, and decides small, medium and large",
+            "without an area: the area of the box is used, and decides small, medium and large",
         ),
         _Check(
             "ignore-key-without-effect",

@@ -57,8 +57,8 @@ def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Findin
             "semantic",
             "warning",
             len(detections),
-            "the results carry bbox beside the masks, so small, medium and large are told by width times "
-            "height, as in pycocotools and lvis-api; detectron2 and the LVIS challenge remove bbox first "
+            "the results carry bbox beside the masks, so small, medium and large are decided by the area "
+            "of the box, as in pycocotools and lvis-api; detectron2 and the LVIS challenge remove bbox first "
             f"(--detection-area mask). By the masks' areas: {', '.join(moved)}",
         )
 

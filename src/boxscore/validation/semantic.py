@@ -129,7 +129,7 @@ def _areas(context: Context) -> Iterator[Finding]:
             "warning",
             len(larger),
             f"{counted(len(larger), 'annotation')} with an area larger than the box: small, medium and large "
-            "are told by this area",
+            "are decided by this area",
             table=truth,
             rows=larger,
             repair="areas of the boxes",

@@ -56,7 +56,7 @@ def _annotation_ids(context: Context) -> Iterator[Finding]:
             "error",
             len(repeated),
             f"{counted(len(repeated), 'annotation')} of {len(ids):,} {verb(len(repeated), 'share')} an id "
-            "with a later one; as in pycocotools the last annotation with an id stands in for all of them",
+            "with a later one; as in pycocotools the last annotation with an id replaces the others",
             table=truth,
             rows=repeated,
             repair="each id once",
@@ -72,7 +72,7 @@ def _annotation_ids(context: Context) -> Iterator[Finding]:
             "structural",
             "info",
             len(rows),
-            "an annotation has id 0: pycocotools reads a match with it as no match; boxscore counts it "
+            "an annotation has id 0: pycocotools treats a match with it as no match; boxscore counts it "
             '(matching.annotation_id_zero = "counted")',
             table=truth,
             rows=rows,
