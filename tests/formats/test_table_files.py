@@ -684,7 +684,7 @@ def test_a_class_that_can_be_two_is_refused(
         assert truth.categories.labels[row] == scored
 
 
-@pytest.mark.parametrize("names", [{0: "-1", 1: "7"}, {0: "1", 1: "0"}, {1: "2", 2: "3"}])
+@pytest.mark.parametrize("names", [{0: "-1", 1: "7"}, {0: "0", 1: "-0"}, {0: "1", 1: "0"}, {1: "2", 2: "3"}])
 def test_names_that_are_numbers_come_back_from_open_images(names: dict[int, str], tmp_path: Path) -> None:
     boxes = [[0, 0, 9, 9], [20, 0, 29, 9]]
     images = boxscore.data.vocabulary.Images.build(["a"], sizes=[[100, 100]])

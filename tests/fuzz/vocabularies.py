@@ -289,8 +289,9 @@ def _cell(label: str) -> set[str]:
 def _shown(label: str) -> set[str]:
     """Return what a terminal or a message may show of a label."""
     text = printable(label)
-    ends = {cut(text, 40)} | {f"{text[:n]}\u2026{text[len(text) - m :]}" for n in (19, 20) for m in (19, 20)}
-    return {text, printable(repr(label)[1:-1]), label} | ends
+    short = {cut(text, longest) for longest in (40, 60)}
+    ends = {f"{cut(text, longest // 2)}{text[len(text) - (longest - 1) // 4 :]}" for longest in (40, 60)}
+    return {text, printable(repr(label)[1:-1]), label, *short, *ends}
 
 
 FORMS: dict[str, Callable[[str], set[str]]] = {

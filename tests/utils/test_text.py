@@ -45,6 +45,22 @@ def test_text_of_no_rows() -> None:
     assert text_table({"class": [], "AP": []}) == "class  AP"
 
 
+def test_long_names_that_begin_alike_stay_apart() -> None:
+    names = ["x" * 50, "x" * 49 + "y", "y" * 50, "short"]
+    assert text_table({"n": names}, longest=20).split("\n")[1:] == [
+        "xxxxxxxxx…xxxx",
+        "xxxxxxxxx…xxxy",
+        "yyyyyyyyyyyyyyyyyyy…",
+        "short",
+    ]
+    inside = ["x" * 25 + letter + "x" * 25 for letter in "ab"]  # whole, where the ends do not tell
+    assert text_table({"n": inside}, longest=20).split("\n")[1:] == inside
+    assert text_table({name: [1] for name in names[:2]}, longest=20).split()[:2] == [
+        "xxxxxxxxx…xxxx",
+        "xxxxxxxxx…xxxy",
+    ]
+
+
 def test_long_names_are_cut() -> None:
     assert text_table({"n": ["x" * 50]}, longest=10) == "n\nxxxxxxxxx…"
 

@@ -165,7 +165,7 @@ def text_table(
     """
     names = list(columns)
     heads = {name: printable(name) for name in names}
-    cells = {name: [cut(_cell(value, digits), longest) for value in columns[name]] for name in names}
+    cells = {name: _cut_apart([_cell(value, digits) for value in columns[name]], longest) for name in names}
     right = {name: _is_numeric(values) for name, values in columns.items()}
     shown = names
     widths = _fitting_widths(heads, cells, right, width)
@@ -175,7 +175,8 @@ def text_table(
         leaving = going.pop(0)
         shown = [name for name in shown if name not in leaving or name == names[0]]
         widths = _fitting_widths({name: heads[name] for name in shown}, cells, right, width)
-    lines = _head_lines({name: cut(heads[name], longest) for name in shown}, widths, right)
+    cut_heads = _cut_apart([heads[name] for name in shown], longest)
+    lines = _head_lines(dict(zip(shown, cut_heads, strict=True)), widths, right)
     for row in range(len(cells[names[0]]) if names else 0):
         parts = {name: wrapped(cells[name][row], widths[name]).split("\n") for name in shown}
         for number in range(max(map(len, parts.values()))):
@@ -190,6 +191,22 @@ def text_table(
         note = f"Left out to fit {width} columns (--wide shows them): {short_list(left_out, 16)}"
         lines.append(wrapped(note, width, indent="  "))
     return "\n".join(lines)
+
+
+def _cut_apart(texts: Sequence[str], longest: int) -> list[str]:
+    """Cut texts that are too wide; where two then look alike they keep their ends, or if need be all."""
+    short = [cut(text, longest) for text in texts]
+    if short == list(texts) or len(set(short)) == len(set(texts)):
+        return short
+    middle = {text: f"{cut(text, longest // 2)}{text[len(text) - (longest - 1) // 4 :]}" for text in texts}
+    behind: dict[str, set[str]] = {}
+    for shortened in (dict(zip(texts, short, strict=True)), middle):
+        for text, form in shortened.items():
+            behind.setdefault(form, set()).add(text)
+    return [
+        next((form for form in (first, middle[text]) if behind[form] == {text}), text)
+        for first, text in zip(short, texts, strict=True)
+    ]
 
 
 def _total(widths: Mapping[str, int]) -> int:

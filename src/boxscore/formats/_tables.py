@@ -588,11 +588,11 @@ def _flag(table: Table, name: str) -> NDArray[np.bool_]:
     return flags
 
 
-_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def ids_of_texts(texts: Sequence[str]) -> list[Id]:
-    """Return texts as ids: as numbers where all are whole numbers without leading zeros."""
+    """Return texts as ids: as numbers where all are whole numbers, written as these are."""
     if texts and all(_WHOLE.fullmatch(text) for text in texts):
         return [int(text) for text in texts]
     return list(texts)
