@@ -350,7 +350,7 @@ def test_validating_files_gives_both_scores(tmp_path: Path) -> None:
     written(tmp_path, records(lambda place: place + 1))
     findings = {item.code: item for item in validate_files(tmp_path / "gt.json", tmp_path / "dt.json")}
     found = findings["classes-numbered-differently"]
-    assert (found.repair, found.value, round(found.repaired, 9)) == ("class map one-based", 0, 1)
+    assert (found.repair, found.value, round(found.repaired, 9)) == ("with --class-map one-based", 0, 1)
     assert "36 if the first class is number 1 (one-based)" in found.message
 
 

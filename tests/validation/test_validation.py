@@ -553,3 +553,52 @@ def test_which_findings_may_be_errors() -> None:
         *("annotation-negative-size", "detection-negative-size"),
     }
     assert named - in_files_alone == set(ERRORS)
+
+
+FORMS: dict[str, Callable[..., list[float]]] = {
+    "xyxy": lambda x, y, w, h: [x, y, x + w, y + h],
+    "cxcywh": lambda x, y, w, h: [x + w / 2, y + h / 2, w, h],
+    "yxyx": lambda x, y, w, h: [y, x, y + h, x + w],
+    "yxhw": lambda x, y, w, h: [y, x, h, w],
+    "xywhn": lambda x, y, w, h: [x / 640, y / 480, w / 640, h / 480],
+}
+
+
+@pytest.mark.parametrize("side", ["dt", "gt"])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_option_that_is_named_gives_the_number_that_is_said(form: str, side: str, tmp_path: Path) -> None:
+    """Boxes at the right and lower edges of an image that is 640 by 480, written in every form."""
+    random = np.random.default_rng(2)
+    size = random.uniform(20, 150, (60, 2))
+    boxes = np.hstack(
+        [np.array([635, 475]) - size - random.uniform(0, [400, 90], (60, 2)).clip(0, None), size]
+    )
+    boxes[:, :2] = boxes[:, :2].clip(1, None)
+    moved = boxes + random.normal(0, 2, boxes.shape)
+
+    def written(rows: Any, kind: str) -> list[list[float]]:
+        return [FORMS[form](*row) if kind == side else row for row in rows.tolist()]
+
+    keys = [{"image_id": 1 + row % 6, "category_id": 1 + row % 2} for row in range(60)]
+    truth = {
+        "images": [{"id": number, "width": 640, "height": 480} for number in range(1, 7)],
+        "categories": [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}],
+        "annotations": [
+            {"id": row + 1, **key, "bbox": box, "area": box[2] * box[3], "iscrowd": 0}
+            for row, (key, box) in enumerate(zip(keys, written(boxes, "gt"), strict=True))
+        ],
+    }
+    results = [
+        {**key, "bbox": box, "score": 0.9 - row / 100}
+        for row, (key, box) in enumerate(zip(keys, written(moved, "dt"), strict=True))
+    ]
+    noun = {"dt": "detection", "gt": "annotation"}[side]
+    finding = next(one for one in check(tmp_path, truth, results) if one.code == f"{noun}-box-order")
+    assert finding.message.endswith(f"Read them with --{side}-box-format {form}")
+    assert finding.repair == f"with --{side}-box-format {form}"
+    options: Any = {"box_format": form}
+    gt = boxscore.load_ground_truth(tmp_path / "gt.json", **(options if side == "gt" else {}))
+    dt = boxscore.load_detections(tmp_path / "dt.json", gt, **(options if side == "dt" else {}))
+    typed = boxscore.evaluate(gt, dt, digest=False)["AP"]
+    assert finding.repaired == pytest.approx(typed, rel=0, abs=1e-12)
+    assert typed > 0.5 > finding.value + 0.1

@@ -35,6 +35,16 @@ FRACTIONS = "fractions of the image's size"
 FloatArray = NDArray[np.float64]
 
 
+_FORMS: dict[str, WrittenFormat] = {
+    "x1,y1,x2,y2": "xyxy",
+    "x,y,width,height": "xywh",
+    "centre x,centre y,width,height": "cxcywh",
+    "y1,x1,y2,x2": "yxyx",
+    "y,x,height,width": "yxhw",
+}
+"""What the readings are called where the form of boxes is said."""
+
+
 class BoxOrder(NamedTuple):
     """What is wrong with a table's boxes, and the reading of the numbers that would be right."""
 
@@ -42,6 +52,8 @@ class BoxOrder(NamedTuple):
     reading: str | None
     outside: float
     """Share of the boxes that reach outside their image."""
+    option: str = ""
+    """What to type so that the file is read that way."""
 
 
 def warn_of_box_order(
@@ -51,7 +63,8 @@ def warn_of_box_order(
     order = box_order(table, given_sizes=given_sizes, said=said)
     if order is not None:
         code = f"{'detection' if isinstance(table, Detections) else 'annotation'}-box-order"
-        warning = BoxscoreWarning(f"{table.source}: {order.message}", code=code, severity="error")
+        stop = "." if order.option else ""
+        warning = BoxscoreWarning(f"{table.source}: {order.message}{stop}", code=code, severity="error")
         warnings.warn(warning, stacklevel=stacklevel)
 
 
@@ -76,7 +89,8 @@ def box_order(table: BoxTable, *, given_sizes: bool, said: WrittenFormat | None 
     outside = _share_outside(corners, extent)
     if float(np.max(np.abs(numbers))) <= 1.5 and float(extent.min()) > 4:
         text = "all coordinates lie in 0..1. Are these fractions of the image's size?"
-        return BoxOrder(text, FRACTIONS, outside)
+        option = _option(table, "xywhn" if given_sizes else "xyxyn")
+        return BoxOrder(f"{text} Read them with {option}", FRACTIONS, outside, option)
     if outside < SUSPICIOUS:
         return None
     if said is not None:  # by somebody who knows: no other reading is offered
@@ -88,9 +102,14 @@ def box_order(table: BoxTable, *, given_sizes: bool, said: WrittenFormat | None 
     form = "x,y,width,height" if given_sizes else "x1,y1,x2,y2"
     text = f"read as {form}, {outside:.0%} of the boxes reach outside their image"
     if shares[best] < outside / 4:
-        text += f"; read as {best}, {shares[best]:.1%} would. Are these {best}?"
-        return BoxOrder(text, best, outside)
+        option = _option(table, _FORMS[best])
+        text += f"; read as {best}, {shares[best]:.1%} would. Are these {best}? Read them with {option}"
+        return BoxOrder(text, best, outside, option)
     return BoxOrder(text + ". Are they of another image size or data set?", None, outside)
+
+
+def _option(table: BoxTable, form: WrittenFormat) -> str:
+    return f"--{'dt' if isinstance(table, Detections) else 'gt'}-box-format {form}"
 
 
 def reread(table: BoxTable, reading: str, *, given_sizes: bool) -> FloatArray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -52,8 +53,13 @@ def _outside_in_passing(context: Context, table: BoxTable) -> Iterator[Finding]:
     """Test the box order only if boxes lie outside their image."""
     if isinstance(table, GroundTruth):
         outside = list(_outside(context, table))
-        if outside and box_order(table, given_sizes=context.is_file(table)) is None:
+        if outside and box_order(table, given_sizes=_has_sizes(table)) is None:
             yield from outside
+
+
+def _has_sizes(table: BoxTable) -> bool:
+    """Whether a table came from a file that has widths and heights, as COCO's have."""
+    return Path(table.source).suffix.lower() == ".json"
 
 
 def _what(table: BoxTable) -> tuple[str, str]:
@@ -61,7 +67,7 @@ def _what(table: BoxTable) -> tuple[str, str]:
 
 
 def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
-    sizes = context.is_file(table)
+    sizes = _has_sizes(table)
     evidence = box_order(table, given_sizes=sizes)
     if evidence is None:
         return
@@ -76,10 +82,13 @@ def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
         )  # fmt: skip
         return
     corners = reread(table, reading, given_sizes=sizes)
+    # The loader refuses boxes of negative size, which the repair leaves out: the option then helps nobody.
+    as_typed = context.was_read(table) and len(_regular(corners)) == len(table)
     yield context.finding(
         f"{noun}-box-order", "geometric", "error", count, f"{name}: {evidence.message}",
         table=table, rows=rows,
-        repair=f"read as {reading}", repaired=_with_boxes(table, corners),
+        repair=f"with {evidence.option}" if as_typed else f"read as {reading}",
+        repaired=_with_boxes(table, corners),
     )  # fmt: skip
 
 
@@ -97,9 +106,14 @@ def _overhang(table: BoxTable) -> NDArray[np.float64]:
     return known
 
 
+def _regular(corners: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows of boxes whose sides are not negative."""
+    return np.flatnonzero((corners[:, 2:] >= corners[:, :2]).all(axis=1) & np.isfinite(corners).all(axis=1))
+
+
 def _with_boxes(table: BoxTable, corners: NDArray[np.float64]) -> Repair:
     """Return the tables with other boxes in one of them, without boxes of negative size."""
-    good = np.flatnonzero((corners[:, 2:] >= corners[:, :2]).all(axis=1) & np.isfinite(corners).all(axis=1))
+    good = _regular(corners)
 
     def repaired(context: Context, detections: Detections) -> tuple[GroundTruth, Detections, Protocol]:
         truth = context.ground_truth

@@ -74,7 +74,7 @@ def _class_map(context: Context, renumbered: Renumbered, by_class: Iterator[Find
         return
     name = "" if found.name == BY_EVIDENCE else f"{found.name} or "
     text = f"{found}. Read the detections with --class-map {name}auto"
-    repair = f"class map {found.name}"
+    repair = f"with --class-map {'auto' if found.name == BY_EVIDENCE else found.name}"
     for finding in by_class:
         stop = "" if finding.message.endswith("?") else "."
         yield dataclasses.replace(
