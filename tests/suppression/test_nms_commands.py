@@ -241,9 +241,11 @@ def test_no_results(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
     assert nms(capsys, raw, "--iou-threshold", 0.5, "--score-threshold", 2) == []
 
 
-def test_in_place(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
-    call(capsys, "nms", "--dt", raw, "--output", raw, "--iou-threshold", "0.5")
-    assert json.loads(raw.read_text()) == RAW[1:]
+def test_not_in_place(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
+    before = raw.read_bytes()
+    errors = call(capsys, "nms", "--dt", raw, "--output", raw, "--iou-threshold", "0.5", status=2)
+    assert errors == f"boxscore: error: --output must be another file than the input. Got '{raw}'.\n"
+    assert raw.read_bytes() == before
     assert [path.name for path in raw.parent.iterdir()] == ["raw.json"]
 
 

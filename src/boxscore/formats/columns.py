@@ -429,7 +429,11 @@ def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], 
         elif len(header[column.name]) != count:
             raise _damaged(column.name, f"have {count} rows", len(header[column.name]), path)
     # A count of keypoints comes with the keypoints: without it no object would be known to have none.
-    instances = [(column, count) for column in schema.instances if _read_with(column.name) in members]
+    instances = [
+        (column, count)
+        for column in schema.instances
+        if not {column.name, _read_with(column.name)}.isdisjoint(members)
+    ]
     if members.keys() & {*_MASK_ARRAYS}:
         given = members.get("mask_rows")
         instances += [(column, given.shape[0] if given and given.shape else 0) for column in _MASK_ROWS]

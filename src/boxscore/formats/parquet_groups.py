@@ -102,10 +102,12 @@ class ParquetGroups(PicklesFields):
                 digests.append(_digest(opened))
                 wanted = wanted_columns(parquet, str(file))
                 empty.append(parquet.read_row_groups([], columns=wanted))
-                leaf = [i for i in range(len(parquet.schema)) if parquet.schema.column(i).path in wanted]
+                columns = [(i, parquet.schema.column(i)) for i in range(len(parquet.schema))]
+                # Of lists alone: Arrow ends the process where what a column says of itself is damaged.
+                lists = [i for i, one in columns if one.path in wanted and one.max_repetition_level]
                 for group in range(parquet.metadata.num_row_groups):
                     said = parquet.metadata.row_group(group)
-                    boxes = max((said.column(i).num_values for i in leaf), default=0)
+                    boxes = max((said.column(i).num_values for i in lists), default=said.num_rows)
                     groups.append(RowGroup(number, group, said.num_rows, boxes, first))
                     first += boxes
         schema, names = _needed(joined(empty, str(path)), str(path), further)
