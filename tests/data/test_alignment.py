@@ -148,9 +148,12 @@ def test_pooling_keeps_the_rows() -> None:
     [
         (
             ([], None),
-            "ground_truth must be a GroundTruth table, or the path of a file or folder. Got a list; ",
+            "ground_truth must be a GroundTruth table, a DataFrame, or the path of a file or folder. Got a list; ",
         ),
-        ((None, 7), "detections must be a Detections table, or the path of a file or folder. Got a int; "),
+        (
+            (None, 7),
+            "detections must be a Detections table, a DataFrame, or the path of a file or folder. Got a int; ",
+        ),
     ],
 )
 def test_evaluate_refuses_what_is_not_a_table(arguments: Any, text: str) -> None:

@@ -40,7 +40,7 @@ def tables(
     (folder / "dt.json").write_text(json.dumps(found))
     made = []
     for columns in (("keypoints",), ()):  # at once, and when first asked for
-        options = read_options(columns=columns, processes=processes)
+        options = read_options(instances=columns, processes=processes)
         try:
             ground_truth = read_ground_truth(folder / "gt.json", options)
             detections = read_detections(folder / "dt.json", ground_truth, options)

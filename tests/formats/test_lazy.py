@@ -54,7 +54,7 @@ def test_a_hint_changes_nothing(seed: int, protocol: str, npz: bool, tmp_path: P
     paths = as_npz(paths) if npz else paths
     results = []
     for hint in ((), (KINDS[protocol],), ("masks", "keypoints")):
-        truth, found = load_both(*paths, *[read_options(columns=hint)] * 2)
+        truth, found = load_both(*paths, *[read_options(instances=hint)] * 2)
         assert truth.instances.is_read(KINDS[protocol]) == bool(hint)
         results.append(boxscore.evaluate(truth, found, protocol=protocol))
     for other in results[1:]:
@@ -116,7 +116,7 @@ def test_boxes_without_boxes_are_those_of_pycocotools(tmp_path: Path) -> None:
     assert load_both(*paths)[1].boxes.tolist() == around.tolist()
     paths = write(tmp_path, truth, [{**row, "segmentation": code} for row in found])
     for hint in ((), ("keypoints",), ("masks",)):
-        table = load_both(*paths, *[read_options(columns=hint)] * 2)[1]
+        table = load_both(*paths, *[read_options(instances=hint)] * 2)[1]
         assert table.boxes.tolist() == [[10, 5, 11, 25]] * len(found)
         assert not table.boxes_given
         assert table.keypoints.tolist() == points.tolist()
@@ -148,7 +148,7 @@ def test_rows_left_out_and_repeated_keep_their_masks(tmp_path: Path) -> None:
         {**row, "bbox": [0, 0, 4, 4], "category_id": 9 if n % 3 == 0 else 1} for n, row in enumerate(found)
     ]
     paths = write(tmp_path, truth, found)
-    late, early = load_both(*paths), load_both(*paths, *[read_options(columns=["masks"])] * 2)
+    late, early = load_both(*paths), load_both(*paths, *[read_options(instances=["masks"])] * 2)
     for first, second in zip(late, early, strict=True):
         assert first.masks is not None
         assert second.masks is not None
@@ -192,14 +192,15 @@ def test_damaged_masks_are_named_when_they_are_read(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match=r"segmentation.*annotation 2 of .*gt\.json"):
         table.masks  # noqa: B018
     with pytest.raises(FileFormatError, match=r"segmentation.*annotation 2 of .*gt\.json"):
-        read_ground_truth(paths[0], read_options(columns=["masks"]))
+        read_ground_truth(paths[0], read_options(instances=["masks"]))
 
 
 def test_pickles_need_no_file(tmp_path: Path) -> None:
     paths = write(tmp_path, *mask_case(1))
     truth = boxscore.load_ground_truth(paths[0])
     codes = [
-        code["counts"] for code in read_ground_truth(paths[0], read_options(columns=["masks"])).masks.codes()
+        code["counts"]
+        for code in read_ground_truth(paths[0], read_options(instances=["masks"])).masks.codes()
     ]
     again = pickle.loads(pickle.dumps(truth[1:]))
     paths[0].unlink()

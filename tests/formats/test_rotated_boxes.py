@@ -43,7 +43,7 @@ def test_files_score_as_pycocotools_told_the_overlaps(seed: int, tmp_path: Path)
         warnings.simplefilter("error")
         hints = (["rotated"], ["rotated", "masks"])[seed % 2]
         evaluation = boxscore.evaluate(
-            *load_both(*paths, *[read_options(columns=hints)] * 2), protocol="coco-rotated", digest=False
+            *load_both(*paths, *[read_options(instances=hints)] * 2), protocol="coco-rotated", digest=False
         )
     assert_equal_to_pycocotools(evaluation, run_pycocotools(truth, found))
     for ours, made in zip((evaluation.ground_truth, evaluation.detections), expected, strict=True):
@@ -105,7 +105,7 @@ def test_the_first_record_decides(
     with pytest.raises(boxscore.InputError, match=rf"bbox must have {first} numbers\. Got .* 2 "):
         load_both(
             *write(tmp_path, truth, found),
-            *[read_options(columns=["masks"] if keys and which == 0 else [])] * 2,
+            *[read_options(instances=["masks"] if keys and which == 0 else [])] * 2,
         )
 
 
@@ -116,7 +116,7 @@ def test_the_first_result_decides_beside_masks(tmp_path: Path) -> None:
     found[2]["bbox"] = found[2]["bbox"][:4]
     paths = write(tmp_path, truth, found)
     with pytest.raises(boxscore.InputError, match=r"bbox must have 5 numbers, as the first detection's has"):
-        load_both(*paths, *[read_options(columns=["masks"])] * 2)
+        load_both(*paths, *[read_options(instances=["masks"])] * 2)
 
 
 @pytest.mark.parametrize(

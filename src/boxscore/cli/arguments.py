@@ -389,6 +389,16 @@ def _box_formats() -> Sequence[str]:
     return WRITTEN_FORMATS
 
 
+COLUMNS = Option(
+    "columns",
+    "which column of a table is what, where names do not say it: image=photo class=kind score=p x1=left ...",
+    many=True,
+    metavar="PART=NAME",
+    key="evaluation.columns",
+    group=UNSAID,
+)
+
+
 IMAGE_SIZES = Option(
     "image-sizes",
     "width and height of the images, where boxes are fractions of them: a CSV file image,width,height",
@@ -441,6 +451,11 @@ GROUND_TRUTH_FILES = (
         key="ground_truth.box_format",
         group=UNSAID,
     ),
+    COLUMNS.but(
+        name="gt-columns",
+        help="the same, of the ground truth's table alone",
+        key="ground_truth.columns",
+    ),
 )
 """What the files of ground truth may not say."""
 DETECTION_FILES = (
@@ -469,6 +484,8 @@ DETECTION_FILES = (
         key="detections.box_format",
         group=UNSAID,
     ),
+    COLUMNS,
+    COLUMNS.but(name="dt-columns", help="the same, of the detections' table alone", key="detections.columns"),
     Option(
         "class-map",
         "which class of the ground truth each class of the detections is: auto (by the boxes), zero-based, "

@@ -164,7 +164,7 @@ def _differences(checked: _Checked, arguments: argparse.Namespace, tolerance: fl
     assert evaluation is not None
     columns = similarity_of(inputs.protocol).needed_columns
     any_sides = inputs.protocol.boxes.degenerate != "count"
-    options = read_options(**detection_arguments(arguments), columns=columns, any_sides=any_sides)
+    options = read_options(**detection_arguments(arguments), instances=columns, any_sides=any_sides)
     table = read_detections(arguments.baseline_detections, inputs.ground_truth, options)
     comparison = compare_detectors(
         {"baseline": evaluate_inputs(inputs._replace(detections=table)), "checked": evaluation},

@@ -181,7 +181,7 @@ def _evaluated(paths: list[Path], arguments: argparse.Namespace) -> list[Evaluat
     first = read_inputs(_with_detections(paths[0], arguments))
     columns = similarity_of(first.protocol).needed_columns
     any_sides = first.protocol.boxes.degenerate != "count"
-    options = read_options(**detection_arguments(arguments), columns=columns, any_sides=any_sides)
+    options = read_options(**detection_arguments(arguments), instances=columns, any_sides=any_sides)
     tables = [first.detections, *(read_detections(path, first.ground_truth, options) for path in paths[1:])]
     return [evaluate_inputs(first._replace(detections=table)) for table in tables]
 

@@ -105,7 +105,7 @@ def _expansions(arguments: argparse.Namespace) -> int:
         arguments.ground_truth,
         read_options(
             **ground_truth_arguments(arguments),
-            columns=similarity_of(protocol).needed_columns,
+            instances=similarity_of(protocol).needed_columns,
             any_sides=protocol.boxes.degenerate != "count",
             needs_areas=False,
         ),

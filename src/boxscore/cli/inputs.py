@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
 from boxscore.cli.streams import say, stderr_is_terminal
+from boxscore.data.column_names import OwnNames, own_names
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
@@ -63,7 +65,7 @@ def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
     every, processes = others or (protocol,), readers(arguments)
     similarity = similarity_of(protocol)
     common: dict[str, Any] = {
-        "columns": sorted({name for rules in every for name in similarity_of(rules).needed_columns}),
+        "instances": sorted({name for rules in every for name in similarity_of(rules).needed_columns}),
         "processes": processes,
         "any_sides": any(rules.boxes.degenerate != "count" for rules in every),
         "needs_areas": any(len(rules.ignore.area_ranges) > 1 for rules in every),
@@ -98,6 +100,9 @@ def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
             arguments.ground_truth, arguments.format, arguments.image_sizes, arguments.gt_box_format
         ),
         "box_format": arguments.gt_box_format,
+        "columns": _columns(
+            arguments.ground_truth, arguments.format, arguments.columns, arguments.gt_columns
+        ),
         "segments": arguments.segments,
         "image_labels": arguments.image_labels,
         "hierarchy": arguments.hierarchy,
@@ -113,8 +118,37 @@ def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
             arguments.detections, arguments.dt_format, arguments.image_sizes, arguments.dt_box_format
         ),
         "box_format": arguments.dt_box_format,
+        "columns": _columns(
+            arguments.detections, arguments.dt_format, arguments.columns, arguments.dt_columns
+        ),
         "class_map": arguments.class_map,
     }
+
+
+def _columns(
+    path: Path | Sequence[Path] | None,
+    name: str,
+    both: Sequence[str] | None,
+    own: Sequence[str] | None,
+) -> OwnNames | None:
+    """Return what is said of a side's columns; what is said of both goes to tables, which may lack some."""
+    if both is None or own is not None:
+        return None if own is None else own_names(_pairs(own))
+    if isinstance(path, Path) and "columns" not in format_at(path, name).takes:
+        return None
+    return own_names(_pairs(both), shared=True)
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    """Read ``image=photo``, each apart or several with commas between; names of columns may have commas."""
+    pairs = [pair for text in texts for pair in re.split(r",(?=\w+=)", text)]
+    wrong = next((pair for pair in pairs if "=" not in pair), None)
+    if wrong is not None:
+        raise InputError("--columns", "be image=NAME class=NAME ...", got=repr(wrong)[:60])
+    found = dict(pair.split("=", 1) for pair in pairs)
+    if len(found) < len(pairs):
+        raise InputError("--columns", "say each part once", got=repr(" ".join(texts))[:60])
+    return found
 
 
 def _sizes_for(

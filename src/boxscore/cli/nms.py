@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     _progress(f"reading {arguments.detections}")
     results = load_results(
         arguments.detections,
-        read_options(columns=["masks"] if options["similarity"] == "mask" else [], processes=processes),
+        read_options(instances=["masks"] if options["similarity"] == "mask" else [], processes=processes),
         oriented=options["similarity"] not in ("box", "mask"),
     )
     table = results.table

@@ -7,19 +7,22 @@ Conventions
 - Where a box has several columns, their names say what they are, but for ``x, y, w, h``: ``x, y`` may be a
   corner or the centre. One column with four numbers says nothing.
 - What has no part is a column of the user's own.
+- A user may say which column has a part (:class:`OwnNames`): that column then has this part whatever it is
+  called, and others whose names say the same part are columns of the user's own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from boxscore._utils import checks
 from boxscore._utils.text import short_list
 from boxscore.data.boxes import BoxFormat
 from boxscore.errors import InputError
 
-__all__ = ["ColumnParts", "column_parts", "has_part", "is_box"]
+__all__ = ["ColumnParts", "OwnNames", "column_parts", "has_part", "is_box", "own_names"]
 
 _IDS = ("imageid", "imgid")
 _IMAGES = ("image", "img")
@@ -70,6 +73,59 @@ _NEEDED = {
 }
 
 
+_GROUPS: tuple[tuple[str, ...], ...] = (
+    (*_IDS, *_IMAGES),
+    _FILES,
+    (*_NAMES, *_LATE_NAMES),
+    _NUMBERS,
+    _SCORES,
+    *_OTHERS.values(),
+)
+"""Names that say one part; those of boxes and sizes go together instead."""
+_SIZES_AND_BOXES = {name for names in (*_IMAGE_SIZES, *(keys for keys, _ in _BOXES)) for name in names}
+_KNOWN = {name for group in _GROUPS for name in group} | _SIZES_AND_BOXES | {"mask"}
+_EXAMPLE = "image, class, class_id, score, x1, y1, x2, y2, x, y, w, h, cx, cy, bbox, image_width, area, ..."
+
+
+class OwnNames(NamedTuple):
+    """Which column has which part, as the user says."""
+
+    columns: dict[str, str]
+    """From a part's name, as it is compared, to the column."""
+    shared: bool = False
+    """Whether this is said of both sides, of which one may lack a column."""
+
+    def present(self, names: Sequence[str], place: str) -> dict[str, str]:
+        """Return those whose columns are among the names of a table."""
+        missing = [name for name in self.columns.values() if name not in names]
+        if missing and not self.shared:
+            raise InputError(
+                "columns",
+                "name columns that are in the table",
+                got=repr(missing[0]),
+                place=place,
+                cause=checks.did_you_mean(missing[0], list(map(str, names))),
+            )
+        return {part: name for part, name in self.columns.items() if name in names}
+
+
+def own_names(columns: Mapping[str, str], *, shared: bool = False) -> OwnNames:
+    """Check what a user says of columns, ``{"image": "photo", "class": "label"}``."""
+    if not isinstance(columns, Mapping) or not columns:
+        rule = "say at least one part and its column, as in image=photo"
+        raise InputError("columns", rule, got=repr(columns)[:60])
+    found: dict[str, str] = {}
+    for part, column in columns.items():
+        plain = _plain(part) if isinstance(part, str) else ""
+        if plain not in _KNOWN or not isinstance(column, str) or not column:
+            got, near = f"{part!r}: {column!r}", checks.nearest(part, _EXAMPLE.split(", "))
+            raise InputError("columns", f"say which column is {_EXAMPLE}", got=got, cause=near)
+        if plain in found or column in found.values():
+            raise InputError("columns", "say each part and each column once", got=f"{part!r}: {column!r}")
+        found[plain] = column
+    return OwnNames(found, shared)
+
+
 class ColumnParts(NamedTuple):
     """The names of the columns that have a part, None where there is no such column."""
 
@@ -100,13 +156,20 @@ def _plain(name: str) -> str:
     return short[4:] if short.startswith("bbox") and short not in ("bbox", "bboxes") else short
 
 
-def column_parts(names: Sequence[str], *, place: str) -> ColumnParts:
+def column_parts(names: Sequence[str], *, place: str, own: OwnNames | None = None) -> ColumnParts:
     """Find the part of each column, or say which is missing."""
-    known: dict[str, str] = {}
+    said = {} if own is None else own.present(names, place)
+    known: dict[str, str] = dict(said)
     for name in names:
-        known.setdefault(_plain(name), name)
+        if name not in said.values():
+            known.setdefault(_plain(name), name)
+    for group in _GROUPS:
+        if not said.keys().isdisjoint(group):
+            known = {key: name for key, name in known.items() if key not in group or key in said}
     _refuse_strange(known, names, place)
-    box = next(((keys, form) for keys, form in _BOXES if all(key in known for key in keys)), None)
+    boxes = [(keys, form) for keys, form in _BOXES if all(key in known for key in keys)]
+    boxes.sort(key=lambda one: -len(said.keys() & set(one[0])))  # stable: said ones come first
+    box = boxes[0] if boxes else None
     image = next((known[key] for key in (*_IDS, *_IMAGES, *_FILES) if key in known), None)
     has_masks = "mask" in known and {"imagewidth", "imageheight"} <= set(known)
     if box is None and has_masks:
@@ -116,7 +179,9 @@ def column_parts(names: Sequence[str], *, place: str) -> ColumnParts:
         raise InputError("a table of masks", rule, got=f"only {short_list(names)}", place=place)
     if box is None or image is None:
         rule = _NEEDED["box" if box is None else "image"]
-        raise InputError("a table of boxes", rule, got=f"only {short_list(names)}", place=place)
+        option = "--columns x1=NAME,y1=NAME,... or bbox=NAME" if box is None else "--columns image=NAME"
+        cause = f"say which it is: {option} (in Python columns=)"
+        raise InputError("a table of boxes", rule, got=f"only {short_list(names)}", place=place, cause=cause)
     keys, form = box
     used = {known[key] for key in keys} | {image} | ({known["mask"]} if has_masks else set())
     if len({known[key] for key in keys}) < len(keys) or any(names.count(name) > 1 for name in used):
@@ -161,14 +226,21 @@ def column_parts(names: Sequence[str], *, place: str) -> ColumnParts:
     )
 
 
-def is_box(name: str, *, columns: int | None = None) -> bool:
+def is_box(name: str, *, columns: int | None = None, own: OwnNames | None = None) -> bool:
     """Whether a column is of a box, which has one column or four."""
-    return any(_plain(name) in keys for keys, _ in _BOXES if columns in (None, len(keys)))
+    part = _part(name, own)
+    return any(part in keys for keys, _ in _BOXES if columns in (None, len(keys)))
 
 
-def has_part(name: str) -> bool:
+def has_part(name: str, *, own: OwnNames | None = None) -> bool:
     """Whether a column is of the box, the class or the score."""
-    return is_box(name) or _plain(name) in (*_NAMES, *_LATE_NAMES, *_NUMBERS, *_SCORES)
+    return is_box(name, own=own) or _part(name, own) in (*_NAMES, *_LATE_NAMES, *_NUMBERS, *_SCORES)
+
+
+def _part(name: str, own: OwnNames | None) -> str:
+    """Return the part that a column has by what the user says, or by its name."""
+    said = {} if own is None else own.columns
+    return next((part for part, column in said.items() if column == name), _plain(name))
 
 
 def _one(known: dict[str, str], keys: Sequence[str], place: str) -> str | None:

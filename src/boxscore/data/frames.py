@@ -23,7 +23,7 @@ from boxscore.data.base import BaseTable
 from boxscore.data.box_reading import reading_of
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, check_sizes_fit
 from boxscore.data.building import built_columns, categories_of, images_of, vocabulary_columns
-from boxscore.data.column_names import column_parts
+from boxscore.data.column_names import OwnNames, column_parts, own_names
 from boxscore.data.own_columns import check_one_number, in_frame
 from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, Column, Schema
 from boxscore.data.vocabulary import Categories, Images, as_ids
@@ -117,10 +117,15 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def columns_of(
-    schema: Schema, table: Any, images: Any, categories: Any, box_format: BoxFormat | None
+    schema: Schema,
+    table: Any,
+    images: Any,
+    categories: Any,
+    box_format: BoxFormat | None,
+    columns: Mapping[str, str] | OwnNames | None = None,
 ) -> dict[str, Any]:
     """Return the arguments of a table's class from a DataFrame; see ``from_pandas``."""
-    frame, box, form = _usual(_pandas_of(table), box_format)
+    frame, box, form = _usual(_pandas_of(table), box_format, columns)
     names = list(frame.columns)
     if schema.name == "detections" and "score" not in frame:
         raise InputError("detections", "have a column score", got=names)
@@ -203,18 +208,19 @@ def _pandas_of(table: Any) -> pd.DataFrame:
 
 
 def _usual(
-    frame: pd.DataFrame, box_format: BoxFormat | None
+    frame: pd.DataFrame, box_format: BoxFormat | None, columns: Mapping[str, str] | OwnNames | None
 ) -> tuple[pd.DataFrame, list[str], BoxFormat | None]:
     """Return a DataFrame with our names for the columns that have a part, its box columns and their form."""
     if box_format is not None:
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
-    names = set(frame.columns)
+    own = columns if columns is None or isinstance(columns, OwnNames) else own_names(columns)
+    names = set(frame.columns) if own is None else set()
     corners, sides = ["x1", "y1", "x2", "y2"], ["x", "y", "w", "h"]
     if "image_id" in names and set(corners) <= names:
         return frame, corners, box_format or "xyxy"
     if "image_id" in names and set(sides) <= names:
         return frame, sides, box_format or "xywh"
-    parts = column_parts([str(name) for name in frame.columns], place="DataFrame")
+    parts = column_parts([str(name) for name in frame.columns], place="DataFrame", own=own)
     ours = {
         "image_id": parts.image,
         "category_id": parts.class_id,
@@ -224,8 +230,9 @@ def _usual(
         **{name: parts.flags.get(name) for name in ("area", "crowd", "difficult", "ignore", "group")},
     }
     renamed = {name: our for our, name in ours.items() if name is not None and name != our}
+    taken = {our: f"{our} (not taken)" for our in renamed.values() if our in frame and our not in renamed}
     form = parts.box_format or ("xywh" if len(parts.box) == 4 else None)
-    return frame.rename(columns=renamed), list(parts.box), box_format or form
+    return frame.rename(columns=taken | renamed), list(parts.box), box_format or form
 
 
 def _boxes(

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Self
 
+    from boxscore.data.column_names import OwnNames
     from boxscore.data.naming import ClassNames
 
 __all__ = ["BoxTable", "Detections", "GroundTruth"]
@@ -94,10 +95,11 @@ class BoxTable(BaseTable):
         images: ImagesLike | pd.DataFrame | None,
         categories: Any,
         box_format: BoxFormat | None,
+        columns: Mapping[str, str] | OwnNames | None,
     ) -> Self:
         from boxscore.data.frames import columns_of
 
-        return cls(**columns_of(cls.schema, frame, images, categories, box_format))
+        return cls(**columns_of(cls.schema, frame, images, categories, box_format, columns))
 
     def _repr_html_(self) -> str:
         return html_lines(repr(self))
@@ -330,6 +332,7 @@ class GroundTruth(BoxTable):
         box_format: BoxFormat | None = None,
         images: ImagesLike | pd.DataFrame | None = None,
         categories: CategoriesLike | pd.DataFrame | None = None,
+        columns: Mapping[str, str] | OwnNames | None = None,
     ) -> GroundTruth:
         """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes, or with usual names.
 
@@ -347,6 +350,8 @@ class GroundTruth(BoxTable):
         images, categories : optional
             As for :meth:`from_arrays`, or the DataFrames that ``images.to_pandas()`` and
             ``categories.to_pandas()`` write.
+        columns : mapping of str to str, optional
+            Which column is what, where names do not say it: ``{"image": "photo", "class": "kind"}``.
 
         Returns
         -------
@@ -358,7 +363,7 @@ class GroundTruth(BoxTable):
             When a needed column is missing, ``w`` and ``h`` are not those of the corners, or a row breaks a
             rule of :meth:`from_arrays`.
         """
-        return cls._from_frame(frame, images, categories, box_format)
+        return cls._from_frame(frame, images, categories, box_format, columns)
 
     def _counts(self) -> list[str]:
         flags = ("crowd", "difficult", "ignore", "group")
@@ -543,6 +548,7 @@ class Detections(BoxTable):
         box_format: BoxFormat | None = None,
         images: ImagesLike | pd.DataFrame | None = None,
         categories: CategoriesLike | pd.DataFrame | None = None,
+        columns: Mapping[str, str] | OwnNames | None = None,
     ) -> Detections:
         """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes, or with usual names.
 
@@ -552,7 +558,7 @@ class Detections(BoxTable):
         Parameters
         ----------
         frame : DataFrame, or any table with Arrow's interface
-        box_format, images, categories : optional
+        box_format, images, categories, columns : optional
             As for :meth:`GroundTruth.from_pandas`.
 
         Returns
@@ -565,7 +571,7 @@ class Detections(BoxTable):
             When a needed column is missing, ``w`` and ``h`` are not those of the corners, or a row breaks a
             rule of :meth:`from_arrays`.
         """
-        return cls._from_frame(frame, images, categories, box_format)
+        return cls._from_frame(frame, images, categories, box_format, columns)
 
     def _counts(self) -> list[str]:
         lines = []

@@ -228,7 +228,7 @@ def _histogram_of(task: Task) -> Histogram:
 def needs_of(protocol: Protocol) -> dict[str, Any]:
     """Return what a protocol needs of files, by the names that readers use."""
     return {
-        "columns": similarity_of(protocol).needed_columns,
+        "instances": similarity_of(protocol).needed_columns,
         "any_sides": protocol.boxes.degenerate != "count",
         "needs_areas": len(protocol.ignore.area_ranges) > 1,
     }

@@ -10,6 +10,9 @@ from typing import Any
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore.data.alignment import align, select
+from boxscore.data.boxes import WrittenFormat
+from boxscore.data.column_names import own_names
+from boxscore.data.frame_like import FrameLike, is_frame
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
@@ -22,6 +25,7 @@ from boxscore.evaluation.result import (
     without_matches_of_id_zero,
 )
 from boxscore.formats import reading
+from boxscore.formats._format import ReadOptions
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
@@ -42,24 +46,28 @@ SUMMARY_SHARED_FROM = 1_000_000
 
 
 def evaluate(
-    ground_truth: GroundTruth | str | Path,
-    detections: Detections | str | Path,
+    ground_truth: GroundTruth | str | Path | FrameLike,
+    detections: Detections | str | Path | FrameLike,
     *,
     protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
     images: Sequence[Id] | None = None,
     classes: Sequence[Id] | None = None,
     workers: int = 1,
     digest: bool = True,
+    columns: Mapping[str, str] | None = None,
+    box_format: WrittenFormat | None = None,
+    class_map: str | Path | Mapping[Any, Any] | None = None,
 ) -> Evaluation:
     """Evaluate detections against ground truth.
 
     Parameters
     ----------
     ground_truth : GroundTruth, str or Path
-        A table, or a file or folder that :func:`boxscore.load_ground_truth` reads.
+        A table, or a file or folder that :func:`boxscore.load_ground_truth` reads, or a DataFrame as for
+        :meth:`GroundTruth.from_pandas`.
     detections : Detections, str or Path
-        A table, or a file or folder that :func:`boxscore.load_detections` reads. Their images must all be in
-        the ground truth. Classes that it does not have are left out.
+        A table, or a file or folder that :func:`boxscore.load_detections` reads, or a DataFrame. Their images
+        must all be in the ground truth. Classes that it does not have are left out.
     protocol : str, Path, mapping or Protocol, default "coco"
         A shipped name, a TOML file, its values, or a Protocol.
     images, classes : sequence of ids, optional
@@ -71,6 +79,11 @@ def evaluate(
     digest : bool, default True
         Check the input in passing, as the command does, and warn of what makes the numbers doubtful: scores
         cut off or in per cent, flags and shapes that the protocol does not read, ... It takes milliseconds.
+    columns : mapping of str to str, optional
+        Of DataFrames and files with tables: which column is what, where names do not say it, as in
+        ``{"image": "photo", "class": "kind"}``. One side may lack some of them.
+    box_format, class_map : optional
+        Of detections in a file or DataFrame, as for :func:`boxscore.load_detections`.
 
     Returns
     -------
@@ -100,7 +113,8 @@ def evaluate(
     """
     chosen = load_protocol(protocol)
     checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
-    ground_truth, detections = tables_of(ground_truth, detections, chosen)
+    said: dict[str, Any] = {"columns": columns, "box_format": box_format, "class_map": class_map}
+    ground_truth, detections = tables_of(ground_truth, detections, chosen, **said)
     detections = align(detections, ground_truth)
     ground_truth, detections = prepared(ground_truth, detections, chosen)
     if images is not None or classes is not None:
@@ -122,9 +136,25 @@ def evaluate(
 
 
 def tables_of(
-    ground_truth: GroundTruth | str | Path, detections: Detections | str | Path, protocol: Protocol
+    ground_truth: GroundTruth | str | Path | FrameLike,
+    detections: Detections | str | Path | FrameLike,
+    protocol: Protocol,
+    *,
+    columns: Mapping[str, str] | None = None,
+    box_format: WrittenFormat | None = None,
+    class_map: str | Path | Mapping[Any, Any] | None = None,
 ) -> tuple[GroundTruth, Detections]:
-    """Read tables that are given as paths; refuse anything that is neither."""
+    """Read tables that are given as paths or DataFrames; refuse anything that is none of them."""
+    own = None if columns is None else own_names(columns, shared=True)
+    if is_frame(ground_truth):
+        ground_truth = GroundTruth.from_pandas(ground_truth, columns=own)
+    if is_frame(detections):
+        if class_map is not None:
+            rule = "be left out for a DataFrame, whose classes can be renamed"
+            raise InputError("class_map", rule, got=repr(class_map)[:60])
+        said: Any = box_format  # of the forms that arrays have, or refused
+        detections = Detections.from_pandas(detections, columns=own, box_format=said)
+        box_format = None
     for value, kind, name in (
         (ground_truth, GroundTruth, "ground_truth"),
         (detections, Detections, "detections"),
@@ -132,19 +162,33 @@ def tables_of(
         if not isinstance(value, (kind, str, Path)):
             raise InputError(
                 name,
-                f"be a {kind.__name__} table, or the path of a file or folder",
+                f"be a {kind.__name__} table, a DataFrame, or the path of a file or folder",
                 got=f"a {type(value).__name__}",
                 cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
             )
-    options = reading.read_options(
-        columns=similarity_of(protocol).needed_columns,
-        any_sides=protocol.boxes.degenerate != "count",
-        needs_areas=len(protocol.ignore.area_ranges) > 1,
+    if isinstance(detections, Detections):
+        for name, value in (("box_format", box_format), ("class_map", class_map)):
+            if value is not None:
+                raise InputError(name, "be said where detections are read", got="one beside a table")
+    common: dict[str, Any] = {
+        "instances": similarity_of(protocol).needed_columns,
+        "any_sides": protocol.boxes.degenerate != "count",
+        "needs_areas": len(protocol.ignore.area_ranges) > 1,
+    }
+
+    def options(path: object, **said: Any) -> ReadOptions:
+        is_table = own is not None and isinstance(path, (str, Path)) and reading.takes_columns(Path(path))
+        takes = own if is_table else None
+        return reading.read_options(**common, columns=takes, **said)
+
+    of_truth, of_detections = (
+        options(ground_truth),
+        options(detections, box_format=box_format, class_map=class_map),
     )
     if not isinstance(ground_truth, GroundTruth):
         if not isinstance(detections, Detections):
-            return reading.load_both(ground_truth, detections, options, options)
-        ground_truth = reading.read_ground_truth(ground_truth, options)
+            return reading.load_both(ground_truth, detections, of_truth, of_detections)
+        ground_truth = reading.read_ground_truth(ground_truth, of_truth)
     if not isinstance(detections, Detections):
-        detections = reading.read_detections(detections, ground_truth, options)
+        detections = reading.read_detections(detections, ground_truth, of_detections)
     return ground_truth, detections

@@ -42,6 +42,7 @@ def load_ground_truth(
     segments: str | Path | None = None,
     image_labels: str | Path | None = None,
     hierarchy: str | Path | Mapping[str, Any] | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> GroundTruth:
     """Read ground truth.
 
@@ -76,6 +77,8 @@ def load_ground_truth(
     hierarchy : str, Path or mapping, optional
         A hierarchy of classes in Open Images' form, or a JSON file of it: what is there is of the classes
         above as well (:func:`boxscore.expand_classes`).
+    columns : mapping of str to str, optional
+        Which column of a table is what, where names do not say it: ``{"image": "photo", "class": "kind"}``.
 
     Returns
     -------
@@ -104,6 +107,7 @@ def load_ground_truth(
         segments=segments,
         image_labels=image_labels,
         hierarchy=hierarchy,
+        columns=columns,
     )
     return read_ground_truth(path, options)
 
@@ -117,6 +121,7 @@ def load_detections(
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
     box_format: WrittenFormat | None = None,
     class_map: str | Path | Mapping[Any, Any] | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Detections:
     """Read detections of the images of a ground truth.
 
@@ -128,7 +133,7 @@ def load_detections(
         with masks or keypoints need no boxes; masks and keypoints beside boxes are read when they are first
         asked for.
     ground_truth : GroundTruth
-    format, classes, image_sizes, box_format : optional
+    format, classes, image_sizes, box_format, columns : optional
         As for :func:`load_ground_truth`, of this side. COCO results take ``classes`` too: the name of number
         ``i`` is the class.
     class_map : str, Path or mapping, optional
@@ -167,6 +172,7 @@ def load_detections(
         image_sizes=image_sizes,
         box_format=box_format,
         class_map=class_map,
+        columns=columns,
     )
     return read_detections(path, ground_truth, options)
 

@@ -4,7 +4,7 @@ Conventions
 -----------
 A format is one file with one :class:`Format` and one line of the registry. What a user may say beside a path
 is in :class:`ReadOptions`; a format names those it has a use for in ``takes``, and the others are refused
-before it is asked. ``columns`` and ``processes`` are hints that it may ignore.
+before it is asked. ``instances`` and ``processes`` are hints that it may ignore.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
 
 if TYPE_CHECKING:
+    from boxscore.data.column_names import OwnNames
     from boxscore.data.hierarchy import Hierarchy
     from boxscore.formats._kept import Kept
     from boxscore.formats._look import Look
@@ -66,7 +67,7 @@ class ReadOptions:
     box_format : str, optional
         What the four numbers of a box are, one of ``WRITTEN_FORMATS``: where a file does not say, or says
         otherwise and is wrong.
-    columns : tuple of str
+    instances : tuple of str
         Instance columns worth reading at once.
     processes : int
         That may read a large file together.
@@ -84,6 +85,8 @@ class ReadOptions:
         A file of labels of whole images, beside ground truth. Formats do not see it.
     hierarchy : Hierarchy, optional
         What ground truth and its labels of images are expanded along. Formats do not see it.
+    columns : OwnNames, optional
+        Which columns of a table are the image, the class, ...
     """
 
     format: str = "auto"
@@ -91,7 +94,7 @@ class ReadOptions:
     classes: tuple[str, ...] | None = None
     image_sizes: Mapping[str, tuple[float, float]] | None = None
     box_format: WrittenFormat | None = None
-    columns: tuple[str, ...] = ()
+    instances: tuple[str, ...] = ()
     processes: int = 1
     class_map: ClassMap | None = None
     any_sides: bool = False
@@ -100,6 +103,8 @@ class ReadOptions:
     segments: Path | None = None
     image_labels: Path | None = None
     hierarchy: Hierarchy | None = None
+
+    columns: OwnNames | None = None
 
     @property
     def written(self) -> WrittenForm | None:

@@ -136,7 +136,7 @@ class Table(abc.ABC):
 class TableFormat(RowFormat):
     """A format whose files are tables."""
 
-    takes = frozenset({"classes", "image_sizes"})
+    takes = frozenset({"classes", "columns", "image_sizes"})
     boxes = "xyxy"
 
     @abc.abstractmethod
@@ -208,14 +208,14 @@ def rows_of(
     fractions: bool | None = None,
 ) -> Rows:
     """Return the rows of boxes that a table holds; ``fractions`` where that was told by more than them."""
-    parts = column_parts(table.names, place=table.source)
+    parts = column_parts(table.names, place=table.source, own=options.columns)
     if of_results and parts.score is None:
         raise FileFormatError(
             "detections",
             "have a column score or confidence",
             got=f"only {short_list(table.names)}",
             place=table.source,
-            cause="is this the ground truth?",
+            cause="is this the ground truth? else say which column it is: --columns score=NAME",
         )
     images, image = _column_of_images(table, parts)
     boxes = boxes_of(table, parts) if parts.box else None

@@ -136,7 +136,7 @@ class CocoFormat(Format):
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read a COCO ground-truth file."""
-        path, columns = (_annotations_in(path) or path) if path.is_dir() else path, options.columns
+        path, columns = (_annotations_in(path) or path) if path.is_dir() else path, options.instances
         snapshot = Snapshot(path)
         content = _ground_truth_object(path)
         text = text_in_memory(content.annotations)
@@ -192,7 +192,7 @@ class CocoFormat(Format):
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
         """Begin to read a results file, in part by other processes; none is left when the context ends."""
-        columns, processes = options.columns, options.processes
+        columns, processes = options.instances, options.processes
         with ResultsReading(
             path,
             columns=columns,

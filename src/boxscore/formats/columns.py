@@ -96,14 +96,14 @@ class ColumnsFormat(Format):
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read a ground truth."""
-        return _as_said(GroundTruth(**_load(path, GROUND_TRUTH, options.columns)), options)
+        return _as_said(GroundTruth(**_load(path, GROUND_TRUTH, options.instances)), options)
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
         """Read detections, which have their own vocabularies, when the ground truth is known."""
 
         def finish(ground_truth: GroundTruth | None) -> Detections:
-            table = _as_said(Detections(**_load(path, DETECTIONS, options.columns)), options)
+            table = _as_said(Detections(**_load(path, DETECTIONS, options.instances)), options)
             return table if ground_truth is None else align(table, ground_truth)
 
         yield finish

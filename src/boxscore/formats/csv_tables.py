@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.files import write_atomically
-from boxscore.data.column_names import ColumnParts, column_parts
+from boxscore.data.column_names import ColumnParts, OwnNames, column_parts
 from boxscore.data.tables import BoxTable
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
@@ -80,7 +80,8 @@ class CsvFormat(TableFormat):
     def table(self, path: Path, options: ReadOptions) -> Table:
         """Read the columns of a file."""
         look = Look(path)
-        form = form_of(look.text, str(path)) or _form_of_table(look, path)
+        own = options.columns
+        form = form_of(look.text, str(path), own) or _form_of_table(look, path, own)
         _refuse_nul(path)
         return _CsvTable(path, form, _cells(path, form))
 
@@ -119,7 +120,7 @@ class _Form(NamedTuple):
     decimal: str
 
 
-def form_of(text: str, place: str) -> _Form | None:
+def form_of(text: str, place: str, own: OwnNames | None = None) -> _Form | None:
     """Return the form of a file that begins like this; None where nothing says that it holds boxes."""
     for separator in _SEPARATORS:
         lines = _first_lines(text, separator)
@@ -129,14 +130,14 @@ def form_of(text: str, place: str) -> _Form | None:
             if head == 0 and not (separator == "," and _is_retinanet(lines)):
                 continue
             try:
-                parts = column_parts(names, place=place)
+                parts = column_parts(names, place=place, own=own if head else None)
             except InputError:
                 continue
             return _Form(separator, names, parts, head, _decimal(lines[head:], names, parts))
     return None
 
 
-def _form_of_table(look: Look, path: Path) -> _Form:
+def _form_of_table(look: Look, path: Path, own: OwnNames | None) -> _Form:
     """Say why a file is no table of boxes."""
     if not look.head.strip():
         raise FileFormatError("a table", "have a head line", got="an empty file", place=str(path))
@@ -157,7 +158,7 @@ def _form_of_table(look: Look, path: Path) -> _Form:
             cause="put a line like image,class,x1,y1,x2,y2 before it (detections: and score)",
         )
     try:
-        column_parts(names, place=str(path))
+        column_parts(names, place=str(path), own=own)
     except InputError as error:
         raise FileFormatError(*_parts_of(error)) from None
     raise FileFormatError("a table", "have a head line", got=repr(look.first_line)[:80], place=str(path))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.collector import paused_collector
-from boxscore.data.column_names import column_parts, has_part, is_box
+from boxscore.data.column_names import OwnNames, column_parts, has_part, is_box
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._look import Look
@@ -60,7 +60,7 @@ class JsonLinesFormat(TableFormat):
     @paused_collector()
     def table(self, path: Path, options: ReadOptions) -> Table:
         """Read the records of a file."""
-        return _RecordTable(path)
+        return _RecordTable(path, options.columns)
 
 
 FORMAT = JsonLinesFormat()
@@ -105,15 +105,15 @@ def _decoded(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 class _RecordTable(Table):
     """The records of a file of JSON lines, one value per box and key."""
 
-    def __init__(self, path: Path) -> None:
-        self.source = str(path)
+    def __init__(self, path: Path, own: OwnNames | None) -> None:
+        self.source, self._own = str(path), own
         self._columns: dict[str, list[Any]] = {}
         self._lines: list[int] = []
         self._texts: dict[str, str] = {}  # equal texts are kept once
         kind: str | None = None
         for line, record in _decoded(path):
             if kind is None:
-                kind = _kind(record)
+                kind = _kind(record, own)
             self._add(line, record, kind)
         self.count = len(self._lines)
         self.names = list(self._columns)
@@ -126,9 +126,9 @@ class _RecordTable(Table):
             self._append(line, record)
         elif kind == "lists":
             lists = {key: value for key, value in record.items() if isinstance(value, list)}
-            count = max((len(value) for key, value in lists.items() if is_box(key)), default=0)
+            count = max((len(value) for key, value in lists.items() if is_box(key, own=self._own)), default=0)
             for key, value in lists.items():
-                if len(value) != count and has_part(key):
+                if len(value) != count and has_part(key, own=self._own):
                     rule, got = f"be as many as the {count} boxes", f"{len(value)}"
                     raise FileFormatError(key, rule, got=got, place=place)
             lists = {key: value for key, value in lists.items() if len(value) == count}
@@ -241,16 +241,17 @@ class _RecordTable(Table):
         return f"line {self._lines[row]} of {self.source}"
 
 
-def _kind(record: dict[str, Any]) -> str:
+def _kind(record: dict[str, Any], own: OwnNames | None) -> str:
     """Say what records are: ``"record"`` for a box, ``"lists"`` for an image, or the key of its boxes."""
     _, key = _flat(record)
     if key is not None:
         return key
-    boxes = next((v for k, v in record.items() if is_box(k, columns=1)), None)
+    boxes = next((v for k, v in record.items() if is_box(k, columns=1, own=own)), None)
     if isinstance(boxes, list):
         nested = any(isinstance(box, list) for box in boxes) or not boxes
         return "lists" if nested else "record"
-    return "lists" if any(isinstance(value, list) for k, value in record.items() if is_box(k)) else "record"
+    listed = any(isinstance(value, list) for k, value in record.items() if is_box(k, own=own))
+    return "lists" if listed else "record"
 
 
 def _shown(cell: Any) -> str:

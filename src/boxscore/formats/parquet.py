@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.files import write_atomically, write_folder
-from boxscore.data.column_names import column_parts, has_part, is_box
+from boxscore.data.column_names import OwnNames, column_parts, has_part, is_box
 from boxscore.data.masks import Masks
 from boxscore.data.operations import of_images
 from boxscore.data.tables import BoxTable, Detections
@@ -74,7 +74,7 @@ class ParquetFormat(TableFormat):
         "ground truth": HELD_BY_TABLES | {"classes", "masks"},
         "detections": frozenset({"columns", "masks"}),
     }
-    takes = frozenset({"classes", "image_sizes", "image_set"})
+    takes = frozenset({"classes", "columns", "image_sizes", "image_set"})
 
     def detect(self, look: Look) -> str | None:
         """Recognise Parquet's first bytes, or a folder of such files."""
@@ -85,7 +85,7 @@ class ParquetFormat(TableFormat):
 
     def table(self, path: Path, options: ReadOptions) -> Table:
         """Read the columns of a file or a folder."""
-        return ArrowTable(str(path), _read(path, options))
+        return ArrowTable(str(path), _read(path, options), options.columns)
 
     def check_written(self, table: BoxTable) -> None:
         """Refuse ids that Parquet has no integers for."""
@@ -334,18 +334,18 @@ def _distinct_integers(values: NDArray[np.integer[Any]]) -> Distinct:
 class ArrowTable(Table):
     """The columns of an Arrow table, one row per box."""
 
-    def __init__(self, source: str, table: pa.Table) -> None:
+    def __init__(self, source: str, table: pa.Table, own: OwnNames | None = None) -> None:
         pa, _ = arrow()
         self.source = source
         try:
-            self._columns, self._parents = by_box(table, source)
+            self._columns, self._parents = by_box(table, source, own)
         except (pa.ArrowException, OverflowError, NotImplementedError) as error:
             got = str(error).partition("\n")[0][:150]
             raise FileFormatError("a Parquet file", "be readable", got=got, place=source) from None
         self.names = list(self._columns)
         self.count = len(next(iter(self._columns.values()))) if self._columns else 0
         self._known: dict[str, Distinct] = {}
-        parts = column_parts(self.names, place=source)
+        parts = column_parts(self.names, place=source, own=own)
         label = parts.class_name if parts.class_id is None else parts.class_id
         self.class_list, self.class_names = class_names_of(table.schema.metadata or {}, label)
 
@@ -439,7 +439,9 @@ class ArrowTable(Table):
         return f"row {at} of {self.source}"
 
 
-def by_box(table: pa.Table, source: str) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
+def by_box(
+    table: pa.Table, source: str, own: OwnNames | None = None
+) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
     """Return the columns with one row per box, and each row's row in the file where these are images."""
     pa, _ = arrow()
     columns = {name: whole(column) for name, column in _promoted(table)}
@@ -455,9 +457,9 @@ def by_box(table: pa.Table, source: str) -> tuple[dict[str, Any], NDArray[np.int
         (
             name
             for name, column in columns.items()
-            if is_box(name)
+            if is_box(name, own=own)
             if is_list(column.type)
-            if _is_listed(column.type.value_type) or not is_box(name, columns=1)
+            if _is_listed(column.type.value_type) or not is_box(name, columns=1, own=own)
         ),
         None,
     )
@@ -470,7 +472,7 @@ def by_box(table: pa.Table, source: str) -> tuple[dict[str, Any], NDArray[np.int
             continue
         if name == boxes or np.array_equal(lengths_of(column), lengths):
             listed[name] = column
-        elif has_part(name):
+        elif has_part(name, own=own):
             row = int(np.argmax(lengths_of(column) != lengths))
             got = f"{lengths_of(column)[row]}"
             rule, place = f"be as many as the {lengths[row]} boxes", f"row {row} of {source}"

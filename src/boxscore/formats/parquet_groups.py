@@ -20,7 +20,7 @@ import numpy as np
 
 from boxscore._utils.pickling import PicklesFields
 from boxscore.data.box_reading import LARGEST_FRACTION
-from boxscore.data.column_names import ColumnParts, column_parts
+from boxscore.data.column_names import ColumnParts, OwnNames, column_parts
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._tables import Distinct, are_sides, boxes_of, may_be_sides
@@ -76,6 +76,8 @@ class ParquetGroups(PicklesFields):
         What these are called, one row per box.
     digests : tuple of int
         Of the footer of each file, which says where everything is, and the least and largest values.
+    own : OwnNames or None
+        What the user says of columns.
     """
 
     path: Path
@@ -84,6 +86,7 @@ class ParquetGroups(PicklesFields):
     schema: pa.Schema
     names: tuple[str, ...]
     digests: tuple[int, ...]
+    own: OwnNames | None = None
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, further: Collection[str] = ()) -> ParquetGroups:
@@ -110,8 +113,9 @@ class ParquetGroups(PicklesFields):
                     boxes = max((said.column(i).num_values for i in lists), default=said.num_rows)
                     groups.append(RowGroup(number, group, said.num_rows, boxes, first))
                     first += boxes
-        schema, names = _needed(joined(empty, str(path)), str(path), further)
-        return cls(path, files, tuple(groups), schema, names, tuple(digests))
+        own = options.columns
+        schema, names = _needed(joined(empty, str(path)), str(path), further, own)
+        return cls(path, files, tuple(groups), schema, names, tuple(digests), own)
 
     @property
     def boxes(self) -> int:
@@ -121,7 +125,7 @@ class ParquetGroups(PicklesFields):
     @functools.cached_property
     def parts(self) -> ColumnParts:
         """Which column is the image, the class, the box."""
-        return column_parts(self.names, place=str(self.path))
+        return column_parts(self.names, place=str(self.path), own=self.own)
 
     def read(self, group: RowGroup, columns: Sequence[str] | None = None) -> pa.Table:
         """Read a row group, one row per box; ``columns`` by name, all that are needed by default."""
@@ -145,7 +149,7 @@ class ParquetGroups(PicklesFields):
             ]
             table = parquet.read_row_group(group.number, columns=paths)
             table = joined([schema.empty_table(), table], place).select(schema.names)
-            flat, parents = by_box(table, place)
+            flat, parents = by_box(table, place, self.own)
         names = self.names if columns is None else columns
         uneven = [name for name in names if name not in flat]
         if uneven:
@@ -213,7 +217,7 @@ class ParquetGroups(PicklesFields):
     def nothing(self) -> pa.Table:
         """Return a table of no boxes."""
         pa, _ = arrow()
-        flat, _ = by_box(self.schema.empty_table(), str(self.path))
+        flat, _ = by_box(self.schema.empty_table(), str(self.path), self.own)
         empty = pa.array([], pa.int64())
         flat = {name: flat[name] for name in self.names} | {KEY: empty, AT: empty}
         return pa.table(flat).replace_schema_metadata(self.schema.metadata)
@@ -257,11 +261,13 @@ class BoxesTable(ArrowTable):
         return self._groups.place(int(self._keys[row]), int(self._at[row]))
 
 
-def _needed(table: pa.Table, place: str, further: Collection[str]) -> tuple[pa.Schema, tuple[str, ...]]:
+def _needed(
+    table: pa.Table, place: str, further: Collection[str], own: OwnNames | None
+) -> tuple[pa.Schema, tuple[str, ...]]:
     """Return the columns with a part, and what they are called when there is a row per box."""
     pa, _ = arrow()
-    flat, _ = by_box(table, place)
-    parts = column_parts(list(flat), place=place)
+    flat, _ = by_box(table, place, own)
+    parts = column_parts(list(flat), place=place, own=own)
     other = {name for name in parts.other if name not in further}  # of their own
     fields = [field for field in table.schema if field.name not in other]
     return pa.schema(fields, metadata=table.schema.metadata), tuple(

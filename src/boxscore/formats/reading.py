@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-``columns`` of the options names the instance columns (``"masks"``, ``"keypoints"``) that will be needed. It
+``instances`` of the options names the instance columns (``"masks"``, ``"keypoints"``) that will be needed. It
 is only a hint: a table has the same columns without it, but reads its file once more for them.
 ``processes`` above 1 forks; only the command line does so, because the process belongs to it.
 """
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from boxscore._utils import checks
 from boxscore.data.alignment import warn_left_out
 from boxscore.data.boxes import WRITTEN_FORMATS, WrittenFormat
+from boxscore.data.column_names import OwnNames, own_names
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.formats._box_order import warn_of_box_order
@@ -27,7 +28,14 @@ from boxscore.formats.registry import format_at, format_named, format_names
 if TYPE_CHECKING:
     from boxscore.data.hierarchy import Hierarchy
 
-__all__ = ["load_both", "read_detections", "read_ground_truth", "read_in_own_classes", "read_options"]
+__all__ = [
+    "load_both",
+    "read_detections",
+    "read_ground_truth",
+    "read_in_own_classes",
+    "read_options",
+    "takes_columns",
+]
 
 TRUTH_WORK = 2.0
 """How much longer a byte of ground truth takes to read than one of results."""
@@ -40,7 +48,7 @@ def read_options(
     classes: str | Path | Sequence[str] | None = None,
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
     box_format: WrittenFormat | None = None,
-    columns: Sequence[str] = (),
+    instances: Sequence[str] = (),
     processes: int = 1,
     class_map: str | Path | Mapping[Any, Any] | None = None,
     any_sides: bool = False,
@@ -48,6 +56,7 @@ def read_options(
     segments: str | Path | None = None,
     image_labels: str | Path | None = None,
     hierarchy: str | Path | Mapping[str, Any] | None = None,
+    columns: Mapping[str, str] | OwnNames | None = None,
 ) -> ReadOptions:
     """Check what a user says beside a path; class lists and tables of sizes are read where they are files."""
     checks.one_of(format, format_names(), name="format")
@@ -77,7 +86,7 @@ def read_options(
         names,
         sizes,
         box_format,
-        tuple(columns),
+        tuple(instances),
         processes,
         pairs,
         any_sides,
@@ -86,6 +95,7 @@ def read_options(
         None if segments is None else Path(segments),
         None if image_labels is None else Path(image_labels),
         None if hierarchy is None else _hierarchy_of(hierarchy),
+        columns if columns is None or isinstance(columns, OwnNames) else own_names(columns),
     )
 
 
@@ -97,6 +107,11 @@ def _hierarchy_of(hierarchy: str | Path | Mapping[str, Any]) -> Hierarchy:
     from boxscore.formats.image_label_files import read_hierarchy
 
     return read_hierarchy(hierarchy)
+
+
+def takes_columns(path: Path) -> bool:
+    """Whether there is a table, whose columns a user may name."""
+    return path.exists() and "columns" in format_at(path).takes
 
 
 def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundTruth:
@@ -216,6 +231,7 @@ _USES = {
     "classes": "class numbers without names",
     "image_sizes": "coordinates that may be fractions of the image's size",
     "segments": "masks in a second file",
+    "columns": "columns",
 }
 """The options that not every format has a use for, and what a format that has one holds."""
 

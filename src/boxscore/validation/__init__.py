@@ -124,7 +124,7 @@ def validate_files(
 
     rules = load_protocol(protocol)
     columns = similarity_of(rules).needed_columns
-    rest: dict[str, Any] = {"columns": columns, "any_sides": rules.boxes.degenerate != "count"}
+    rest: dict[str, Any] = {"instances": columns, "any_sides": rules.boxes.degenerate != "count"}
     of_truth = read_options(**{"format": format, "image_set": image_set, **(options or {})}, **rest)
     of_detections = read_options(**(detection_options or {}), **rest)
     paths = [Path(ground_truth)] if detections is None else [Path(ground_truth), Path(detections)]
