@@ -1,13 +1,26 @@
-"""Progress bars."""
+"""Progress bars, and the names of the stages of a long command.
+
+Conventions
+-----------
+- Only where stderr is a terminal and nobody asked for silence. A library's caller hears nothing: stages are
+  named for who asks for them with :func:`named_stages`, which the command line does.
+- A stage is named when the work has taken :data:`SILENT` seconds. A timer of the process does that, not a
+  thread: readers are forked. Without such timers (Windows, a host that uses them) stages are named when they
+  begin.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-__all__ = ["progress", "progress_is_shown", "without_progress"]
+__all__ = ["named_stages", "progress", "progress_is_shown", "stage", "without_progress"]
 
 Item = TypeVar("Item")
 
@@ -38,3 +51,69 @@ def progress(items: Iterable[Item], **options: Any) -> Iterable[Item]:
     from tqdm import tqdm
 
     return tqdm(items, file=sys.stderr, **options)
+
+
+# ---------------------------------------------------------------- stages
+
+SILENT, BRIEF = 2.0, 0.5
+"""Seconds of work before anything is said, and of a stage that is not worth a word."""
+
+
+class _Stages:
+    """The stages of one command, and what says their names."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._began, self._owner = say, time.monotonic(), os.getpid()
+        self._name, self._said = "", ""
+        self._timed = (
+            hasattr(signal, "setitimer")
+            and threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+        )
+        if self._timed:
+            signal.signal(signal.SIGALRM, lambda *_: self._tell())
+            signal.siginterrupt(signal.SIGALRM, False)
+
+    def begin(self, name: str) -> None:
+        if os.getpid() != self._owner or threading.current_thread() is not threading.main_thread():
+            return
+        self._name = name
+        wait = max(SILENT - (time.monotonic() - self._began), BRIEF)
+        if self._timed:
+            signal.setitimer(signal.ITIMER_REAL, wait)
+        elif wait == BRIEF:
+            self._tell()
+
+    def _tell(self) -> None:
+        if os.getpid() == self._owner and self._name != self._said and progress_is_shown():
+            self._said = self._name
+            with contextlib.suppress(RuntimeError):  # the timer rang while stderr was being written to
+                self._say(f"{self._name} ...")
+
+    def end(self) -> None:
+        if self._timed and os.getpid() == self._owner:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+_stages: _Stages | None = None
+
+
+def stage(name: str) -> None:
+    """Say what begins now, in words such as ``matching``; nothing is printed unless somebody asked for it."""
+    if _stages is not None:
+        _stages.begin(name)
+
+
+@contextlib.contextmanager
+def named_stages(say: Callable[[str], None]) -> Iterator[None]:
+    """Name the stages of long work on a terminal, with ``say``."""
+    global _stages
+    before, _stages = _stages, _Stages(say) if _stages is None and progress_is_shown() else _stages
+    mine = _stages if before is None else None
+    try:
+        yield
+    finally:
+        _stages = before
+        if mine is not None:
+            mine.end()

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
+from boxscore._utils.progress import named_stages
 from boxscore._version import __version__
 from boxscore.cli.arguments import EVERYWHERE, Option
 from boxscore.cli.diagnostics import DIAGNOSTICS
@@ -185,7 +186,8 @@ def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
         try:
             if room:
                 require_room(room)
-            with inputs_protected(command.options, arguments), using(chosen):
+            stages = named_stages(lambda text: say(text, name="boxscore"))
+            with inputs_protected(command.options, arguments), using(chosen), stages:
                 return command.run(arguments)
         except VerificationError as error:
             _say(str(error))

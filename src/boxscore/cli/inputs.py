@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
+from boxscore._utils.progress import stage
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.data.column_names import OwnNames, own_names
 from boxscore.data.tables import Detections, GroundTruth
@@ -74,6 +75,7 @@ def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
         detected, reason = detect_format(path)
         if arguments.format == "auto" and stderr_is_terminal():
             say(f"{name}: {path} is {reason}; reading it as {detected}")
+    stage("reading ground truth and detections")
     ground_truth, detections = load_both(
         arguments.ground_truth,
         arguments.detections,

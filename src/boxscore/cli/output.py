@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from boxscore._utils.progress import stage
 from boxscore._utils.text import (
     Columns,
     Paint,
@@ -179,6 +180,7 @@ def digest_of(
 
     for code in allowed:
         checks.one_of(code, ERRORS, name="--allow")
+    stage("checking the input")
     findings = quick_findings(evaluation)
     texts = [f"{name and f'{name}: '}{text}" for text in digest(findings)]
     errors = {

@@ -17,6 +17,7 @@ from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.processes import Forked
+from boxscore._utils.progress import stage
 from boxscore._utils.records import record
 from boxscore._utils.text import html_folded, html_summary, html_table
 from boxscore.data.tables import Detections, GroundTruth
@@ -636,7 +637,9 @@ def matched_tables(
 ) -> Evaluation:
     """Match two tables, and keep their overlaps for further questions."""
     matcher = Matcher(ground_truth, detections, protocol)
+    stage("matching")
     matched = matcher.match(workers=workers)
+    stage("scoring")
     result = Evaluation(ground_truth, detections, protocol, matched, chosen_classes)
     result.once("matcher", lambda: matcher)
     return result

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_folder
+from boxscore._utils.progress import stage
 from boxscore._utils.text import csv_table, json_text
 from boxscore.errors import BoxscoreError, InputError, MissingDependencyError
 from boxscore.evaluation import Evaluation
@@ -102,6 +103,7 @@ def write_report(
         for name, frame in evaluation_tables(evaluation).items():
             files[f"tables/{name}.{tables}"] = table_bytes(frame, tables)
     if plots is not None:
+        stage("drawing")
         files.update(_plots(_plot_makers(evaluation), plots))
     return _write(folder, files)
 

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from boxscore._utils import checks
+from boxscore._utils.progress import stage
 from boxscore._utils.resampling import LARGEST_SEED, MOST_RESAMPLES
 from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
@@ -128,6 +129,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     options = options or ReportOptions()
     evaluation.require_overlaps("a report")
     # Error types need the lowest overlaps across classes: computed first, they serve the others.
+    stage("error types")
     error_costs = diagnosis.errors_view(evaluation)
     gallery = Gallery(evaluation, score_threshold=diagnosis.operating_score(evaluation))
     score = gallery.score_threshold
@@ -143,17 +145,21 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     pictures: dict[str, str] = {}
     if options.image_folder is not None:
         first = [*(int(line[0]) for line in shown["worst"]), *shown["confident"]]
+        stage("pictures")
         pictures = embed_pictures(evaluation, gallery.rows, first, Path(options.image_folder))
         shown["not_found"] = len(set(first)) - len(pictures)
     resamples = options.resamples_for(evaluation)
+    stage("intervals over resampled images")
     intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
     tiles = _summary_tiles(evaluation, intervals.metrics)
     by_iou = _ap_by_iou(evaluation)
+    stage("checking the input")
     findings = findings_of(evaluation)
     listed = notes(findings, warnings=options.warnings)
     confidence = diagnosis.confidence_view(evaluation)
     if confidence is not None:
         confidence["advice"] = "".join(part.text for part in threshold_advice(evaluation, findings))
+    stage("curves, confusion and calibration")
     view: dict[str, Any] = {
         "kind": "evaluation",
         "title": options.title or Path(evaluation.detections.source).name,
