@@ -36,6 +36,9 @@ Place = Callable[[int], str]
 """Names row ``i`` of a table for the user, for example ``annotation 17 (id 512) of gt.json``."""
 
 
+GIVE_SIZES = "give the sizes of images: --image-folder DIR, or --image-sizes FILE.csv or WIDTHxHEIGHT"
+"""What to do where they are unknown."""
+
 MOST_KNOWN = 100
 """Names that a message lists whole."""
 

@@ -331,7 +331,7 @@ CLASSES = Option(
 )
 IMAGES = Option(
     "images",
-    "only these images: ids, or a file of them",
+    "only these images: ids or file names, also with commas, or a file of them: lines or a JSON list",
     many=True,
     metavar="ID|FILE",
     key="evaluation.images",
@@ -399,11 +399,26 @@ COLUMNS = Option(
 )
 
 
+def _unlisted() -> Sequence[str]:
+    from boxscore.data.unlisted import HOW
+
+    return HOW
+
+
+IMAGE_FOLDER = Option(
+    "image-folder",
+    "the images: their sizes, and which have no objects, where the files do not say; shown in reports",
+    kind=Path,
+    metavar="DIR",
+    key="output.image_folder",
+    group=UNSAID,
+)
 IMAGE_SIZES = Option(
     "image-sizes",
-    "width and height of the images, where boxes are fractions of them: a CSV file image,width,height",
+    "width and height of the images, where boxes are fractions of them, and which have no objects: a CSV "
+    "file image,width,height; or 640x480, of all images",
     kind=Path,
-    metavar="FILE.csv",
+    metavar="FILE.csv|WxH",
     key="ground_truth.image_sizes",
     group=UNSAID,
 )
@@ -495,7 +510,17 @@ DETECTION_FILES = (
         ending=".csv",
         group=UNSAID,
     ),
+    Option(
+        "unlisted-images",
+        "detections in images that the ground truth does not list: an error, images without objects "
+        "(background), or left out (drop)",
+        default="error",
+        choices=_unlisted,
+        key="detections.unlisted_images",
+        group=UNSAID,
+    ),
     IMAGE_SIZES,
+    IMAGE_FOLDER,
 )
 """What the files of detections may not say."""
 
@@ -580,16 +605,7 @@ REPORT = Option(
         *("tables/*", "plots/*"),
     ),
 )
-IMAGE_FOLDER = Option(
-    "image-folder",
-    "show these images under the boxes",
-    kind=Path,
-    metavar="DIR",
-    key="output.image_folder",
-    group=REPORT_GROUP,
-)
 COMPARISON_REPORT = (
-    IMAGE_FOLDER,
     Option("title", "heading of the page", default="", key="output.title", group=REPORT_GROUP),
     Option(
         "gallery",

@@ -41,6 +41,7 @@ from boxscore.cli.arguments import (
 from boxscore.cli.inputs import Inputs, detection_arguments, evaluate_inputs, read_inputs
 from boxscore.cli.output import Digest, Section, digest_of, refuse_errors, remembered_warnings, written
 from boxscore.cli.streams import coloured, say, show, signature_lines, table_width
+from boxscore.data.unlisted import listing
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.reading import read_detections, read_options
@@ -166,8 +167,12 @@ def _differences(checked: _Checked, arguments: argparse.Namespace, tolerance: fl
     any_sides = inputs.protocol.boxes.degenerate != "count"
     options = read_options(**detection_arguments(arguments), instances=columns, any_sides=any_sides)
     table = read_detections(arguments.baseline_detections, inputs.ground_truth, options)
+    truth = listing(inputs.ground_truth, [table])
+    if truth is not inputs.ground_truth:
+        evaluation = evaluate_inputs(inputs._replace(ground_truth=truth))
+    baseline = evaluate_inputs(inputs._replace(ground_truth=truth, detections=table))
     comparison = compare_detectors(
-        {"baseline": evaluate_inputs(inputs._replace(detections=table)), "checked": evaluation},
+        {"baseline": baseline, "checked": evaluation},
         resamples=arguments.resamples,
         confidence=arguments.confidence,
         seed=arguments.seed,

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 from typing import Any
 
-from boxscore.cli.inputs import chosen_protocol, detection_arguments, ground_truth_arguments
+from boxscore.cli.inputs import chosen_protocol, detection_arguments, ground_truth_arguments, refuse_unlisted
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.errors import InputError
 
@@ -49,6 +49,7 @@ def evaluate_on_cluster(arguments: argparse.Namespace) -> Any:
             say(f"the cluster's dashboard: {client.dashboard_link}")
         options = detection_arguments(arguments)
         options.pop("class_map")
+        refuse_unlisted(options.pop("unlisted_images"))
         return evaluate(
             arguments.ground_truth,
             arguments.detections,

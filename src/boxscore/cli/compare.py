@@ -41,6 +41,7 @@ from boxscore.cli.output import (
     written,
 )
 from boxscore.cli.streams import coloured, say, show
+from boxscore.data.unlisted import listing
 from boxscore.diagnostics._result import EVERY_CLASS
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -183,7 +184,8 @@ def _evaluated(paths: list[Path], arguments: argparse.Namespace) -> list[Evaluat
     any_sides = first.protocol.boxes.degenerate != "count"
     options = read_options(**detection_arguments(arguments), instances=columns, any_sides=any_sides)
     tables = [first.detections, *(read_detections(path, first.ground_truth, options) for path in paths[1:])]
-    return [evaluate_inputs(first._replace(detections=table)) for table in tables]
+    truth = listing(first.ground_truth, tables)
+    return [evaluate_inputs(first._replace(ground_truth=truth, detections=table)) for table in tables]
 
 
 def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, words: str) -> Section:

@@ -53,10 +53,10 @@ from boxscore.errors import InputError
 from boxscore.formats.class_maps import pairs_in_file
 from boxscore.formats.converting import Target, writable_formats
 from boxscore.formats.image_label_files import read_hierarchy
-from boxscore.formats.image_sizes import image_size_table, with_known_sizes
+from boxscore.formats.image_sizes import image_sizes_of, with_known_sizes
 from boxscore.formats.open_images import save_image_labels
 from boxscore.formats.parquet import FORMAT as FORMAT_OF_PARTITIONS
-from boxscore.formats.reading import read_detections, read_ground_truth, read_options
+from boxscore.formats.reading import read_ground_truth, read_listed, read_options
 from boxscore.formats.results import load_results
 
 __all__ = ["OPTIONS", "run"]
@@ -219,7 +219,7 @@ def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
     if truths and results and len(truths) != len(results):
         got = f"{len(results)} of {len(truths)}"
         raise InputError("detections", "be as many as ground truths", got=got)
-    sizes = None if arguments.image_sizes is None else image_size_table(arguments.image_sizes)
+    sizes = image_sizes_of(arguments.image_sizes, arguments.image_folder)
     expanding = arguments.expand_hierarchy is not None  # which changes no box, and keeps those of any sides
     common: dict[str, Any] = {"any_sides": expanding, "needs_areas": not expanding}
     tables = []
@@ -235,9 +235,11 @@ def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
     for number, path in enumerate(results):
         one = argparse.Namespace(**{**vars(arguments), "detections": path})
         options = read_options(**detection_arguments(one), **common)
-        detections.append(
-            read_detections(path, tables[number], options) if tables else load_results(path, options).table
-        )
+        if tables:
+            tables[number], found = read_listed(path, tables[number], options)
+        else:
+            found = load_results(path, options).table
+        detections.append(found)
     return merge_tables(detections)
 
 
@@ -245,7 +247,7 @@ def _part(table: GroundTruth | Detections, arguments: argparse.Namespace) -> Gro
     """Choose and draw images, classes and rows."""
     part = filter_objects(
         table,
-        images=chosen(arguments.images, names=(), integers=table.images.ids.dtype != object),
+        images=chosen(arguments.images, table.images),
         classes=chosen_classes(arguments.classes, table.categories),
         area=None if arguments.area is None else _area(arguments.area),
         crowd=None if arguments.of_crowds is None else arguments.of_crowds == "only",

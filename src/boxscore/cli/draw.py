@@ -19,7 +19,7 @@ from pathlib import Path
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_folder
-from boxscore.cli.arguments import AT_SCORE, FOLDER_OUTPUT, IMAGE_FOLDER, INPUTS, PLOT_FORMS, Option
+from boxscore.cli.arguments import AT_SCORE, FOLDER_OUTPUT, INPUTS, PLOT_FORMS, Option
 from boxscore.cli.inputs import evaluate_inputs, existing_folder, read_inputs
 from boxscore.cli.output import picture
 from boxscore.cli.streams import say, show
@@ -32,7 +32,6 @@ __all__ = ["OPTIONS", "plain_file_name", "run"]
 OPTIONS = (
     *INPUTS,
     FOLDER_OUTPUT.but(help="where to write the pictures", writes=(".", "[0-9][0-9][0-9]_*")),
-    IMAGE_FOLDER.but(help="of the pictures; else blank frames", group=""),
     Option(
         "worst", "number of worst images, without --images (default: 12)", kind=int, default=12, metavar="N"
     ),

@@ -18,6 +18,7 @@ from boxscore.cli.arguments import INPUTS, IOU_THRESHOLD, OUTPUT, PROTOCOL, Opti
 from boxscore.cli.inputs import evaluate_inputs, ground_truth_arguments, read_inputs
 from boxscore.cli.output import Section, table_columns, table_rows, written
 from boxscore.cli.streams import show
+from boxscore.data.unlisted import listing
 from boxscore.diagnostics._tools import tool_of
 from boxscore.errors import InputError
 from boxscore.formats.image_label_files import read_hierarchy
@@ -110,6 +111,7 @@ def _expansions(arguments: argparse.Namespace) -> int:
             needs_areas=False,
         ),
     )
+    narrow = listing(narrow, [wide.detections])
     frame = expansions(narrow, wide.detections, read_hierarchy(path), protocol)
     _print(frame, arguments.output, f"{arguments.first} with and without the hierarchy")
     return 0

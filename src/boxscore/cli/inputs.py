@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -14,9 +15,10 @@ from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
 from boxscore._utils.progress import stage
 from boxscore.cli.streams import say, stderr_is_terminal
+from boxscore.data.alignment import image_rows_by_name
 from boxscore.data.column_names import OwnNames, own_names
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Categories, Id
+from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
@@ -42,6 +44,7 @@ __all__ = [
     "group_options",
     "read_inputs",
     "readers",
+    "refuse_unlisted",
 ]
 
 
@@ -86,7 +89,7 @@ def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
         ground_truth,
         detections,
         protocol,
-        chosen(arguments.images, names=(), integers=ground_truth.images.ids.dtype != object),
+        chosen(arguments.images, ground_truth.images),
         chosen_classes(arguments.classes, ground_truth.categories),
         arguments.workers or (processes if similarity.forks_for(detections) else 1),
     )
@@ -98,9 +101,7 @@ def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "format": arguments.format,
         "image_set": arguments.image_set,
         "classes": arguments.gt_classes,
-        "image_sizes": _sizes_for(
-            arguments.ground_truth, arguments.format, arguments.image_sizes, arguments.gt_box_format
-        ),
+        **_sizes_for(arguments.ground_truth, arguments.format, arguments.gt_box_format, arguments),
         "box_format": arguments.gt_box_format,
         "columns": _columns(
             arguments.ground_truth, arguments.format, arguments.columns, arguments.gt_columns
@@ -116,14 +117,13 @@ def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "format": arguments.dt_format,
         "classes": arguments.dt_classes,
-        "image_sizes": _sizes_for(
-            arguments.detections, arguments.dt_format, arguments.image_sizes, arguments.dt_box_format
-        ),
+        **_sizes_for(arguments.detections, arguments.dt_format, arguments.dt_box_format, arguments),
         "box_format": arguments.dt_box_format,
         "columns": _columns(
             arguments.detections, arguments.dt_format, arguments.columns, arguments.dt_columns
         ),
         "class_map": arguments.class_map,
+        "unlisted_images": arguments.unlisted_images,
     }
 
 
@@ -153,13 +153,27 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def refuse_unlisted(how: str) -> None:
+    """Refuse what becomes of unlisted images where no program sees all detections."""
+    if how != "error":
+        raise InputError(
+            "--unlisted-images",
+            "be error where detections are evaluated in partitions",
+            got=how,
+            cause="list the images in the ground truth",
+        )
+
+
 def _sizes_for(
-    path: Path | Sequence[Path] | None, name: str, table: Path | None, box_format: str | None
-) -> Path | None:
-    """Return the table of image sizes for a side that has a use for it: it is given once, for both."""
-    if table is None or not isinstance(path, Path) or (box_format is not None and box_format.endswith("n")):
-        return table
-    return table if "image_sizes" in format_at(path, name).takes else None
+    path: Path | Sequence[Path] | None, name: str, box_format: str | None, arguments: argparse.Namespace
+) -> dict[str, Path | None]:
+    """Return what says the sizes of images for a side that has a use for it: it is given once, for both."""
+    said = {"image_sizes": arguments.image_sizes, "image_folder": arguments.image_folder}
+    if said["image_folder"] is not None:
+        existing_folder(said["image_folder"], name="--image-folder")
+    if not any(said.values()) or not isinstance(path, Path) or (box_format or "").endswith("n"):
+        return said
+    return said if "image_sizes" in format_at(path, name).takes else dict.fromkeys(said)
 
 
 def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
@@ -266,18 +280,49 @@ def _lines_of_ids(path: Path) -> list[str]:
     return lines
 
 
-def chosen(values: Sequence[str] | None, *, names: Sequence[str], integers: bool) -> list[Id] | None:
-    """Return ids or names from the command line; a file stands for its lines."""
+def chosen(values: Sequence[str] | None, images: Images) -> list[Id] | None:
+    """Return ids or names of images from the command line; a file stands for its lines, or its JSON list."""
     if values is None:
         return None
-    texts: list[str] = []
+    known = {*map(str, images.ids.tolist()), *images.file_names.tolist()}
+    integers = images.ids.dtype != object
+    ids: list[Id] = []
     for value in values:
         path = Path(value)
-        if value not in names and path.is_file():
-            texts += _lines_of_ids(path)
+        if value in known or not path.is_file():
+            texts: list[Any] = [value]
         else:
-            texts.append(value)
-    return _ids(texts, names=names, integers=integers)
+            texts = _ids_in(path)
+        for text in texts:
+            if isinstance(text, int):
+                ids.append(text)
+            else:
+                parts = [text] if text in known or "," not in text else _at_commas(text, images)
+                ids += _ids(parts, names=(), integers=integers)
+    return ids
+
+
+def _at_commas(text: str, images: Images) -> list[str]:
+    """Return the words between commas, unless the whole is what an image is called."""
+    if image_rows_by_name(as_ids([text], name="image ids"), images)[0] >= 0:
+        return [text]
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _ids_in(path: Path) -> list[Any]:
+    """Return the lines of a file of ids, or the ids of its JSON list."""
+    lines = _lines_of_ids(path)
+    if not lines[0].startswith("["):
+        return lines
+    try:
+        values = json.loads("\n".join(lines))
+    except (ValueError, RecursionError):
+        values = None
+    kinds = {type(value) for value in values} if isinstance(values, list) else {None}
+    if not values or not kinds <= {int, str}:
+        rule, got = "hold a line for each, or a JSON list of them", "other JSON"
+        raise InputError("a file of ids", rule, got=got, place=str(path))
+    return values  # type: ignore[no-any-return]
 
 
 def _lines(path: Path, what: str) -> list[str]:

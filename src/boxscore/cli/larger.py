@@ -18,6 +18,7 @@ from boxscore.cli.inputs import (
     ground_truth_arguments,
     read_inputs,
     readers,
+    refuse_unlisted,
 )
 from boxscore.distributed.bounds import (
     BoundedEvaluation,
@@ -59,6 +60,7 @@ def is_larger(arguments: argparse.Namespace) -> bool:
         name for dest, name in NEEDS_ROWS.items() if getattr(arguments, dest, None) not in (None, False)
     ]
     needing += ["--class-map"] if arguments.class_map is not None else []
+    needing += ["--unlisted-images"] if arguments.unlisted_images != "error" else []
     if asked and not in_parquet:
         cause = "boxscore convert --gt GT --dt DT --to parquet --partitions 8 --output FOLDER writes it"
         raise InputError(ASKING[asked], "be of detections in Parquet", got=repr(str(path)), cause=cause)
@@ -128,6 +130,7 @@ def _partitions(
     workers = 1 if arguments.workers is None else readers(arguments)
     options = detection_arguments(arguments)
     options.pop("class_map")
+    refuse_unlisted(options.pop("unlisted_images"))
     groups = ParquetGroups.open(arguments.detections, read_options(**options))
     images = sum(group.rows for group in groups.groups) // 4  # a guess, before a row is read
     beside = memory_of_adding(groups.boxes) if bounds else 0

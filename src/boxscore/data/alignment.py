@@ -46,8 +46,10 @@ from boxscore.errors import BoxscoreWarning, InputError
 
 __all__ = [
     "OwnVocabulary",
+    "UnlistedImagesError",
     "align",
     "as_numbers",
+    "chosen_images",
     "concatenate",
     "find_categories",
     "find_images",
@@ -72,6 +74,12 @@ LONGEST_NUMBER = 1000
 
 LONGEST = 19
 """Digits of a file's name from which it is no number."""
+
+
+class UnlistedImagesError(InputError):
+    """Detections are in images that the ground truth does not list; ``names`` are what they call them."""
+
+    names: Sequence[Id] = ()
 
 
 class OwnVocabulary(NamedTuple):
@@ -101,6 +109,7 @@ def find_images(
         found = _by_file_name(ids, file_names, images, hits, place)
     else:
         found = _by_id(ids, images, hits, place)
+    _refuse_unknown(found, images, place)
     if found.names.other_root is not None:
         theirs, ours = found.names.other_root
         warnings.warn(
@@ -109,7 +118,6 @@ def find_images(
             BoxscoreWarning,
             stacklevel=5,
         )
-    _refuse_unknown(found, images, place)
     return found.rows
 
 
@@ -504,18 +512,21 @@ def _refuse_unknown(found: _Found, images: Images, place: Place) -> None:
         )
     row = int(np.argmin(rows))
     asked = found.asked(np.flatnonzero(rows < 0))
-    value, unknown = asked[0], set(asked)
+    value, unknown = asked[0], dict.fromkeys(asked)
     near = names_of(images).nearest(value) if isinstance(value, str) else ""
-    why = f"the nearest is {near!r}" if near else "results of another split?"
-    if not near and len(unknown) <= len(np.unique(rows[rows >= 0])) * FEW_UNKNOWN:
-        why = "images without objects? The ground truth must list them (in a table: a row without a box)"
-    raise InputError(
+    few = len(unknown) <= len(np.unique(rows[rows >= 0])) * FEW_UNKNOWN
+    why = "images without objects?" if few else "results of another split?"
+    s, them = ("s", "them") if len(unknown) > 1 else ("", "it")
+    error = UnlistedImagesError(
         "image_id",
         "be in the ground truth",
         got=f"{value!r}",
         place=place(row),
-        cause=f"{len(unknown):,} such image{'s' * (len(unknown) > 1)} in all; {why}",
+        cause=f"{len(unknown):,} such image{s} in all; --unlisted-images background adds "
+        f"{them} without objects, drop leaves {them} out; {f'the nearest is {near!r}' if near else why}",
     )
+    error.names = list(unknown)
+    raise error
 
 
 def _which(value: Id, names: FoundNames, images: Images) -> str:
@@ -547,7 +558,7 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
             "ground truth and detections",
             "be both in pixels, or both in fractions of the image's size",
             got=f"{ground_truth.units} and {detections.units}",
-            cause="give the image sizes (--image-sizes FILE.csv), so that both are in pixels",
+            cause=checks.GIVE_SIZES,
         )
     images, categories = ground_truth.images, ground_truth.categories
     if detections.images.same_as(images) and detections.categories.same_as(categories):
@@ -620,7 +631,7 @@ def select(
     image_rows = np.arange(len(known_images))
     category_rows = np.arange(len(known_classes))
     if images is not None:
-        image_rows = _chosen(_chosen_images(images, known_images), images, "image", known_images.ids)
+        image_rows = _chosen(chosen_images(images, known_images), images, "image", known_images.ids)
     if classes is not None:
         rows = known_classes.rows_asked(list(classes), what="a chosen class")
         category_rows = _chosen(rows, classes, "class", np.array(known_classes.labels, dtype=object))
@@ -659,7 +670,7 @@ def _renumber(rows: NDArray[Any], count: int) -> NDArray[np.int32]:
     return numbers
 
 
-def _chosen_images(asked: Sequence[Id], images: Images) -> NDArray[np.int32]:
+def chosen_images(asked: Sequence[Id], images: Images) -> NDArray[np.int32]:
     """Return the row of each image that is asked for, by its id or a name that is its alone."""
     found = _by_any_name(list(asked), images)
     several = np.flatnonzero(found.rows == SEVERAL)

@@ -16,7 +16,7 @@ Conventions
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -126,6 +126,12 @@ def stem_of(name: str) -> str:
     return _taken_apart(name).stem
 
 
+def without_ending(name: str) -> str:
+    """Return a path without its ending."""
+    stem, _, ending = name.rpartition(".")
+    return stem if ending.lower() in ENDINGS and stem and stem[-1] not in "/\\" else name
+
+
 def stems_of(names: Sequence[str]) -> list[str]:
     """Return the last parts of paths without their endings."""
     together = "".join(names)
@@ -166,6 +172,7 @@ class ImageNames:
     def __init__(self, *columns: Sequence[str | None]) -> None:
         self._exact: dict[str, int] = {}
         self._by_stem: dict[str, list[_Entry]] = {}
+        self._added: set[str] = set()
         for column in columns:
             self._add(column)
 
@@ -179,6 +186,19 @@ class ImageNames:
             if self._exact.setdefault(written, row) != row:
                 self._exact[written] = SEVERAL
             self._by_stem.setdefault(stem, []).append(_Entry(row, name, folders[below:], ending, root))
+
+    def with_more(self, rows: NDArray[np.int32], names: Iterable[tuple[str, int]]) -> ImageNames:
+        """Return these names under new row numbers [I], and others, which are found as they are written."""
+        more, new = ImageNames(), rows.tolist()
+        more._exact = {name: new[row] if row >= 0 else row for name, row in self._exact.items()}
+        more._by_stem = {
+            stem: [entry._replace(row=new[entry.row]) for entry in entries]
+            for stem, entries in self._by_stem.items()
+        }
+        for name, row in names:
+            more._exact.setdefault(_written(name), row)
+        more._added = {*self._added, *more._exact.keys() - self._exact.keys()}
+        return more
 
     def candidates(self, name: str) -> list[int]:
         """Return the rows of the images that a name can stand for: one where it stands for it."""
@@ -195,7 +215,7 @@ class ImageNames:
             sure.append(row >= 0)
             if row >= 0:
                 rows.append(row)
-                roots.append((int("/" in written), None))
+                roots.append((int("/" in written and written not in self._added), None))
             else:
                 found, root = self._match(name)
                 rows.append(found[0] if len(found) == 1 else SEVERAL if found else UNKNOWN)
@@ -297,3 +317,13 @@ def names_of(images: Images) -> ImageNames:
         names = ImageNames(file_names, texts) if texts != file_names else ImageNames(texts)
         _KNOWN[images] = names
     return names
+
+
+def add_names(images: Images, old: Images, rows: NDArray[np.int32], more: Images) -> None:
+    """Put the names of images in order that are the ``old`` ones, at ``rows`` [I], and ``more``.
+
+    The further ones change nothing about how the old ones are found.
+    """
+    at = images.rows(more.ids).tolist()
+    names = [(str(name), row) for name, row in zip(more.file_names.tolist(), at, strict=True)]
+    _KNOWN[images] = names_of(old).with_more(rows, names)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.data.alignment import concatenate, with_labels
+from boxscore.data.alignment import chosen_images, concatenate, with_labels
 from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
@@ -75,7 +75,9 @@ def filter_objects(
     (1, 2, 1)
     """
     if images is not None:
-        table = of_images(table, _known(table.images.rows(list(images)), images, "image", table.images.ids))
+        table = of_images(
+            table, _known(chosen_images(images, table.images), images, "image", table.images.ids)
+        )
     if classes is not None:
         rows = table.categories.rows_asked(list(classes), what="a chosen class")
         known = np.array(table.categories.labels, dtype=object)
@@ -247,7 +249,7 @@ def merge_tables(tables: Sequence[Table]) -> Table:
     if not tables:
         raise InputError("tables to merge", "be one at least", got="none")
     if len({table.units for table in tables}) > 1:
-        cause = "give a table of image sizes (--image-sizes FILE.csv)"
+        cause = checks.GIVE_SIZES
         raise InputError("tables to merge", "all be in pixels", got="fractions in some", cause=cause)
     if len(tables) == 1:
         return tables[0]
@@ -283,7 +285,7 @@ def _drawn(count: int, seed: int) -> RowArray:
 def _known(rows: NDArray[Any], asked: Sequence[Id], what: str, known: NDArray[Any]) -> RowArray:
     for row, value in zip(rows.tolist(), asked, strict=True):
         if row < 0:
-            cause = checks.did_you_mean(value, map(str, known.tolist()[:1000]))
+            cause = checks.did_you_mean(value, map(str, known.tolist()))
             raise InputError(f"a chosen {what}", "be in the data set", got=repr(value), cause=cause)
     return np.unique(rows).astype(np.int64)
 

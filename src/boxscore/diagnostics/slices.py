@@ -105,7 +105,7 @@ def _area(table: Table, protocol: Protocol) -> FloatArray:
             "have boxes in pixels",
             got="fractions of images of unknown size",
             place=table.source,
-            cause="take relative_size, or give a table of image sizes (--image-sizes FILE.csv)",
+            cause=f"take relative_size, or {checks.GIVE_SIZES}",
         )
     if isinstance(table, GroundTruth):
         return table.area

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
@@ -14,6 +14,7 @@ from boxscore.data.boxes import WrittenFormat
 from boxscore.data.column_names import own_names
 from boxscore.data.frame_like import FrameLike, is_frame
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.unlisted import check_how, with_unlisted
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation.doubts import check_class_labels, warn_of_id_zero, warn_of_numbering
@@ -52,6 +53,7 @@ def evaluate(
     protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
     images: Sequence[Id] | None = None,
     classes: Sequence[Id] | None = None,
+    unlisted_images: Literal["error", "background", "drop"] = "error",
     workers: int = 1,
     digest: bool = True,
     columns: Mapping[str, str] | None = None,
@@ -71,7 +73,10 @@ def evaluate(
     protocol : str, Path, mapping or Protocol, default "coco"
         A shipped name, a TOML file, its values, or a Protocol.
     images, classes : sequence of ids, optional
-        Evaluate only these; classes by id or name.
+        Evaluate only these, by id or name.
+    unlisted_images : {"error", "background", "drop"}, default "error"
+        What becomes of detections in images that the ground truth does not list: an error; false positives in
+        images without objects, which are added; or they are left out, with a warning that counts them.
     workers : int, default 1
         Threads; images are split into as many blocks, which are matched separately and merged. Where masks
         are compared, or the boxes of a million detections and more, they are processes, forked from this
@@ -113,9 +118,10 @@ def evaluate(
     """
     chosen = load_protocol(protocol)
     checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
+    check_how(unlisted_images)
     said: dict[str, Any] = {"columns": columns, "box_format": box_format, "class_map": class_map}
-    ground_truth, detections = tables_of(ground_truth, detections, chosen, **said)
-    detections = align(detections, ground_truth)
+    ground_truth, found = tables_of(ground_truth, detections, chosen, unlisted_images=unlisted_images, **said)
+    ground_truth, detections = with_unlisted(lambda truth: align(found, truth), ground_truth, unlisted_images)
     ground_truth, detections = prepared(ground_truth, detections, chosen)
     if images is not None or classes is not None:
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
@@ -143,6 +149,7 @@ def tables_of(
     columns: Mapping[str, str] | None = None,
     box_format: WrittenFormat | None = None,
     class_map: str | Path | Mapping[Any, Any] | None = None,
+    unlisted_images: str = "error",
 ) -> tuple[GroundTruth, Detections]:
     """Read tables that are given as paths or DataFrames; refuse anything that is none of them."""
     own = None if columns is None else own_names(columns, shared=True)
@@ -183,12 +190,12 @@ def tables_of(
 
     of_truth, of_detections = (
         options(ground_truth),
-        options(detections, box_format=box_format, class_map=class_map),
+        options(detections, box_format=box_format, class_map=class_map, unlisted_images=unlisted_images),
     )
     if not isinstance(ground_truth, GroundTruth):
         if not isinstance(detections, Detections):
             return reading.load_both(ground_truth, detections, of_truth, of_detections)
         ground_truth = reading.read_ground_truth(ground_truth, of_truth)
     if not isinstance(detections, Detections):
-        detections = reading.read_detections(detections, ground_truth, of_detections)
+        return reading.read_listed(detections, ground_truth, of_detections)
     return ground_truth, detections

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from boxscore._utils.lazy import lazy_names
 from boxscore.data.boxes import WrittenFormat
@@ -38,6 +38,7 @@ def load_ground_truth(
     image_set: str | Path | None = None,
     classes: str | Path | Sequence[str] | None = None,
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
+    image_folder: str | Path | None = None,
     box_format: WrittenFormat | None = None,
     segments: str | Path | None = None,
     image_labels: str | Path | None = None,
@@ -63,7 +64,10 @@ def load_ground_truth(
         (``LabelName,Id``).
     image_sizes : str, Path or mapping, optional
         Width and height of each image in pixels, by id or file name; or a CSV file with the columns
-        ``image, width, height``. For files that hold fractions of the image's size.
+        ``image, width, height``; or ``"640x480"``, of all images. For files that hold fractions of the
+        image's size. What is named there is an image also where the files say nothing of it.
+    image_folder : str or Path, optional
+        The images: their sizes, and which there are, in place of a table.
     box_format : {"xyxy", "xywh", "cxcywh", "yxyx", "yxhw", "xyxyn", ...}, optional
         What the four numbers of a box are, for files that do not say, or that say it wrongly: in pixels; with
         ``n`` behind the form (``"xyxyn"``, ``"cxcywhn"``) they are fractions of the image's size. Without it
@@ -103,6 +107,7 @@ def load_ground_truth(
         image_set=image_set,
         classes=classes,
         image_sizes=image_sizes,
+        image_folder=image_folder,
         box_format=box_format,
         segments=segments,
         image_labels=image_labels,
@@ -119,9 +124,11 @@ def load_detections(
     format: str = "auto",
     classes: str | Path | Sequence[str] | None = None,
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
+    image_folder: str | Path | None = None,
     box_format: WrittenFormat | None = None,
     class_map: str | Path | Mapping[Any, Any] | None = None,
     columns: Mapping[str, str] | None = None,
+    unlisted_images: Literal["error", "background", "drop"] = "error",
 ) -> Detections:
     """Read detections of the images of a ground truth.
 
@@ -133,7 +140,7 @@ def load_detections(
         with masks or keypoints need no boxes; masks and keypoints beside boxes are read when they are first
         asked for.
     ground_truth : GroundTruth
-    format, classes, image_sizes, box_format, columns : optional
+    format, classes, image_sizes, image_folder, box_format, columns : optional
         As for :func:`load_ground_truth`, of this side. COCO results take ``classes`` too: the name of number
         ``i`` is the class.
     class_map : str, Path or mapping, optional
@@ -145,6 +152,10 @@ def load_detections(
         tells by the boxes, and refuses where they are not clear. The page "File formats" defines them. For
         COCO results beside ground truth with a list of names (YOLO) the default is a named map that the boxes
         show.
+    unlisted_images : {"error", "background", "drop"}, default "error"
+        What becomes of detections in images that the ground truth does not list: an error, or they are kept
+        in images without objects, of which :func:`boxscore.evaluate` is told alike, or left out with a
+        warning that counts them.
 
     Returns
     -------
@@ -170,9 +181,11 @@ def load_detections(
         format=format,
         classes=classes,
         image_sizes=image_sizes,
+        image_folder=image_folder,
         box_format=box_format,
         class_map=class_map,
         columns=columns,
+        unlisted_images=unlisted_images,
     )
     return read_detections(path, ground_truth, options)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from boxscore.formats._look import Look
     from boxscore.formats.class_descriptions import ClassDescriptions
     from boxscore.formats.class_maps import ClassMap
+    from boxscore.formats.image_sizes import ImageSizes
 
 __all__ = ["CONTENT", "PLAIN", "Format", "Read", "ReadOptions"]
 
@@ -62,8 +63,8 @@ class ReadOptions:
         Which part of a data set.
     classes : tuple of str, optional
         The names behind class numbers that count from 0.
-    image_sizes : mapping of str to (float, float), optional
-        Width and height of images in pixels, by id or file name.
+    image_sizes : ImageSizes, optional
+        Width and height of images in pixels, and which images there are.
     box_format : str, optional
         What the four numbers of a box are, one of ``WRITTEN_FORMATS``: where a file does not say, or says
         otherwise and is wrong.
@@ -87,12 +88,14 @@ class ReadOptions:
         What ground truth and its labels of images are expanded along. Formats do not see it.
     columns : OwnNames, optional
         Which columns of a table are the image, the class, ...
+    unlisted_images : {"error", "background", "drop"}
+        What becomes of detections in images that the ground truth does not list. Formats do not see it.
     """
 
     format: str = "auto"
     image_set: str | Path | None = None
     classes: tuple[str, ...] | None = None
-    image_sizes: Mapping[str, tuple[float, float]] | None = None
+    image_sizes: ImageSizes | None = None
     box_format: WrittenFormat | None = None
     instances: tuple[str, ...] = ()
     processes: int = 1
@@ -103,6 +106,7 @@ class ReadOptions:
     segments: Path | None = None
     image_labels: Path | None = None
     hierarchy: Hierarchy | None = None
+    unlisted_images: str = "error"
 
     columns: OwnNames | None = None
 
@@ -176,6 +180,10 @@ class Format(abc.ABC):
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write a table; ``like`` gives the file names where a format has several files."""
         raise InputError("the format of the output", "be one that can be written", got=repr(self.name))
+
+    def lists_images(self, ground_truth: GroundTruth) -> bool:
+        """Whether its files name images without objects too, so that no other is one of the data set."""
+        return True
 
     def check_written(self, table: BoxTable) -> None:
         """Refuse a table whose values would not be read as they are."""

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore.data.alignment import find_images
 from boxscore.data.boxes import BoxFormat, box_convert
@@ -230,7 +231,7 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
                 "ground truth",
                 "have known image sizes where detections are in pixels",
                 got=f"fractions without sizes, {ground_truth.source}",
-                cause="give a table of image sizes (--image-sizes FILE.csv)",
+                cause=checks.GIVE_SIZES,
             )
         if rows.fractions and not in_fractions and unknown[rows.image].any():
             row = int(np.argmax(unknown[rows.image]))
@@ -239,7 +240,7 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
                 "have a known size where detections are fractions of it",
                 got=repr(rows.images[int(rows.image[row])]),
                 place=rows.place(row),
-                cause="give a table of image sizes (--image-sizes FILE.csv)",
+                cause=checks.GIVE_SIZES,
             )
     kept = np.flatnonzero(category >= 0)
     vocabularies = {
@@ -564,7 +565,7 @@ def _warn_of_fractions(rows: Rows, unknown: NDArray[np.bool_]) -> None:
     warnings.warn(
         f"{rows.source}: the sizes of {count} of {len(unknown)} images are unknown, so boxes stay fractions "
         "of them: AP and AR over all areas are given; what needs pixels (small, medium and large objects) is "
-        "undefined. Give a table of image sizes (--image-sizes FILE.csv).",
+        f"undefined. {checks.GIVE_SIZES[0].upper()}{checks.GIVE_SIZES[1:]}.",
         BoxscoreWarning,
         stacklevel=6,
     )

@@ -152,6 +152,10 @@ class TableFormat(RowFormat):
         _refuse_no_segments(table)
         return joined_with_segments(rows, rows_of(table, options, None, of_results=False))
 
+    def lists_images(self, ground_truth: GroundTruth) -> bool:
+        """Images without a row are not listed."""
+        return False
+
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
         """Write the remaining rows under our own column names, with every other column."""
         self.save(kept.as_table(), output)

@@ -88,6 +88,10 @@ class Unpacked(Format):
 
             yield finish_named
 
+    def lists_images(self, ground_truth: GroundTruth) -> bool:
+        """Whether the format inside does."""
+        return self.inner.lists_images(ground_truth)
+
     def results_files(self, path: Path) -> list[Path]:
         """Return the files that were unpacked."""
         return self.inner.results_files(self.folder)

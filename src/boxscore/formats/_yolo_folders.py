@@ -18,7 +18,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from boxscore._utils import checks
 from boxscore._utils.files import is_file, read_text
@@ -29,9 +29,11 @@ from boxscore.formats._yolo_lines import is_number
 from boxscore.formats.class_lists import class_list
 
 __all__ = [
+    "IMAGE_ENDINGS",
     "DataSet",
     "classes_in",
     "data_set",
+    "files_below",
     "is_darknet_data",
     "is_data_yaml",
     "is_image_list",
@@ -91,6 +93,15 @@ class DataSet:
     file_names: list[str] | None = None
     classes: Sequence[str] | None = None
     keypoint_shape: tuple[int, int] | None = None
+
+
+class _File(NamedTuple):
+    """An image of a split: its name below the folder, without ending, and its files; empty where unknown."""
+
+    name: str
+    label: str
+    image: str
+    file_name: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -408,8 +419,8 @@ def _chosen(found: _Source, name: str | None) -> str:
 # ---------------------------------------------------------------- paths in files
 
 
-def _files_of(found: _Source, name: str, entry: Any) -> list[tuple[str, str, str]]:
-    """Return name below the split's folder without ending, label file and image file of each image."""
+def _files_of(found: _Source, name: str, entry: Any) -> list[_File]:
+    """Return the files of each image."""
     if isinstance(entry, _Split):
         return _paired(entry)
     home = found.roots[-1]
@@ -508,7 +519,7 @@ def _twin(path: Path, one: str, other: str) -> Path | None:
     return None
 
 
-def _listed(file: Path, roots: Sequence[Path]) -> list[tuple[str, str, str]]:
+def _listed(file: Path, roots: Sequence[Path]) -> list[_File]:
     """Return the images of a list."""
     text = read_text(file, "a list of images", largest=LARGEST_LIST)
     folders: dict[str, tuple[Path, Path] | None] = {}
@@ -536,7 +547,7 @@ def _listed(file: Path, roots: Sequence[Path]) -> list[tuple[str, str, str]]:
             )
         stem = name.rpartition(".")[0]
         label, image = pair[0] / f"{stem}.txt", pair[1] / name
-        files.append((stem, str(label) * is_file(label), str(image) * is_file(image)))
+        files.append(_File(stem, str(label) * is_file(label), str(image) * is_file(image), name))
     if not files:
         rule = "name at least one image"
         raise FileFormatError("a list of images", rule, got="an empty file", place=str(file))
@@ -558,14 +569,14 @@ def _folder_listed(parent: str, roots: Sequence[Path]) -> tuple[Path, Path] | No
 # ---------------------------------------------------------------- files of a split
 
 
-def _paired(split: _Split) -> list[tuple[str, str, str]]:
-    """Return name, label file and image file of every image of a split."""
-    labels = {} if split.labels is None else dict(_walk(split.labels, frozenset({".txt"})))
-    found = [] if split.images is None else _walk(split.images, IMAGE_ENDINGS)
+def _paired(split: _Split) -> list[_File]:
+    """Return the files of every image of a split."""
+    labels = {} if split.labels is None else dict(files_below(split.labels, frozenset({".txt"})))
+    found = [] if split.images is None else files_below(split.images, IMAGE_ENDINGS)
     if not found:
-        return [(name, label, "") for name, label in sorted(labels.items()) if not _is_other(label)]
-    files = sorted((name, labels.get(name, ""), image) for name, image in found)
-    names = {name for name, _, _ in files}
+        return [_File(name, label, "", "") for name, label in sorted(labels.items()) if not _is_other(label)]
+    files = sorted(_File(name, labels.get(name, ""), image, os.path.split(image)[1]) for name, image in found)
+    names = {file.name for file in files}
     alone = [name for name, label in labels.items() if name not in names and not _is_other(label)]
     if alone:
         warnings.warn(
@@ -577,7 +588,9 @@ def _paired(split: _Split) -> list[tuple[str, str, str]]:
     return files
 
 
-def _walk(folder: Path, endings: frozenset[str], below: str = "", depth: int = 0) -> list[tuple[str, str]]:
+def files_below(
+    folder: Path, endings: frozenset[str], below: str = "", depth: int = 0
+) -> list[tuple[str, str]]:
     """Return name below the folder without ending, and path, of the files with these endings."""
     found: list[tuple[str, str]] = []
     inner = []
@@ -588,15 +601,15 @@ def _walk(folder: Path, endings: frozenset[str], below: str = "", depth: int = 0
         elif depth < DEEPEST and entry.is_dir(follow_symlinks=False):
             inner.append(entry)
     for entry in inner:
-        found += _walk(Path(entry.path), endings, f"{below}{entry.name}/", depth + 1)
+        found += files_below(Path(entry.path), endings, f"{below}{entry.name}/", depth + 1)
     return found
 
 
-def _made(source: str, files: Sequence[tuple[str, str, str]], found: _Source) -> DataSet:
+def _made(source: str, files: Sequence[_File], found: _Source) -> DataSet:
     if not files:
         rule = "have images or label files"
         raise FileFormatError("a split", rule, got="neither", place=source)
-    if not any(label for _, label, _ in files):
+    if not any(file.label for file in files):
         raise FileFormatError(
             "a split",
             "have label files",
@@ -604,9 +617,9 @@ def _made(source: str, files: Sequence[tuple[str, str, str]], found: _Source) ->
             place=source,
             cause="labels of .../images/a.jpg are looked for at .../labels/a.txt, or beside it",
         )
-    names = [name.rpartition("/")[2] for name, _, _ in files]
+    names = [file.name.rpartition("/")[2] for file in files]
     if len(set(names)) < len(names):
-        names = [name for name, _, _ in files]
+        names = [file.name for file in files]
     if len(set(names)) < len(names):
         seen: set[str] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
@@ -617,17 +630,14 @@ def _made(source: str, files: Sequence[tuple[str, str, str]], found: _Source) ->
             place=source,
             cause="both would have the same label file",
         )
-    with_images = any(image for _, _, image in files)
+    called = any(file.file_name for file in files)
     return DataSet(
         source,
         names,
-        [label for _, label, _ in files],
-        [image for _, _, image in files] if with_images else None,
-        [
-            name.rpartition("/")[0] + "/" * ("/" in name) + Path(image).name if image else name
-            for name, _, image in files
-        ]
-        if with_images
+        [file.label for file in files],
+        [file.image for file in files] if any(file.image for file in files) else None,
+        [file.name.rpartition("/")[0] + "/" * ("/" in file.name) + file.file_name for file in files]
+        if called
         else None,
         found.classes,
         found.keypoint_shape,

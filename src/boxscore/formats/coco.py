@@ -31,7 +31,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -75,6 +75,9 @@ from boxscore.formats.recognising import resemblance
 
 ROBOFLOW = "_annotations.coco.json"
 COCO_FORM = written_form("xywh")
+
+if TYPE_CHECKING:
+    from boxscore.formats.image_sizes import ImageSizes
 
 __all__ = ["FORMAT", "CocoFormat", "ResultsReading"]
 
@@ -255,7 +258,7 @@ class ResultsReading:
         The least side that a box may have.
     box_format : str, optional
         What the four numbers of a box are, if they are not ``xywh`` in pixels.
-    image_sizes : mapping, optional
+    image_sizes : ImageSizes, optional
         Of images whose size is not known otherwise, where boxes are fractions of it.
     """
 
@@ -269,7 +272,7 @@ class ResultsReading:
         beside: float = 0,
         lowest_side: float = -ROUNDING,
         box_format: WrittenFormat | None = None,
-        image_sizes: Mapping[str, tuple[float, float]] | None = None,
+        image_sizes: ImageSizes | None = None,
     ) -> None:
         self._image_sizes = image_sizes
         self._path, self._lowest_side, self._said = path, lowest_side, box_format
@@ -436,7 +439,7 @@ def _refuse_said(box_format: WrittenFormat | None, is_otherwise: bool, path: Pat
         raise InputError("box_format", rule, got=box_format, place=str(path))
 
 
-def _with_sizes(images: Images, table: Mapping[str, tuple[float, float]] | None) -> Images:
+def _with_sizes(images: Images, table: ImageSizes | None) -> Images:
     if table is None:
         return images
     from boxscore.formats.image_sizes import with_known_sizes

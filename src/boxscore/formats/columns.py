@@ -143,7 +143,7 @@ def _as_said(table: AnyTable, options: ReadOptions) -> AnyTable:
     if around or (isinstance(table, Detections) and not table.boxes_given):
         rule = "be left out where boxes are no four numbers"
         raise InputError("box_format", rule, got=options.box_format, place=table.source)
-    extent = with_known_sizes(table.images, options.image_sizes or {}).sizes[table.image]
+    extent = with_known_sizes(table.images, options.image_sizes).sizes[table.image]
     numbers = in_pixels(table.boxes, written, extent, place=place)
     corners, sizes = corners_and_sizes(numbers, written.form)
     lowest = -np.inf if options.any_sides else 0.0

@@ -185,7 +185,7 @@ def lost(table: BoxTable, at: Format) -> dict[str, str]:
             "be pixels",
             got="fractions of images whose sizes are unknown",
             place=table.source,
-            cause=f"give a table of image sizes (--image-sizes FILE.csv), or write {', '.join(keeping)}",
+            cause=f"{checks.GIVE_SIZES}; or write {', '.join(keeping)}",
         )
     return {word: text for word, text in _content(table, at) if not _is_held(word, holds)}
 

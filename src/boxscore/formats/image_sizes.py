@@ -4,26 +4,54 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.files import read_text
-from boxscore.data.image_names import SEVERAL, ImageNames
-from boxscore.data.vocabulary import Id, Images
+from boxscore.data.alignment import image_rows_by_name
+from boxscore.data.image_names import SEVERAL, UNKNOWN, ImageNames, stems_of, without_ending
+from boxscore.data.tables import GroundTruth
+from boxscore.data.unlisted import with_images
+from boxscore.data.vocabulary import Id, Images, as_ids
 from boxscore.errors import FileFormatError, InputError
 
-__all__ = ["header_size", "image_size_table", "known_sizes", "with_known_sizes"]
+__all__ = [
+    "ImageSizes",
+    "header_size",
+    "image_sizes_of",
+    "known_sizes",
+    "with_known_sizes",
+    "with_listed_images",
+]
 
 FloatArray = NDArray[np.float64]
-Sizes = Mapping[str, tuple[float, float]]
-"""Width and height by the id or file name of an image."""
+
+
+class ImageSizes(NamedTuple):
+    """What a user says of the images beside a path.
+
+    Attributes
+    ----------
+    named : mapping of str to (float, float)
+        Width and height by the id or file name of an image; NaN where only the image is known.
+    every : (float, float), or None
+        Those of all images that are not named.
+    """
+
+    named: Mapping[str, tuple[float, float]]
+    every: tuple[float, float] | None = None
+
 
 LARGEST = 1_000_000_000
 """Bytes of a table of sizes."""
+
+LONGEST_NUMBER = 19
 
 _IMAGE, _WIDTH, _HEIGHT = (
     ("image", "image_id", "file_name", "filename", "name"),
@@ -32,7 +60,71 @@ _IMAGE, _WIDTH, _HEIGHT = (
 )
 
 
-def image_size_table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict[str, tuple[float, float]]:
+def image_sizes_of(
+    source: str | Path | Mapping[Any, Sequence[float]] | None, folder: str | Path | None = None
+) -> ImageSizes | None:
+    """Return the sizes that a table, ``WIDTHxHEIGHT`` and the pictures in a folder say; None without any."""
+    if source is None and folder is None:
+        return None
+    named = {} if folder is None else _sizes_in(Path(folder))
+    if source is None:
+        return ImageSizes(named)
+    text = Path(source).name if isinstance(source, (str, Path)) else ""
+    both = re.fullmatch(r"(\d{1,10})[xX](\d{1,10})", text, re.ASCII)
+    if both and not Path(text).exists():
+        return ImageSizes(named, _size(both[1], both[2], "image sizes"))
+    return ImageSizes({**named, **_table(source)})
+
+
+def _sizes_in(folder: Path) -> dict[str, tuple[float, float]]:
+    """Return the pictures in a folder and the folders in it, with the size in their headers."""
+    if not folder.is_dir():
+        raise InputError("the image folder", "be a folder", got=repr(str(folder)))
+    from boxscore.formats._yolo_folders import IMAGE_ENDINGS, files_below
+
+    found = sorted(path for _, path in files_below(folder, IMAGE_ENDINGS))
+    if not found:
+        raise InputError("the image folder", "hold images", got="none", place=repr(str(folder)))
+    return {
+        Path(path).relative_to(folder).as_posix(): header_size(Path(path)) or (math.nan, math.nan)
+        for path in found
+    }
+
+
+def with_listed_images(ground_truth: GroundTruth, sizes: ImageSizes) -> GroundTruth:
+    """Return ground truth that lists the named images as well, which have no object."""
+    images, names = ground_truth.images, [*sizes.named]
+    numbers = _numbers(names) if images.ids.dtype != object and not any(images.file_names.tolist()) else None
+    asked: list[Id] = [*names] if numbers is None else [*numbers]
+    new = np.flatnonzero(image_rows_by_name(as_ids(asked, name="image ids"), images) == UNKNOWN).tolist()
+    if not new:
+        return ground_truth
+    listed = [names[row] for row in new]
+    ids = [asked[row] for row in new]
+    if numbers is None and not _have_endings(images):
+        shorter: list[Id] = [without_ending(name) for name in listed]
+        taken = (images.rows(as_ids(shorter, name="image ids")) >= 0).any() or len(set(shorter)) < len(listed)
+        ids = ids if taken else shorter
+    extent = np.array([sizes.named[name] for name in listed])
+    file_names = listed if numbers is None else None
+    return with_images(ground_truth, Images.build(ids, file_names=file_names, sizes=extent))
+
+
+def _numbers(names: Sequence[str]) -> list[int] | None:
+    """Return the numbers that names without folder and ending are; None unless all are, and differ."""
+    stems = stems_of(names)
+    if not all(stem.isascii() and stem.isdecimal() and len(stem) < LONGEST_NUMBER for stem in stems):
+        return None
+    numbers = [int(stem) for stem in stems]
+    return numbers if len(set(numbers)) == len(numbers) else None
+
+
+def _have_endings(images: Images) -> bool:
+    """Whether ids are names of files."""
+    return any(isinstance(one, str) and without_ending(one) != one for one in images.ids.tolist())
+
+
+def _table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict[str, tuple[float, float]]:
     """Return width and height by image, from a mapping or a CSV file ``image, width, height``."""
     table: dict[str, tuple[float, float]] = {}
     if isinstance(source, Mapping):
@@ -67,22 +159,27 @@ def image_size_table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict
     return table
 
 
-def with_known_sizes(images: Images, table: Sizes) -> Images:
-    """Return images with the sizes of a table where their own are not known."""
+def with_known_sizes(images: Images, table: ImageSizes | None) -> Images:
+    """Return images with the sizes of a user where their own are not known."""
     unknown = np.isnan(images.sizes).any(axis=1, keepdims=True)
     found = known_sizes(table, images.ids.tolist(), images.file_names.tolist())
     return dataclasses.replace(images, sizes=np.where(unknown, found, images.sizes))
 
 
 def known_sizes(
-    table: Sizes | None, ids: Sequence[Id], file_names: Sequence[str | None] | None = None
+    given: ImageSizes | None, ids: Sequence[Id], file_names: Sequence[str | None] | None = None
 ) -> FloatArray:
-    """Return the width and height that a table says of images, [I, 2]; NaN where it does not.
+    """Return the width and height that a user says of images, [I, 2]; NaN where it does not.
 
     An image is looked for by its id as it is written, then by its file name, or by its id where it has none.
     """
     sizes = np.full((len(ids), 2), np.nan)
-    if not table or not ids:
+    if given is None or not len(ids):
+        return sizes
+    if given.every is not None:
+        sizes[:] = given.every
+    table = given.named
+    if not table:
         return sizes
     rows = ImageNames([*table])
     called: list[str] = [
@@ -94,13 +191,13 @@ def known_sizes(
     values = [*table.values()]
     for image, (identifier, name) in enumerate(zip(ids, called, strict=True)):
         if str(identifier) in table:
-            sizes[image] = table[str(identifier)]
-        elif found[name] >= 0:
-            sizes[image] = values[found[name]]
+            said = {table[str(identifier)]}
         elif found[name] == SEVERAL:
-            same = {values[row] for row in rows.candidates(name)}
-            if len(same) == 1:
-                sizes[image] = same.pop()
+            said = {values[row] for row in rows.candidates(name)}
+        else:
+            said = {values[found[name]]} if found[name] >= 0 else set()
+        if len(said) == 1 and not math.isnan(next(iter(said))[0]):
+            sizes[image] = said.pop()
     return sizes
 
 
@@ -147,4 +244,4 @@ def header_size(path: Path) -> tuple[float, float] | None:
         width, height = imagesize.get(str(path))
     except Exception:  # a damaged header raises many kinds
         return None
-    return (float(width), float(height)) if width > 0 and height > 0 else None
+    return (float(width), float(height)) if 0 < width <= 1e9 and 0 < height <= 1e9 else None

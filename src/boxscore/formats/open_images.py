@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
 from boxscore.data.image_labels import IMAGE_LABEL_KINDS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -69,7 +70,7 @@ class OpenImagesFormat(CsvFormat):
                 "have a known size to become fractions of it",
                 got=repr(table.images.ids.tolist()[table.image[row]]),
                 place=table.source,
-                cause="give a table of image sizes (--image-sizes FILE.csv)",
+                cause=checks.GIVE_SIZES,
             )
         if isinstance(table, GroundTruth) and (table.crowd & ~table.group).any():
             row = int(np.argmax(table.crowd & ~table.group))

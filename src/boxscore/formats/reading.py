@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
-from boxscore.data.alignment import warn_left_out
+from boxscore.data.alignment import UnlistedImagesError, warn_left_out
 from boxscore.data.boxes import WRITTEN_FORMATS, WrittenFormat
 from boxscore.data.column_names import OwnNames, own_names
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.unlisted import check_how, with_unlisted
 from boxscore.errors import InputError
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import PLAIN, Format, ReadOptions
@@ -33,6 +34,7 @@ __all__ = [
     "read_detections",
     "read_ground_truth",
     "read_in_own_classes",
+    "read_listed",
     "read_options",
     "takes_columns",
 ]
@@ -57,6 +59,8 @@ def read_options(
     image_labels: str | Path | None = None,
     hierarchy: str | Path | Mapping[str, Any] | None = None,
     columns: Mapping[str, str] | OwnNames | None = None,
+    unlisted_images: str = "error",
+    image_folder: str | Path | None = None,
 ) -> ReadOptions:
     """Check what a user says beside a path; class lists and tables of sizes are read where they are files."""
     checks.one_of(format, format_names(), name="format")
@@ -71,10 +75,10 @@ def read_options(
         from boxscore.formats.class_lists import class_list
 
         names = class_list(classes)
-    if image_sizes is not None:
-        from boxscore.formats.image_sizes import image_size_table
+    if image_sizes is not None or image_folder is not None:
+        from boxscore.formats.image_sizes import image_sizes_of
 
-        sizes = image_size_table(image_sizes)
+        sizes = image_sizes_of(image_sizes, image_folder)
     if class_map is not None:
         from boxscore.formats.class_maps import class_map_of
 
@@ -95,6 +99,7 @@ def read_options(
         None if segments is None else Path(segments),
         None if image_labels is None else Path(image_labels),
         None if hierarchy is None else _hierarchy_of(hierarchy),
+        check_how(unlisted_images),
         columns if columns is None or isinstance(columns, OwnNames) else own_names(columns),
     )
 
@@ -121,6 +126,10 @@ def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundT
     _refuse_useless(options, at)
     with errors_named(path):
         ground_truth = at.load_ground_truth(path, options)
+    if options.image_sizes is not None and not at.lists_images(ground_truth):
+        from boxscore.formats.image_sizes import with_listed_images
+
+        ground_truth = with_listed_images(ground_truth, options.image_sizes)
     if options.image_labels is not None:
         from boxscore.formats.image_label_files import with_image_labels
 
@@ -140,7 +149,19 @@ def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundT
 
 def read_detections(path: str | Path, ground_truth: GroundTruth, options: ReadOptions = PLAIN) -> Detections:
     """Read detections; see :func:`boxscore.load_detections`."""
-    path = Path(path)
+    return read_listed(path, ground_truth, options)[1]
+
+
+def read_listed(
+    path: str | Path, ground_truth: GroundTruth, options: ReadOptions
+) -> tuple[GroundTruth, Detections]:
+    """Read detections, and return the ground truth that lists their images as well."""
+    return with_unlisted(
+        lambda truth: _read_detections(Path(path), truth, options), ground_truth, options.unlisted_images
+    )
+
+
+def _read_detections(path: Path, ground_truth: GroundTruth, options: ReadOptions) -> Detections:
     at = format_at(path, options.format)
     _refuse_useless(options, at, of_detections=True)
     if options.descriptions is not None:
@@ -212,7 +233,7 @@ def load_both(
     truth_is_numbered = format_at(Path(ground_truth_path), options.format).has_class_numbers
     if detection_options.class_map is not None or not truth_is_numbered:
         ground_truth = read_ground_truth(ground_truth_path, options)
-        return ground_truth, read_detections(detections_path, ground_truth, detection_options)
+        return read_listed(detections_path, ground_truth, detection_options)
     path = Path(detections_path)
     truth_work = TRUTH_WORK * _size_of(Path(ground_truth_path))
     beside = truth_work / max(truth_work + _size_of(path), 1)
@@ -221,7 +242,12 @@ def load_both(
     shared = max(1, round(options.processes * beside))
     with errors_named(path), at.reading(path, detection_options, beside=beside) as finish:
         ground_truth = read_ground_truth(ground_truth_path, dataclasses.replace(options, processes=shared))
-        detections = finish(ground_truth)
+        try:
+            detections = finish(ground_truth)
+        except UnlistedImagesError:
+            if detection_options.unlisted_images == "error":
+                raise
+            return read_listed(path, ground_truth, detection_options)
     _warn(detections, at, detection_options)
     return ground_truth, detections
 

@@ -72,6 +72,10 @@ class TextFormat(RowFormat):
                 return "a folder of text files with boxes" if fits and len(line) < 400 else None
         return None
 
+    def lists_images(self, ground_truth: GroundTruth) -> bool:
+        """Images without a file are not listed."""
+        return False
+
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every file; the form of boxes is told without ground truth."""

@@ -276,7 +276,7 @@ def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptio
             "category": np.repeat(np.array(own, dtype=np.int32), counts),
         }
     written = options.written or CORNERS
-    extent = with_known_sizes(rows["images"], options.image_sizes or {}).sizes[rows["image"]]
+    extent = with_known_sizes(rows["images"], options.image_sizes).sizes[rows["image"]]
     table = built_columns(
         DETECTIONS,
         rows,

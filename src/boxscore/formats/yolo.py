@@ -27,6 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder, write_new_folder
 from boxscore._utils.text import csv_table
@@ -140,6 +141,10 @@ class YoloFormat(RowFormat):
         note = label_folder(path) / NOTE
         said = read_text(note, largest=LARGEST_NOTE).strip() if is_file(note) else ""
         return is_last(columns, path, options.written, said={SECOND: False, LAST: True}.get(said))
+
+    def lists_images(self, ground_truth: GroundTruth) -> bool:
+        """Whether there are images beside the labels, or a list of them."""
+        return any(ground_truth.images.file_names.tolist())
 
     def class_ids(self, table: BoxTable) -> list[Id]:
         """Return 0, 1, 2, ..."""
@@ -398,6 +403,6 @@ def _sizes_of(table: BoxTable) -> FloatArray:
             "have a known size where boxes are written as fractions of it",
             got=f"{image!r} without",
             place=table.source,
-            cause="give a table of image sizes (--image-sizes FILE.csv)",
+            cause=checks.GIVE_SIZES,
         )
     return sizes

@@ -23,6 +23,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils import checks
 from boxscore._utils.arrays import BoolArray, FloatArray
 from boxscore._utils.ordering import stable_order
 from boxscore.data.rounding import rounded
@@ -143,7 +144,7 @@ def _sizes(ground_truth: GroundTruth, detections: Detections) -> FloatArray:
             "have a known size where the protocol clips boxes to it",
             got=repr(ground_truth.images.ids.tolist()[image]),
             place=detections.source,
-            cause="write width and height beside each ID, or give a table (--image-sizes FILE.csv)",
+            cause=f"write width and height beside each ID, or {checks.GIVE_SIZES}",
         )
     return sizes
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils import checks
 from boxscore.data.masks import Masks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
@@ -86,7 +87,7 @@ class Similarity(abc.ABC):
                 "the sizes of the images",
                 f"be known where the protocol compares {what}",
                 got=f"fractions of unknown sizes, {ground_truth.source}",
-                cause="give a table of image sizes (--image-sizes FILE.csv) or the image folder",
+                cause=checks.GIVE_SIZES,
             )
 
     def forks_for(self, detections: Detections) -> bool:

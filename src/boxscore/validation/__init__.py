@@ -25,7 +25,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import detect_format
 from boxscore.formats._unpacking import unpacked
-from boxscore.formats.reading import read_detections, read_ground_truth, read_options
+from boxscore.formats.reading import read_ground_truth, read_listed, read_options
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
@@ -142,7 +142,7 @@ def validate_files(
         table, rows, renumbered = None, None, None
         if detections is not None:
             try:
-                table = read_detections(paths[1], truth, of_detections)
+                truth, table = read_listed(paths[1], truth, of_detections)
             except InputError as error:
                 findings += detection_file_findings(paths[1], truth)
                 findings.append(_refused("detections-refused", error))

@@ -12,6 +12,7 @@ import numpy as np
 from boxscore.data.alignment import image_rows_by_name
 from boxscore.data.numbering import AS_THEY_ARE, FoundClassMap, found_class_map, mapped_rows, with_classes
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.unlisted import with_unlisted
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats.reading import read_in_own_classes
@@ -75,7 +76,9 @@ def renumbered_file(path: Path, ground_truth: GroundTruth, options: ReadOptions)
     """Return the detections of a file by the class map that their boxes show; None where it needs none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # the file was read before
-        own = read_in_own_classes(path, ground_truth, options)
+        _, own = with_unlisted(
+            lambda truth: read_in_own_classes(path, truth, options), ground_truth, options.unlisted_images
+        )
     found = found_class_map(ground_truth, own, classes=options.classes)
     if found.name in (None, AS_THEY_ARE):
         return None

@@ -1,0 +1,121 @@
+"""Images that the ground truth does not list: refused, added as images without objects, or left out.
+
+Conventions
+-----------
+- Detections are read first as if every image were listed. Only where one is not are they read again, with
+  ground truth that lists it; what is to be left out is taken out afterwards. No format knows of this.
+- An added image is found by what the detections call it; it changes nothing about how others are found.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, get_args
+
+import numpy as np
+
+from boxscore._utils import checks
+from boxscore.data.alignment import UnlistedImagesError, with_labels
+from boxscore.data.image_names import add_names
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Id, Images
+from boxscore.errors import BoxscoreWarning, InputError
+
+__all__ = ["HOW", "Unlisted", "check_how", "listing", "with_images", "with_unlisted"]
+
+Unlisted = Literal["error", "background", "drop"]
+"""What becomes of detections in images that the ground truth does not list."""
+
+ANY_SIZE = 1000.0
+
+HOW: tuple[str, ...] = get_args(Unlisted)
+
+
+def check_how(how: str) -> str:
+    """Check the name of what becomes of such detections."""
+    return checks.one_of(how, HOW, name="unlisted_images")
+
+
+def with_unlisted(
+    read: Callable[[GroundTruth], Detections], ground_truth: GroundTruth, how: str
+) -> tuple[GroundTruth, Detections]:
+    """Read detections; return them with the ground truth that lists their images."""
+    try:
+        return ground_truth, read(ground_truth)
+    except UnlistedImagesError as error:
+        if how == "error":
+            raise
+        names = error.names
+    images = _images_called(names, ground_truth.images, np.nan)
+    wider = with_images(ground_truth, images, as_written=True)
+    try:
+        detections = read(wider)
+    except InputError:
+        if how == "background":
+            raise
+        # fractions of images of unknown size, which are left out: any size will do
+        images = _images_called(names, ground_truth.images, ANY_SIZE)
+        wider = with_images(ground_truth, images, as_written=True)
+        detections = read(wider)
+    if how == "background":
+        return wider, detections
+    rows = ground_truth.images.rows(wider.images.ids)
+    image = rows[detections.image]
+    kept = np.flatnonzero(image >= 0)
+    left_out, count = len(image) - len(kept), len(names)
+    some = ", ".join(map(str, names[:5])) + ", ..." * (count > 5)
+    warnings.warn(
+        f"{detections.source}: {left_out:,} detection{'s' * (left_out != 1)} left out, in {count:,} "
+        f"image{'s' * (count != 1)} that the ground truth does not list: {some}.",
+        BoxscoreWarning,
+        stacklevel=4,
+    )
+    return ground_truth, detections.take(kept).replaced(images=ground_truth.images, image=image[kept])
+
+
+def _images_called(names: Sequence[Id], images: Images, side: float) -> Images:
+    """Return images that are called so, whose ids are free."""
+    taken = images.rows(list(names)) >= 0
+    ids = [str(name) if is_taken else name for name, is_taken in zip(names, taken.tolist(), strict=True)]
+    return Images.build(ids, file_names=[str(name) for name in names], sizes=np.full((len(ids), 2), side))
+
+
+def with_images(ground_truth: GroundTruth, more: Images, *, as_written: bool = False) -> GroundTruth:
+    """Return ground truth that lists further images as well, which have no object.
+
+    Those that are found ``as_written`` alone change nothing about how the others are found.
+    """
+    old = ground_truth.images
+    new = more.take(np.flatnonzero(old.rows(more.ids) < 0))
+    if not len(new):
+        return ground_truth
+    images = Images.union([new, old])
+    if old.columns:
+        images = _with_columns(images, old)
+    rows = images.rows(old.ids)
+    if as_written:
+        add_names(images, old, rows, new)
+    wider = ground_truth.replaced(images=images, image=rows[ground_truth.image])
+    return with_labels(wider, images=rows)
+
+
+def _with_columns(images: Images, old: Images) -> Images:
+    """Return images with the columns of some; the others have an empty text, or no number."""
+    rows = images.rows(old.ids)
+    columns = {}
+    for name, values in old.columns.items():
+        number = values.dtype.kind in "fiu"
+        shape, nothing = (len(images), *values.shape[1:]), np.nan if number else ""
+        column = np.full(shape, nothing, dtype=np.float64 if number else object)
+        column[rows] = values
+        columns[name] = column
+    return Images(images.ids, images.file_names, images.sizes, columns)
+
+
+def listing(ground_truth: GroundTruth, tables: Iterable[Detections]) -> GroundTruth:
+    """Return ground truth that lists the images of all these detections."""
+    for table in tables:
+        if table.images is not ground_truth.images:
+            ground_truth = with_images(ground_truth, table.images, as_written=True)
+    return ground_truth
