@@ -31,9 +31,11 @@ __all__ = [
     "UNKNOWN",
     "FoundNames",
     "ImageNames",
+    "add_names",
     "names_of",
     "stem_of",
     "stems_of",
+    "without_ending",
 ]
 
 UNKNOWN, SEVERAL = -1, -2
