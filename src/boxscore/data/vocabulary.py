@@ -114,6 +114,10 @@ def _sort_key(identifier: Id) -> tuple[bool, Id]:
     return isinstance(identifier, str), identifier
 
 
+BLOCK = 1 << 16
+"""Ids that are made text at a time."""
+
+
 @record(frozen=True, eq=False, repr=False)
 class Vocabulary:
     """Sorted unique ids, and what is known of each.
@@ -156,7 +160,14 @@ class Vocabulary:
         """Return the SHA-256 of the ids as text, in any order, one per line."""
         import hashlib
 
-        return hashlib.sha256("\n".join(sorted(map(str, self.ids.tolist()))).encode()).hexdigest()
+        if self.ids.dtype == object:
+            lines = "\n".join(sorted(map(str, self.ids.tolist())))
+            return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
+        texts, digest = np.sort(self.ids.astype("S21")), hashlib.sha256()
+        for start in range(0, len(texts), BLOCK):  # few Python objects at a time, of very many images
+            digest.update(b"\n" if start else b"")
+            digest.update(b"\n".join(texts[start : start + BLOCK].tolist()))
+        return digest.hexdigest()
 
     def index(self) -> dict[Id, int]:
         """Map each id to its row number."""

@@ -52,6 +52,9 @@ FETCHED = 1 << 24
 RATED = 1 << 19
 """Most detections that are brought together for precision, recall and F1 per class."""
 
+FINGERPRINTED = 1 << 20
+"""Most images whose ids are brought here for their fingerprint."""
+
 NO_ROWS = "merged parts hold scores and outcomes only: evaluate these images by themselves, boxscore.evaluate"
 
 
@@ -287,13 +290,17 @@ class DistributedEvaluation(MergedEvaluation):
             _numbers=numbers,
             _held=held,
             _rates=(-np.inf, {}),
+            _fingerprint="",
         )
+        if held is not None and numbers.counts["images"] <= FINGERPRINTED:
+            vars(self)["_fingerprint"] = self.images.fingerprint()
         if held is not None and int(self.class_counts["detections"].sum()) <= RATED:
             whole = MergedEvaluation(MergedParts(held.engine.gather(held.parts)))
             vars(self)["_rates"] = (whole.operating_score, whole.class_rates)
         return self
 
     _held: HeldParts | None
+    _fingerprint: str
     _rates: tuple[float, dict[str, NDArray[np.float64]]]
     """The score of the best F1, and what it makes of each class; nothing of very many detections."""
 
@@ -318,6 +325,11 @@ class DistributedEvaluation(MergedEvaluation):
         order = np.empty(len(ids), dtype=np.int64)
         order[np.concatenate(places)] = np.arange(len(ids))
         return images_in_order(ids, order, [columns for _, columns in tables])
+
+    @property
+    def image_fingerprint(self) -> str:
+        """The SHA-256 of the ids of all images; empty of more than a million, which are not brought here."""
+        return self._fingerprint
 
     @functools.cached_property
     def parts(self) -> MergedParts:  # type: ignore[override]

@@ -545,6 +545,11 @@ class Evaluation(PicklesFields):
         return self.ground_truth.images
 
     @property
+    def image_fingerprint(self) -> str:
+        """The SHA-256 of the ids of all images; empty where they are not in one place."""
+        return self.images.fingerprint()
+
+    @property
     def holds_overlaps(self) -> bool:
         """Whether overlaps and every candidate are there; merged parts hold outcomes alone."""
         return True

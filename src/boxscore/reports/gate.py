@@ -125,7 +125,7 @@ def result_of(evaluation: Evaluation) -> Result:
         classes,
         frozenset(evaluation.protocol.lower_is_better),
         evaluation.image_count,
-        evaluation.images.fingerprint(),
+        evaluation.image_fingerprint,
     )
 
 

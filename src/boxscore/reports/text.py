@@ -170,7 +170,7 @@ def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows 
         "per_class": lines,
         **_operating_point(evaluation),
         "counts": evaluation.counts,
-        "images_sha256": evaluation.images.fingerprint(),
+        **_images_sha256(evaluation),
         "warnings": list(warnings),
     }
 
@@ -179,6 +179,12 @@ def _falling(evaluation: Evaluation) -> dict[str, list[str]]:
     """Say which metrics fall when a detector gets better; nothing where none does."""
     falling = list(evaluation.protocol.lower_is_better)
     return {"lower_is_better": falling} if falling else {}
+
+
+def _images_sha256(evaluation: Evaluation) -> dict[str, str]:
+    """Say which images; nothing where their ids were never in one place."""
+    fingerprint = evaluation.image_fingerprint
+    return {"images_sha256": fingerprint} if fingerprint else {}
 
 
 def _operating_point(evaluation: Evaluation) -> dict[str, dict[str, float]]:
