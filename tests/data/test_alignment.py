@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -169,3 +170,31 @@ def test_evaluate_refuses_what_is_not_a_table(arguments: Any, text: str) -> None
 def test_evaluate_refuses_a_wrong_number_of_workers(workers: Any) -> None:
     with pytest.raises(InputError, match=r"^workers must be a whole number >= 1\. Got "):
         boxscore.evaluate(truth(), found(), workers=workers)
+
+
+@pytest.mark.parametrize(
+    ("names", "ids", "left_out"),
+    [
+        ({1: "cat", 2: "dog"}, [1, 2], {}),
+        ({7: "cat", 8: "dog"}, [7, 8], {}),
+        ({1: "dog", 2: "cat"}, [2, 1], {}),
+        ({-1: "cat", 2: "dog"}, [-1, 2], {}),
+        ({1: "dog", 2: "bird", 3: "cat"}, [3, 1], {}),
+        ({1: "dog", 2: "bird"}, [2, 1], {"bird": 1}),
+        ({1: "kitten", 2: "dog"}, [1, 2], {}),
+        (None, [1, 2], {}),
+    ],
+    ids=str,
+)
+def test_classes_of_two_tables_are_those_of_one_name(
+    names: dict[int, str] | None, ids: list[int], left_out: dict[str, int]
+) -> None:
+    """The same ids under other names were taken for the same classes, without a word."""
+    boxes = [[0, 0, 10, 10], [20, 20, 40, 40]]
+    truth = GroundTruth.from_arrays([1, 1], [1, 2], boxes, categories={1: "cat", 2: "dog"})
+    detections = Detections.from_arrays([1, 1], ids, boxes, [0.9, 0.8], categories=names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        aligned = align(detections, truth)
+    assert aligned.left_out == left_out
+    assert aligned.category.tolist() == ([1] if left_out else [0, 1])

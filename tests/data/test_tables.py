@@ -203,13 +203,14 @@ FRAME = pd.DataFrame({"image_id": [1], "class": ["cat"], "x1": [0], "y1": [0], "
             GroundTruth,
             FRAME,
             "a table of boxes must have the columns of a box (x1,y1,x2,y2, or left,top,width,height, or bbox). "
-            "Got only image_id, class, x1, y1, x2 in DataFrame.",
+            "Got only image_id, class, x1, y1, x2 in DataFrame; say which it is: --columns "
+            "x1=NAME,y1=NAME,... or bbox=NAME (in Python columns=).",
         ),
         (
             GroundTruth,
             FRAME.assign(y2=1).drop(columns=["class", "image_id"]),
             "a table of boxes must have a column of the image (image_id, image, filename). "
-            "Got only x1, y1, x2, y2 in DataFrame.",
+            "Got only x1, y1, x2, y2 in DataFrame; say which it is: --columns image=NAME (in Python columns=).",
         ),
         (
             GroundTruth,

@@ -561,7 +561,8 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
             cause=checks.GIVE_SIZES,
         )
     images, categories = ground_truth.images, ground_truth.categories
-    if detections.images.same_as(images) and detections.categories.same_as(categories):
+    same_names = np.array_equal(detections.categories.names, categories.names)
+    if detections.images.same_as(images) and detections.categories.same_as(categories) and same_names:
         return detections.replaced(images=images, categories=categories)
     own = detections.images.ids
     known, names = images.rows(own), _NO_NAMES
@@ -597,7 +598,9 @@ def _rows_of_own_classes(detections: Detections, categories: Categories) -> NDAr
     rows[used] = categories.rows_by_id_or_name(ids, place=detections.source)
     by_name = categories.rows_of_classes(own)
     named = own.names != [str(identifier) for identifier in own.ids.tolist()]
-    other = np.flatnonzero((by_name >= 0) & (by_name != rows) & named)
+    other = named & (by_name >= 0) & (by_name != rows)
+    # A class of a name that is unknown is not the one of its id where another class has the name of that.
+    rows[named & (by_name < 0) & np.isin(rows, by_name[other])] = -1
     rows[other] = by_name[other]
     return rows
 

@@ -11,6 +11,7 @@ import struct
 import tempfile
 import warnings
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -346,6 +347,16 @@ def _records(header: dict[str, Any], arrays: dict[str, Any], protocol: str) -> l
     return records
 
 
+def _take_classes_by_name(
+    results: list[dict[str, Any]], header: Mapping[str, Any], of_truth: Mapping[str, Any]
+) -> None:
+    """Give each detection the class of its class's name, where there is one."""
+    ids = dict(zip(of_truth["category_names"], of_truth["category_ids"], strict=True))
+    names = dict(zip(header["category_ids"], header["category_names"], strict=True))
+    for record in results:
+        record["category_id"] = ids.get(names[record["category_id"]], record["category_id"])
+
+
 def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
     """Make COCO's records of the columns, slowly, and ask pycocotools."""
     protocol = mutant.arguments[mutant.arguments.index("--protocol") + 1]
@@ -392,6 +403,7 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
         results = _records(header, arrays, protocol)
         for record, score in zip(results, arrays["scores"].tolist(), strict=True):
             record["score"] = score
+        _take_classes_by_name(results, header, of_truth)
         if not header.get("boxes_given", True) and all(map(_is_around, results)):
             for record in results:
                 del record["bbox"]

@@ -96,12 +96,17 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
         except UnicodeDecodeError:
             return Judged("laxer", "a list that is not UTF-8")
         words = [line.strip() for line in lines if line.strip()]
+    if any("," in word or word.startswith(("[", "{")) for word in words):
+        return Judged("unknown", "several ids on a line")
     records = truth["images" if option == "--images" else "categories"]
     known = {str(record["id"]): record["id"] for record in records}
+    known = {str(int(text)): value for text, value in known.items() if text.isdecimal()} | known
     if option == "--classes":
         known |= {record["name"]: record["id"] for record in records}
+    else:
+        known |= {record["file_name"]: record["id"] for record in records if record.get("file_name")}
     chosen = []
-    for word in words:
+    for word in map(str.strip, words):
         number = str(int(word)) if re.fullmatch(r"-?[0-9]{1,400}", word) else word
         if word not in known and number not in known:
             return Judged("laxer", f"a list with {word[:20]!r}")
