@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ import pytest
 import boxscore
 from boxscore import Detections, FindingWarning, GroundTruth
 from boxscore.cli import main
+from boxscore.formats import load_both
 from boxscore.validation import validate
+from support.instances import keypoint_case, mask_case
 from support.real_data import real
 
 RANDOM = np.random.default_rng(5)
@@ -54,6 +57,28 @@ def test_keypoints_without_boxes_under_boxes() -> None:
     )
     assert there != here
     assert "keypoints-without-effect" not in {w.code for w in found(*tables, protocol="coco-keypoints")}
+
+
+@pytest.mark.parametrize("kind", ["masks", "keypoints"])
+def test_what_is_left_in_the_file_is_named_and_not_read(kind: str, tmp_path: Path) -> None:
+    truth, rows = keypoint_case(3, joints=17) if kind == "keypoints" else mask_case(3)
+    for row in rows:
+        row.pop("bbox", None)
+    paths = tmp_path / "gt.json", tmp_path / "dt.json"
+    truth["annotations"][1]["segmentation" if kind == "masks" else "keypoints"] = {"size": "damaged"}
+    for path, content in zip(paths, (truth, rows), strict=True):
+        path.write_text(json.dumps(content))
+    tables = load_both(*paths)
+    iou_type = {"masks": "segm", "keypoints": "keypoints"}[kind]
+    assert [str(each) for each in found(*tables) if each.code == f"{kind}-without-effect"] == [
+        f"warning about the input: the detections are {kind} without boxes, and the protocol coco compares the boxes "
+        f"around them: type --iou-type {iou_type} to compare the {kind}."
+    ]
+    assert not tables[0].instances.is_read(kind)
+    for annotation in truth["annotations"]:
+        annotation["segmentation" if kind == "masks" else "keypoints"] = []
+    paths[0].write_text(json.dumps(truth))
+    assert not [each for each in found(*load_both(*paths)) if each.code == f"{kind}-without-effect"]
 
 
 @pytest.mark.parametrize("given", ["quadrilaterals", "rotated"])
@@ -169,5 +194,9 @@ def test_a_voc_folder_under_coco() -> None:
 @pytest.mark.parametrize(("name", "ap"), [("openpose_a", "0.2154"), ("openpose_b", "0.4019")])
 def test_keypoints_under_coco(name: str, ap: str) -> None:
     truth = boxscore.load_ground_truth(real("coco_keypoints250", "person_keypoints.json"))
-    first = found(truth, boxscore.load_detections(real("coco_keypoints250", f"{name}.json"), truth))[0]
-    assert str(first).endswith(f"with --iou-type keypoints: AP {ap}.")
+    detections = boxscore.load_detections(real("coco_keypoints250", f"{name}.json"), truth)
+    first = found(truth, detections)[0]
+    assert str(first).endswith("the boxes around them: type --iou-type keypoints to compare the keypoints.")
+    assert not truth.instances.is_read("keypoints")
+    (finding,) = (each for each in validate(truth, detections) if each.code == first.code)
+    assert finding.effect_text.endswith(f"with --iou-type keypoints: AP {ap}")

@@ -9,31 +9,37 @@ when a question needs them, once for all selections of the table's rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.data.vocabulary import read_only
 
-__all__ = ["LazyColumns"]
+__all__ = ["LazyColumns", "Reader"]
 
-Reader = Callable[[str], Mapping[str, Any]]
-"""Reads a column of a whole file by name, perhaps with others; leaves out one that the file does not have."""
+
+class Reader(NamedTuple):
+    """What is left in a file."""
+
+    read: Callable[[str], Mapping[str, Any]]
+    """Reads a column of a whole file by name, perhaps with others; leaves out one that it does not have."""
+    shown: frozenset[str] = frozenset()
+    """Columns that the file has, as far as its first record or its header shows."""
 
 
 class _Shared:
     """The columns read from one file, shared by every table made of its rows."""
 
-    __slots__ = ("known", "read")
+    __slots__ = ("known", "reader")
 
-    def __init__(self, read: Reader) -> None:
-        self.read = read
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
         self.known: dict[str, Any] = {}
 
     def column(self, name: str) -> Any:
         if name not in self.known:
-            self.known = {**self.known, name: None, **self.read(name)}
+            self.known = {**self.known, name: None, **self.reader.read(name)}
         return self.known[name]
 
 
@@ -46,7 +52,7 @@ class LazyColumns:
         Every name there may be.
     given : mapping of str to column
         Those that are there.
-    read : callable, optional
+    read : Reader, optional
         Reads the others, of every row.
     """
 
@@ -79,6 +85,14 @@ class LazyColumns:
     def is_read(self, name: str) -> bool:
         """Whether a column is there, or known to be absent."""
         return name in self._given or self._shared is None
+
+    def shows(self, name: str) -> bool:
+        """Whether a table has a column, as far as is known without reading it."""
+        if self._shared is None or name in self._given:
+            return self[name] is not None
+        if name in self._shared.known:
+            return self._shared.known[name] is not None
+        return name in self._shared.reader.shown
 
     def take(self, rows: NDArray[np.intp]) -> LazyColumns:
         """Return the columns at these rows; what is not read yet stays so."""

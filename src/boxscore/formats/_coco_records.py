@@ -153,6 +153,12 @@ class FirstRecord(msgspec.Struct):
         return 5 if isinstance(self.bbox, list) and len(self.bbox) == 5 else 4
 
     @property
+    def instances(self) -> frozenset[str]:
+        """The instance columns that it has a value of."""
+        values = {"masks": self.segmentation, "keypoints": self.keypoints}
+        return frozenset(name for name, value in values.items() if value not in (None, [], ""))
+
+    @property
     def stand_in(self) -> str | None:
         """The instance column that stands for boxes; None where there are some, or nothing can."""
         if self.bbox not in (None, []):

@@ -144,7 +144,8 @@ class CocoFormat(Format):
         content = _ground_truth_object(path)
         text = text_in_memory(content.annotations)
         federated = _is_federated(content)
-        kind = annotation_kind(columns, first_record(text), with_ignore=federated)
+        first = first_record(text)
+        kind = annotation_kind(columns, first, with_ignore=federated)
         with Reading(text, path, kind, processes=options.processes) as reading:
             records = reading.columns()
         snapshot.check_reading()
@@ -182,7 +183,10 @@ class CocoFormat(Format):
                 "ignore": records["ignore"][kept] if federated else None,
                 **{name: None if column is None else column[kept] for name, column in parts.items()},
             },
-            read=_later(snapshot, _annotations_text, extent, place, of_results=False, rows=kept),
+            read=Reader(
+                _later(snapshot, _annotations_text, extent, place, of_results=False, rows=kept),
+                first.instances,
+            ),
             lowest_size=options.lowest_side,
             own=True,
             place=lambda row: place(int(np.arange(len(image))[kept][row])),
@@ -283,6 +287,7 @@ class ResultsReading:
         first = first_record(text)
         self._instances = list(dict.fromkeys([*columns, *([first.stand_in] if first.stand_in else [])]))
         self._with_file_name = isinstance(first.file_name, str)
+        self._shown = first.instances
         kind = result_kind(self._instances, first, with_file_name=self._with_file_name)
         if classes is not None:
             self._own = self._named_classes(classes)
@@ -360,7 +365,9 @@ class ResultsReading:
                 "scores": records["score"][kept],
                 **{name: None if column is None else column[kept] for name, column in parts.items()},
             },
-            read=_later(self._snapshot, _results_text, extent, place, of_results=True, rows=kept),
+            read=Reader(
+                _later(self._snapshot, _results_text, extent, place, of_results=True, rows=kept), self._shown
+            ),
             lowest_size=self._lowest_side,
             own=True,
             place=lambda row: place(int(np.arange(len(image))[kept][row])),
@@ -455,7 +462,7 @@ def _later(
     *,
     of_results: bool,
     rows: NDArray[np.intp] | slice = slice(None),
-) -> Reader:
+) -> Callable[[str], Mapping[str, Any]]:
     """Return a function that reads an instance column of a file at ``rows``."""
 
     def read(name: str) -> Mapping[str, Any]:

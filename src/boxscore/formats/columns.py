@@ -39,7 +39,7 @@ from boxscore.data.alignment import align
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import check_sizes_fit, corners_and_sizes
 from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
-from boxscore.data.lazy import LazyColumns
+from boxscore.data.lazy import LazyColumns, Reader
 from boxscore.data.masks import Masks
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Column, Schema
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -273,7 +273,8 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
     with open_archive(path) as archive:
         header = _read_header(archive, schema, path)
         _check_members(archive, schema, header, path)
-        arrays = {name: archive.read(name) for name in archive.names if name not in unread}
+        members_there = frozenset(archive.names)
+        arrays = {name: archive.read(name) for name in members_there if name not in unread}
     _check_values(schema, header, arrays, source=str(path), cause="a damaged file?")
     images, categories = _vocabularies(header, arrays, path)
     needed = {
@@ -312,6 +313,7 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
         return instances_of(members, [name])
 
     names = tuple(column.name for column in schema.instances)
+    shown = frozenset(name for name, members in later.items() if members[0] in members_there)
     at_once = [name for name in map(_read_with, names) if name in columns or name not in later]
     return {
         **{name: header.get(name, default()) for name, default in schema.values.items()},
@@ -320,7 +322,7 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
         "categories": categories,
         "columns": _user_columns(header["columns"], arrays, _USER),
         **_image_labels(arrays, len(images), len(categories), path),
-        "instances": LazyColumns(names, instances_of(arrays, at_once), read),
+        "instances": LazyColumns(names, instances_of(arrays, at_once), Reader(read, shown)),
         "source": str(path),
     }
 

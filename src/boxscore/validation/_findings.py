@@ -56,6 +56,9 @@ Kind = Literal["structural", "geometric", "semantic"]
 Tables = tuple[GroundTruth, Detections, Protocol]
 Repair = Callable[["Context", Detections], Tables]
 
+SURELY_ANOTHER = ("keypoints-without-effect", "masks-without-effect")
+"""Codes of findings of detections that were made for another protocol."""
+
 MOST_EXAMPLES = 5
 MOST_NAMED, LONGEST_NAME = 3, 40
 
@@ -314,10 +317,13 @@ def _first_metric(evaluation: Evaluation | None) -> tuple[float, str]:
 def by_weight(findings: Iterable[Finding]) -> list[Finding]:
     """Order findings: errors first, of one severity those that cost most.
 
-    Of a bound half is counted, and of another protocol the distance of the two numbers.
+    Of a bound half is counted, of another protocol the distance of the two numbers; what is surely another
+    protocol's comes first where its number is not known.
     """
 
     def weight(finding: Finding) -> tuple[int, float]:
+        if finding.code in SURELY_ANOTHER and not finding.repair:
+            return SEVERITIES.index(finding.severity), -1.0
         effect = finding.effect / (2 if finding.bound else 1)
         effect = abs(effect) if finding.repaired_metric else effect
         return SEVERITIES.index(finding.severity), -effect if effect > 0 else 0.0

@@ -121,7 +121,8 @@ def _areas(context: Context) -> Iterator[Finding]:
     def with_areas(area: NDArray[np.float64]) -> Repair:
         return lambda c, detections: (dataclasses.replace(c.ground_truth, area=area), detections, c.protocol)
 
-    larger = np.flatnonzero((truth.area > AREA_SLACK * box_area + 1) & (truth.sizes >= 0).all(axis=1))
+    larger = np.flatnonzero(truth.area > AREA_SLACK * box_area + 1)
+    larger = larger[(truth.sizes[larger] >= 0).all(axis=1)]
     if len(larger):
         yield context.finding(
             "area-exceeds-box",

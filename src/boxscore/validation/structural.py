@@ -153,8 +153,9 @@ def _left_out(context: Context) -> Iterator[Finding]:
 def _silent_images(context: Context) -> Iterator[Finding]:
     truth, detections = context.ground_truth, context.detections
     assert detections is not None
-    annotated = np.bincount(truth.image, minlength=len(truth.images)) > 0
-    silent = annotated & (np.bincount(detections.image, minlength=len(truth.images)) == 0)
+    annotated, detected = (np.zeros(len(truth.images), dtype=bool) for _ in range(2))
+    annotated[truth.image] = detected[detections.image] = True
+    silent = annotated & ~detected
     if not silent.any():
         return
     share = silent.sum() / annotated.sum()

@@ -8,6 +8,7 @@ Conventions
 - Oriented boxes on both sides were made to be compared as such.
 - The repair is the option that reads them, and its number is the first metric of that protocol, said in
   passing too unless the tables are so large that another evaluation takes a second.
+- In passing no column is read that the evaluation did not need: the option is said, without its number.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.tables import BoxTable, Detections
 from boxscore.errors import ProtocolError
 from boxscore.protocols import load_protocol, protocol_of_type
 from boxscore.protocols.protocol import Protocol
-from boxscore.validation._findings import Context, Finding, Repair, counted, verb, with_truth
+from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair, counted, verb, with_truth
 
 __all__ = ["unread_findings"]
 
@@ -66,9 +67,7 @@ def _oriented(context: Context) -> Iterator[Finding]:
 
 
 def _form(table: BoxTable) -> str | None:
-    if table.quadrilaterals is not None:
-        return "quadrilaterals"
-    return None if table.rotated is None else "rotated"
+    return next((name for name in ("quadrilaterals", "rotated") if table.instances.shows(name)), None)
 
 
 def _stood_in(context: Context, detections: Detections) -> Iterator[Finding]:
@@ -80,22 +79,25 @@ def _stood_in(context: Context, detections: Detections) -> Iterator[Finding]:
         ("keypoints-without-effect", "keypoints", "keypoints"),
         ("masks-without-effect", "masks", "segm"),
     ):
-        if getattr(detections, name) is None or getattr(truth, name) is None:
+        if not (detections.instances.shows(name) and truth.instances.shows(name)):
             continue
+        known = context.effort > IN_PASSING or all(t.instances.is_read(name) for t in (truth, detections))
         other = _of_type(protocol, iou_type)
-        fits = other is not None and _fits(other, truth, detections)
+        fits = other is not None and _fits(other, detections, truth if known else None)
+        repaired = _under(other) if fits and known and other is not None else None
         yield context.finding(
             code,
             "semantic",
             "warning",
             len(detections),
             f"the detections are {name} without boxes, and the protocol {protocol.name} compares the boxes "
-            "around them",
+            "around them"
+            + ("" if known or not fits else f": type --iou-type {iou_type} to compare the {name}"),
             table=detections,
             rows=np.arange(1),
             repair=f"with --iou-type {iou_type}" if fits else "",
-            repaired=_under(other) if fits and other is not None else None,
-            at_once=fits and other is not None and context.is_soon(other),
+            repaired=repaired,
+            at_once=repaired is not None and other is not None and context.is_soon(other),
         )
         return
 
@@ -107,12 +109,12 @@ def _of_type(protocol: Protocol, iou_type: str) -> Protocol | None:
         return None
 
 
-def _fits(protocol: Protocol, truth: GroundTruth, detections: Detections) -> bool:
-    """Whether both sides have as many keypoints as the protocol knows."""
-    if protocol.similarity != "keypoints" or truth.keypoints is None or detections.keypoints is None:
+def _fits(protocol: Protocol, *tables: BoxTable | None) -> bool:
+    """Whether tables have as many keypoints as the protocol knows; masks always fit."""
+    if protocol.similarity != "keypoints":
         return protocol.similarity == "mask"
-    counts = {truth.keypoints.shape[1], detections.keypoints.shape[1], len(protocol.keypoints.sigmas)}
-    return len(counts) == 1
+    points = [table.keypoints for table in tables if table is not None]
+    return all(each is not None and each.shape[1] == len(protocol.keypoints.sigmas) for each in points)
 
 
 def _under(protocol: Protocol) -> Repair:
