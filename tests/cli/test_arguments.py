@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import json
 from collections import defaultdict
@@ -12,11 +13,18 @@ import pytest
 
 from boxscore import diagnostics
 from boxscore.cli import COMMANDS, command_parser, evaluate, load_command, main
-from boxscore.cli.arguments import EVERYWHERE, OUTPUT_FORMS, PLOT_FORMS, TABLE_FORMS, Option
+from boxscore.cli.arguments import (
+    EVERYWHERE,
+    OUTPUT_FORMS,
+    PLOT_FORMS,
+    TABLE_FORMS,
+    Option,
+    errors_as_typed,
+)
 from boxscore.cli.diagnostics import DIAGNOSTICS, Diagnostic
 from boxscore.cli.run import known_keys, read_config
 from boxscore.diagnostics._result import DiagnosticResult
-from boxscore.errors import ProtocolError
+from boxscore.errors import FileFormatError, InputError, ProtocolError
 from boxscore.reports.folder import PlotFormat, TableFormat
 
 DATASETS = Path(__file__).parents[2] / "datasets"
@@ -238,3 +246,56 @@ def test_latex(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         elif not line.startswith(("\\toprule", "\\midrule", "\\bottomrule", "\\end{tabular}")):
             assert line.endswith(" \\\\")
             assert line.replace("\\&", "").count(" & ") == columns - 1
+
+
+# ---------------------------------------------------------------- messages name what was typed
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["nms", DT, "--iou-threshold", "3"], "--iou-threshold must be a number in [0, 1]. Got 3.0."),
+        (
+            ["nms", DT, "--iou-threshold", "0.5", "--score-threshold", "nan"],
+            "--score-threshold must be a number. Got nan.",
+        ),
+        (["fuse", DT, DT, "--iou-threshold", "3"], "--iou-threshold must be a number in [0, 1]. Got 3.0."),
+        (
+            ["confusion", GT, DT, "--iou-threshold", "3"],
+            "--iou-threshold must be a number in (0, 1]. Got 3.0.",
+        ),
+        (
+            ["evaluate", GT, DT, "--max-detections", "-1"],
+            "--max-detections must be a whole number >= 1. Got -1.",
+        ),
+        (
+            ["evaluate", GT, DT, "--score-threshold", "nan"],
+            "--score-threshold must be a number in [-inf, inf]. Got nan.",
+        ),
+    ],
+)
+def test_messages_name_the_option_that_was_typed(
+    command: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = ["-o", str(tmp_path / "out.json")] if command[0] in ("nms", "fuse") else []
+    assert main([*command, *output]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"boxscore: error: {message}"
+
+
+def test_messages_name_the_key_of_a_run_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(write(tmp_path, PATHS + "[evaluation]\nmax_detections = [-1]\n"))]) == 2
+    message = "evaluation.max_detections must be a whole number >= 1. Got -1."
+    assert capsys.readouterr().err == f"boxscore: error: {message}\n"
+
+
+def test_errors_about_values_that_were_not_given_stay_as_they_are() -> None:
+    options = (Option("iou-threshold", kind=float, default=0.5), Option("images", many=True))
+    for name, given in (("iou_threshold", 0.5), ("images", None), ("area", None)):
+        arguments = argparse.Namespace(**{"iou_threshold": 0.5, "images": None, name: given})
+        with pytest.raises(InputError, match=rf"^{name} must be odd"), errors_as_typed(options, arguments):
+            raise InputError(name, "be odd", got=2)
+    read = argparse.Namespace(images=["3"], iou_threshold=0.5)
+    with pytest.raises(FileFormatError, match=r"^images must"), errors_as_typed(options, read):
+        raise FileFormatError("images", "be a list", got=2)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
 from boxscore._utils.progress import named_stages
 from boxscore._version import __version__
-from boxscore.cli.arguments import EVERYWHERE, Option
+from boxscore.cli.arguments import EVERYWHERE, Option, errors_as_typed
 from boxscore.cli.diagnostics import DIAGNOSTICS
 from boxscore.cli.overwriting import inputs_protected
 from boxscore.cli.parser import ArgumentParser, add_options
@@ -187,7 +187,8 @@ def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
             if room:
                 require_room(room)
             stages = named_stages(lambda text: say(text, name="boxscore"))
-            with inputs_protected(command.options, arguments), using(chosen), stages:
+            as_typed = errors_as_typed(command.options, arguments)
+            with inputs_protected(command.options, arguments), using(chosen), stages, as_typed:
                 return command.run(arguments)
         except VerificationError as error:
             _say(str(error))

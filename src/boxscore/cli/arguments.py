@@ -15,12 +15,14 @@ Conventions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import argparse
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from boxscore._utils.checks import nearest
-from boxscore.errors import InputError
+from boxscore.errors import FileFormatError, InputError
 
 __all__ = [
     "ALLOW",
@@ -71,6 +73,7 @@ __all__ = [
     "WORKERS",
     "Form",
     "Option",
+    "errors_as_typed",
     "form_of",
     "inputs_beside",
     "score_threshold",
@@ -154,6 +157,10 @@ class Option(NamedTuple):
         """The attribute of the parsed arguments."""
         return self.variable or self.name.replace("-", "_")
 
+    def typed(self, *, key: bool = False) -> str:
+        """Return what a user calls the option: its key in a run configuration, or what is typed."""
+        return self.key if key else self.metavar if self.positional else f"--{self.name}"
+
     def but(self, **changes: Any) -> Option:
         """Return a variation of the option."""
         return self._replace(**changes)
@@ -161,6 +168,34 @@ class Option(NamedTuple):
     def known(self) -> tuple[str, ...]:
         """Return the allowed values; none when any is."""
         return tuple(self.choices() if callable(self.choices) else self.choices)
+
+
+@contextlib.contextmanager
+def errors_as_typed(
+    options: Iterable[Option], arguments: argparse.Namespace, *, keys: bool = False
+) -> Iterator[None]:
+    """Let errors about a value that was given name its option or key, not the parameter in Python."""
+    try:
+        yield
+    except FileFormatError:  # which begins with the name of the file
+        raise
+    except InputError as error:
+        for option in options:
+            given = getattr(arguments, option.dest, option.default)
+            name = option.typed(key=keys)
+            parameter = option.name.replace("-", "_")
+            names = (option.dest, parameter, f"matching.{parameter}", *([f"--{option.name}"] if keys else []))
+            if (
+                error.name not in names
+                or not (name and error.rule)
+                or given is option.default
+                or given == option.default
+            ):
+                continue
+            raise type(error)(
+                name, error.rule, got=error.got, place=error.place, cause=error.cause
+            ) from error
+        raise
 
 
 class Form(str):

@@ -80,7 +80,7 @@ def _paths(
         value = getattr(arguments, option.dest, None)
         if bool(option.writes) != written or value is None or (value is option.default and not written):
             continue
-        name = option.key if keys else option.metavar if option.positional else f"--{option.name}"
+        name = option.typed(key=keys)
         for one in value if isinstance(value, list | tuple) else [value]:
             if isinstance(one, Form):
                 one = one.path

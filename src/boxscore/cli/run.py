@@ -13,7 +13,7 @@ from typing import Any
 
 from boxscore._utils import checks
 from boxscore.cli import evaluate
-from boxscore.cli.arguments import Form, Option, form_of
+from boxscore.cli.arguments import Form, Option, errors_as_typed, form_of
 from boxscore.cli.overwriting import inputs_protected
 from boxscore.cli.streams import settings, using
 from boxscore.errors import InputError, ProtocolError
@@ -35,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     with (
         inputs_protected(evaluate.OPTIONS, config, config=arguments.config),
         using(settings()._replace(file=config.output.path)),
+        errors_as_typed(evaluate.OPTIONS, config, keys=True),
     ):
         return evaluate.run(config)
 
