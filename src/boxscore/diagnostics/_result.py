@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.lazy import shortcut
+from boxscore._utils.read_only import unchangeable
 from boxscore._utils.text import html_table, short_list
 from boxscore.data.class_names import EVERY_CLASS, MEAN
 from boxscore.evaluation import Evaluation
@@ -196,18 +197,10 @@ def once_per_evaluation(function: Question[Options, Answer]) -> Question[Options
             hash(key)
         except TypeError:  # the function itself refuses the option
             return function(evaluation, *args, **kwargs)
-        return evaluation.once(key, lambda: _read_only(function(evaluation, *args, **kwargs)))
+        return evaluation.once(key, lambda: unchangeable(function(evaluation, *args, **kwargs)))
 
     return cast("Question[Options, Answer]", functools.update_wrapper(answer, function))
 
 
 def _hashable(value: Any) -> Any:
     return (list, tuple(value)) if isinstance(value, list) else (type(value), value)
-
-
-def _read_only(answer: Answer) -> Answer:
-    for value in vars(answer).values():
-        for array in value if isinstance(value, tuple) else [value]:
-            if isinstance(array, np.ndarray):
-                array.setflags(write=False)
-    return answer

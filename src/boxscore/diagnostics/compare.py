@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.lazy import shortcut
+from boxscore._utils.read_only import unchangeable
 from boxscore._utils.resampling import Method, check_intervals, interval, spread
 from boxscore.diagnostics._result import EVERY_CLASS, DiagnosticResult, Floats
 from boxscore.diagnostics.bootstrap import Intervals, chosen_rows, drawn_metrics
@@ -283,24 +284,26 @@ def compare_detectors(
     all_of = (slice(None), slice(None))
     means, drawn_means = values[..., -1], draws[..., -1]  # [N,M], [N,resamples,M]
     own = [interval(drawn, mean, confidence, method) for drawn, mean in zip(drawn_means, means, strict=True)]
-    return DetectorComparison(
-        names[0],
-        names[1:],
-        results[0].labels,
-        [row.key for row in rows],
-        every.take(*all_of, slice(-1)),
-        every.take(*all_of, -1),
-        np.array(ties, dtype=object).reshape(len(ties), len(rows)),
-        Intervals(
-            means,
-            np.stack([low for low, _ in own]),
-            np.stack([high for _, high in own]),
-            np.stack([spread(drawn) for drawn in drawn_means]),
-            np.isfinite(drawn_means).sum(axis=1),
-        ),
-        _every_pair(means, drawn_means, confidence, method),
-        Resampling(resamples, confidence, method, seed),
-        dict(evaluations),
+    return unchangeable(
+        DetectorComparison(
+            names[0],
+            names[1:],
+            results[0].labels,
+            [row.key for row in rows],
+            every.take(*all_of, slice(-1)),
+            every.take(*all_of, -1),
+            np.array(ties, dtype=object).reshape(len(ties), len(rows)),
+            Intervals(
+                means,
+                np.stack([low for low, _ in own]),
+                np.stack([high for _, high in own]),
+                np.stack([spread(drawn) for drawn in drawn_means]),
+                np.isfinite(drawn_means).sum(axis=1),
+            ),
+            _every_pair(means, drawn_means, confidence, method),
+            Resampling(resamples, confidence, method, seed),
+            dict(evaluations),
+        )
     )
 
 

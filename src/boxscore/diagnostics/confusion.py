@@ -134,7 +134,7 @@ class ConfusionMatrix(DiagnosticResult):
         import pandas as pd
 
         index, columns = (pd.Index(self.labels, name=name) for name in (TRUTH, "predicted"))
-        return pd.DataFrame(self.values, index=index, columns=columns)
+        return pd.DataFrame(self.values, index=index, columns=columns, copy=True)
 
     def _shown(self) -> tuple[str, pd.DataFrame]:
         """Return what a short form shows: of a matrix that is too large the cells that occur."""

@@ -270,7 +270,7 @@ def find_number(
     rows, tables = [], _Tables(ground_truth, detections)
     turned = fits(load_protocol("coco-rotated"), ground_truth, detections)
     for name in tool_protocols(turned=turned):
-        metrics = tables.metrics(tool_of(name, None))
+        metrics = dict(tables.metrics(tool_of(name, None)))
         if len(metrics) == 2 and metrics["AP"] == metrics.get("AP50"):
             del metrics["AP"]  # one threshold, one value
         for key, value in metrics.items():

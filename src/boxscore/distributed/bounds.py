@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.arrays import Counts, FloatArray
+from boxscore._utils.read_only import read_only
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.distributed.cell_counts import CellCounts, CellLines, lines_of_cells
 from boxscore.distributed.cells import MOST, Cells, score_keys
@@ -364,12 +365,12 @@ class BoundedEvaluation:
     @functools.cached_property
     def counts(self) -> dict[str, int]:
         """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
-        return self.histogram.header.result_counts
+        return read_only(self.histogram.header.result_counts)
 
     @property
     def class_counts(self) -> dict[str, NDArray[Any]]:
         """Ground truths, detections, and true positives at the first threshold of each class, [K]; exact."""
-        return dict(self.histogram.class_counts)
+        return read_only(dict(self.histogram.class_counts))
 
     def _curves_of(self, upper: bool, area: int, cap: int, pooled: str | None = None) -> Curves:
         key = area, cap, pooled
@@ -386,31 +387,35 @@ class BoundedEvaluation:
     @functools.cached_property
     def metrics(self) -> dict[str, Interval]:
         """The interval of each summary metric, by the keys of the protocol's summary."""
-        return {
-            row.key: Interval(
-                *(
-                    summary_total(row, self.protocol, functools.partial(self._curves_of, upper))
-                    for upper in (False, True)
+        return read_only(
+            {
+                row.key: Interval(
+                    *(
+                        summary_total(row, self.protocol, functools.partial(self._curves_of, upper))
+                        for upper in (False, True)
+                    )
                 )
-            )
-            for row in self.protocol.rows
-        }
+                for row in self.protocol.rows
+            }
+        )
 
     @functools.cached_property
     def class_values(self) -> dict[str, FloatArray]:
         """Bounds of each summary metric of each class alone, [K, 2]: low, high."""
         keys = self.protocol.class_keys
-        return {
-            keys[row.key]: np.stack(
-                [
-                    summary_values(row, self.protocol, functools.partial(self._curves_of, upper))
-                    for upper in (False, True)
-                ],
-                axis=1,
-            )
-            for row in self.protocol.rows
-            if row.key in keys
-        }
+        return read_only(
+            {
+                keys[row.key]: np.stack(
+                    [
+                        summary_values(row, self.protocol, functools.partial(self._curves_of, upper))
+                        for upper in (False, True)
+                    ],
+                    axis=1,
+                )
+                for row in self.protocol.rows
+                if row.key in keys
+            }
+        )
 
     def __getitem__(self, metric: str) -> Interval:
         """Return the interval of a summary metric, such as ``result["AP"]``."""

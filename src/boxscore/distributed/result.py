@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.read_only import read_only
 from boxscore._utils.resampling import WeightSets
 from boxscore.data.alignment import warn_left_out
 from boxscore.data.vocabulary import Images
@@ -232,22 +233,22 @@ class MergedEvaluation(Evaluation):
     @property
     def labels(self) -> list[str]:
         """A name for each class, [K]; the axis K of every array here."""
-        return self._numbers.labels
+        return read_only(self._numbers.labels)
 
     @property
     def class_columns(self) -> dict[str, NDArray[Any]]:
         """What the data set says of each class, [K]; nothing with classes pooled."""
-        return dict(self._numbers.categories.columns) if self.protocol.matching.per_class else {}
+        return read_only(dict(self._numbers.categories.columns) if self.protocol.matching.per_class else {})
 
     @property
     def counts(self) -> dict[str, int]:
         """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
-        return dict(self._numbers.counts)
+        return read_only(dict(self._numbers.counts))
 
     @property
     def class_counts(self) -> dict[str, NDArray[Any]]:
         """Ground truths, detections, and true positives at the first threshold of each class, [K]."""
-        return dict(self._numbers.class_counts)
+        return read_only(dict(self._numbers.class_counts))
 
     def curves_of(self, area: int = 0, cap: int = -1, pooled: str | None = None) -> Any:
         """Return the numbers of an area range and a detection cap.
@@ -351,7 +352,7 @@ class DistributedEvaluation(MergedEvaluation):
 
         The score of the best F1 over all classes needs all scores in one place.
         """
-        return self._rates[1]
+        return read_only(self._rates[1])
 
     @property
     def operating_score(self) -> float:

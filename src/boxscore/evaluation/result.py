@@ -18,6 +18,7 @@ from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.processes import Forked
 from boxscore._utils.progress import stage
+from boxscore._utils.read_only import read_only, unchangeable
 from boxscore._utils.records import record
 from boxscore._utils.text import html_folded, html_summary, html_table
 from boxscore.data.tables import Detections, GroundTruth
@@ -79,6 +80,16 @@ class Evaluation(PicklesFields):
     protocol: Protocol
     matched: Matches
     chosen_classes: bool = False
+
+    def __post_init__(self) -> None:
+        """Let nobody write to what every number is computed from."""
+        unchangeable(self.matched)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the arrays read-only again, which pickling undoes."""
+        super().__setstate__(state)
+        if "matched" in state:
+            unchangeable(state["matched"])
 
     def __getitem__(self, metric: str) -> float:
         """Return a summary metric, such as ``result["AP"]``."""
@@ -228,17 +239,17 @@ class Evaluation(PicklesFields):
     @functools.cached_property
     def labels(self) -> list[str]:
         """A name for each class, [K]; the axis K of every array here."""
-        return self.ground_truth.categories.labels if self.protocol.matching.per_class else ["all"]
+        return read_only(self.ground_truth.categories.labels if self.protocol.matching.per_class else ["all"])
 
     @property
     def metrics(self) -> dict[str, float]:
         """The summary metrics, by the keys of the protocol's summary; NaN where undefined."""
-        return {row.key: self._total(row) for row in self.protocol.rows}
+        return read_only({row.key: self._total(row) for row in self.protocol.rows})
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
         """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
-        return counts_of_tables(self.ground_truth, self.detections)
+        return read_only(counts_of_tables(self.ground_truth, self.detections))
 
     @property
     def counts_text(self) -> str:
@@ -259,7 +270,8 @@ class Evaluation(PicklesFields):
     def class_values(self) -> dict[str, NDArray[np.float64]]:
         """Each summary metric of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
         keys = self.protocol.class_keys
-        return {keys[row.key]: self._values_of_classes(row) for row in self.protocol.rows if row.key in keys}
+        rows = [row for row in self.protocol.rows if row.key in keys]
+        return read_only({keys[row.key]: self._values_of_classes(row) for row in rows})
 
     def _total(self, row: SummaryRow) -> float:
         """Value of a summary metric over all classes."""
@@ -304,17 +316,18 @@ class Evaluation(PicklesFields):
     def summary_classes(self) -> dict[str, list[str]]:
         """The column ``classes`` of the summary; nothing where every metric is of all classes."""
         classes = [row.classes for row in self.protocol.rows]
-        return {"classes": [one or "all" for one in classes]} if any(classes) else {}
+        return read_only({"classes": [one or "all" for one in classes]} if any(classes) else {})
 
     @property
     def class_columns(self) -> dict[str, NDArray[Any]]:
         """What the data set says of each class, [K]: ``frequency`` in LVIS; nothing with classes pooled."""
-        return dict(self.ground_truth.categories.columns) if self.protocol.matching.per_class else {}
+        columns = self.ground_truth.categories.columns
+        return read_only(dict(columns) if self.protocol.matching.per_class else {})
 
     @functools.cached_property
     def class_counts(self) -> dict[str, NDArray[np.int64]]:
         """Ground truths, detections, and true positives at the first threshold of each class, [K]."""
-        return counts_of_classes(self.matched)
+        return read_only(counts_of_classes(self.matched))
 
     @property
     def operating_score(self) -> float:
@@ -333,12 +346,12 @@ class Evaluation(PicklesFields):
         """
         known = self.protocol.class_keys.values()
         rates = self.once("class rates", lambda: rates_of_classes(self.score_counts(), self.operating_score))
-        return {name: values for name, values in rates.items() if name not in known}
+        return read_only({name: values for name, values in rates.items() if name not in known})
 
     @property
     def class_table(self) -> dict[str, NDArray[Any]]:
         """The columns of :attr:`per_class` behind the name, [K] each."""
-        return {**self.class_columns, **self.class_counts, **self.class_rates, **self.class_values}
+        return read_only({**self.class_columns, **self.class_counts, **self.class_rates, **self.class_values})
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -441,7 +454,7 @@ class Evaluation(PicklesFields):
     @functools.cached_property
     def outcomes(self) -> Outcomes:
         """What became of every row of the two tables, at the first threshold and area range."""
-        return outcomes_by_row(self.matched, len(self.detections), len(self.ground_truth))
+        return unchangeable(outcomes_by_row(self.matched, len(self.detections), len(self.ground_truth)))
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """Pycocotools' arrays: precision and scores [T, R, K, A, M], recall [T, K, A, M]; NaN for its -1.

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.read_only import read_only
 from boxscore._utils.text import html_summary, short_list
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.label_maps.counting import LARGEST_ID, LabelMap, PixelPairs, count_pairs, segment_map
@@ -384,13 +385,13 @@ class PanopticQuality(ResampledImages):
     @functools.cached_property
     def metrics(self) -> dict[str, float]:
         """PQ, SQ and RQ over all classes, over things and over stuff; NaN for a group without classes."""
-        return self._metrics(self._sums)
+        return read_only(self._metrics(self._sums))
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
         """How many images, true positives, false positives and false negatives there are."""
         number = np.bincount(self.segments.outcome, minlength=3).tolist()
-        return {"images": len(self.images), **dict(zip(OUTCOMES, number, strict=True))}
+        return read_only({"images": len(self.images), **dict(zip(OUTCOMES, number, strict=True))})
 
     @functools.cached_property
     def _iou(self) -> NDArray[np.float64]:

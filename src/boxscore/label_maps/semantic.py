@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.read_only import read_only
 from boxscore._utils.text import html_summary, short_list
 from boxscore.errors import InputError
 from boxscore.label_maps.counting import PixelPairs, count_pairs, label_map
@@ -255,7 +256,7 @@ class SemanticIoU(ResampledImages):
     @functools.cached_property
     def metrics(self) -> dict[str, float]:
         """``mIoU``, ``fwIoU``, ``mAcc`` and ``pAcc``; NaN where nothing takes part."""
-        return _metrics(*(part.sum(axis=0) for part in self.areas), averaged=self.rules.averaged)
+        return read_only(_metrics(*(part.sum(axis=0) for part in self.areas), averaged=self.rules.averaged))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per class.

@@ -1,0 +1,91 @@
+"""Results that cannot be changed by accident: dicts, lists and arrays that refuse it, and say what to do.
+
+Conventions
+-----------
+They stay dicts and lists, so that JSON, ``==`` and ``isinstance`` know them. ``dict(metrics)``,
+``list(labels)`` and ``array.copy()`` are copies of one's own. So are ``metrics | {...}``, deep copies,
+and what a pickle gives back.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+__all__ = ["ReadOnlyDict", "ReadOnlyList", "read_only", "unchangeable"]
+
+Value = TypeVar("Value")
+
+
+def _refuse(self: Any, *_: object, **__: object) -> NoReturn:
+    """Refuse every change."""
+    example = "dict(result.metrics)" if isinstance(self, dict) else "list(result.labels)"
+    raise TypeError(f"results are read-only: change a copy, such as {example}")
+
+
+class ReadOnlyDict(dict[Any, Any]):
+    """A dict that refuses to be changed."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __copy__(self) -> dict[Any, Any]:
+        return dict(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[Any, Any]:
+        return copy.deepcopy(dict(self), memo)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OrderedDict, (dict(self),)  # the one that torch.load(weights_only=True) reads
+
+
+class ReadOnlyList(list[Any]):
+    """A list that refuses to be changed."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __copy__(self) -> list[Any]:
+        return list(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
+        return copy.deepcopy(list(self), memo)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
+def read_only(value: Value) -> Value:
+    """Return a result, or what stands for it, with every array, dict and list in it read-only.
+
+    Arrays are the same, and no longer writeable; other objects are left as they are.
+    """
+    return _kept(value)  # type: ignore[no-any-return]
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value.setflags(write=False)
+    elif type(value) is dict:
+        return ReadOnlyDict({key: _kept(one) for key, one in value.items()})
+    elif type(value) is list:
+        return ReadOnlyList([_kept(one) for one in value])
+    elif isinstance(value, tuple):
+        parts = [_kept(one) for one in value]
+        if any(part is not one for part, one in zip(parts, value, strict=True)):
+            return value._make(parts) if hasattr(value, "_make") else tuple(parts)
+    return value
+
+
+def unchangeable(answer: Value) -> Value:
+    """Make every array, dict and list that is an attribute of a result read-only."""
+    for name, value in vars(answer).items():
+        kept = _kept(value)
+        if kept is not value:
+            object.__setattr__(answer, name, kept)
+    return answer
