@@ -88,7 +88,7 @@ K = {classes}
 image = rng.integers(0, 100, K)
 truth = boxscore.GroundTruth.from_arrays(image, np.arange(K), boxes(K), images=range(100), categories=dict.fromkeys(range(K), "one name"))
 found = boxscore.Detections.from_arrays(image, np.arange(K), truth.boxes, rng.random(K))
-evaluation = boxscore.evaluate(truth, found)
+evaluation = boxscore.evaluate(truth, found, digest=False)  # their names are one on purpose
 assert evaluation.metrics["AP"] > 0.99
 assert len(set(truth.categories.labels)) == K
 """
