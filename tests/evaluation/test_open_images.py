@@ -8,6 +8,7 @@ import pytest
 import boxscore
 from boxscore import Detections, GroundTruth, InputError, ProtocolError
 from boxscore.diagnostics import bootstrap_intervals
+from boxscore.validation.completion import most_with_lower_scores
 from oracles import open_images
 from support.federated_cases import open_images_case, open_images_mask_case
 from support.open_images import scored_open_images
@@ -84,3 +85,17 @@ def test_a_part_of_an_object_needs_an_area() -> None:
 def test_a_part_of_an_object_is_not_resampled() -> None:
     with pytest.raises(InputError, match=r"group.weight must be 0 or 1 to weigh images"):
         bootstrap_intervals(group_of_two(0.9, weight=0.5), resamples=5)
+
+
+def test_true_positives_of_half_a_weight_have_no_completion() -> None:
+    truth = GroundTruth.from_arrays(
+        [1] * 30, ["a"] * 30, [[50 * row, 0, 50 * row + 40, 40] for row in range(30)], group=[True] * 30
+    )
+    found = Detections.from_arrays(
+        [1] * 29, ["a"] * 29, truth.boxes[1:], np.linspace(0.3, 0.9, 29), images=truth.images
+    )
+    half = {"extends": "openimages-challenge", "group": {"weight": 0.5}}
+    for protocol, most in (("openimages-challenge", 1.0), (half, None)):
+        result = boxscore.evaluate(truth, found, protocol=protocol)  # what lies below the floor is asked here
+        assert result.metrics["mAP"] == pytest.approx(29 / 30, rel=1e-15)
+        assert most_with_lower_scores(result) == most

@@ -551,8 +551,8 @@ def rotated_records(rotated: FloatArray) -> FloatArray:
 
 
 def given_boxes(boxes: NDArray[np.float64], *, place: Place) -> NDArray[np.float64] | None:
-    """Return the boxes of results, or None where the first record has none."""
-    if not len(boxes) or np.isnan(boxes[0, 0]):
+    """Return the boxes of results, or None where there is a first record and it has none."""
+    if len(boxes) and np.isnan(boxes[0, 0]):
         return None
     bad = ~np.isfinite(boxes).all(axis=1)
     if bad.any():

@@ -11,6 +11,7 @@ Conventions
   and nothing else: precision then rises up to recall 1, to ``P / (P + FP)`` with ``P`` objects and the
   ``FP`` false positives that the file has. The envelope is nowhere below that.
 - An AP that takes straight lines between its points is left alone: a line may be lower with more points.
+  So is one of groups whose weight is neither 0 nor 1: its true positives are no whole numbers.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ __all__ = ["most_with_lower_scores", "recall_reached"]
 
 
 def most_with_lower_scores(evaluation: Evaluation) -> float | None:
-    """Return the most that the first summary metric could be; None where it is no AP, or too large."""
+    """Return the most that the first summary metric could be; None where it is no AP, weighted or large."""
     row = _first_ap(evaluation)
     if row is None or evaluation.protocol.ap.interpolation not in ("points", "area"):
         return None
     curves, thresholds = _curves_and_thresholds(evaluation, row)
-    if curves.recall.size * curves.point_count > MOST_CELLS:
+    if curves.recall.size * curves.point_count > MOST_CELLS or curves.counts.weights_up_to is not None:
         return None
     hits, positive = curves.counts.hits, curves.positive
     false = curves.totals.counted - hits
