@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import json
 import multiprocessing
+import os
 import re
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import boxscore
 from boxscore import InputError, plots
 from boxscore.cli import main
 from boxscore.diagnostics import compare_detectors
-from boxscore.reports import gate
+from boxscore.reports import gate, history
 from boxscore.reports.history import append_record, fingerprint, read_history
 from boxscore.reports.junit import as_junit
 
@@ -294,6 +295,47 @@ def test_histories_that_cannot_be_read_or_written(tmp_path: Path, capsys: pytest
 def test_a_full_disk_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", *INPUTS, "--min", "AP=0", "--history", "/dev/full"]) == 2
     assert "No space left on device" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("before", [None, b"", b'{"cut'])
+@pytest.mark.parametrize("link", [False, True])
+def test_a_write_that_fails_leaves_what_was_there(
+    before: bytes | None, link: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "h.jsonl"
+    path = tmp_path / "link.jsonl" if link else target
+    if link:
+        path.symlink_to(target)
+    if before is not None:
+        target.write_bytes(before)
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, line: write(file, line[:7]))  # as of a disk that is full
+    with pytest.raises(InputError) as error:
+        append_record(path, record_of(name="first"))
+    assert str(error.value) == f"{path}: cannot be written: No space left on device."
+    assert (target.read_bytes() if target.exists() else None) == before
+    monkeypatch.undo()
+    append_record(path, record_of(name="second"))
+    assert [record.name for record in read_history(path).records] == ["second"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be removed")
+def test_a_history_that_another_run_took_away_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "h.jsonl"
+    lock, waits = history._lock, []
+
+    def taken(file: int) -> None:
+        lock(file)
+        if not waits:
+            waits.append(file)
+            path.unlink()
+
+    monkeypatch.setattr(history, "_lock", taken)
+    append_record(path, record_of(name="whole"))
+    assert waits
+    assert [record.name for record in read_history(path).records] == ["whole"]
 
 
 def test_the_plot_breaks_where_the_protocol_changes(

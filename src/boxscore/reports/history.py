@@ -32,6 +32,9 @@ __all__ = ["SCHEMA_VERSION", "History", "Record", "append_record", "fingerprint"
 SCHEMA_VERSION = 1
 """Version of a record; keys may be added within a version, never changed or dropped."""
 
+TRIES = 100
+"""How often a history that another run took away is opened anew."""
+
 PICTURES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 """Not read for the fingerprint of a folder: the images of a data set score nothing."""
 
@@ -94,32 +97,46 @@ def append_record(path: Path, record: Mapping[str, Any]) -> None:
     """Add a record as one line at the file's end; the file is made where it is missing."""
     line = json.dumps(json_value({"schema": SCHEMA_VERSION, **record}), allow_nan=False).encode() + b"\n"
     refuse_replacing("a history", path)
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
     try:
-        file = os.open(path, flags, 0o666)
-        try:
-            _lock(file)
+        made = None if path.exists() else Path(os.path.realpath(path))
+        with _locked(path) as file:
             size = os.lseek(file, 0, os.SEEK_END)
             if size:
                 os.lseek(file, size - 1, os.SEEK_SET)
                 if os.read(file, 1) != b"\n":  # a cut line: it must not spoil this one as well
                     line = b"\n" + line
-            _write_whole(file, line, size)
-        finally:
-            os.close(file)  # and gives the lock back
+            _write_whole(file, line, size, made)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(f"{path}: cannot be written: {reason}.") from None
 
 
-def _write_whole(file: int, line: bytes, size: int) -> None:
-    """Write a line, or leave nothing of it."""
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """Open the file and wait for the others; anew where one of them took away what it had made."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    for left in reversed(range(TRIES)):  # some file systems say that no file has a name
+        file = os.open(path, flags, 0o666)
+        try:
+            _lock(file)
+            if os.fstat(file).st_nlink or not left:
+                yield file
+                return
+        finally:
+            os.close(file)  # and gives the lock back
+
+
+def _write_whole(file: int, line: bytes, size: int, made: Path | None) -> None:
+    """Write a line, or leave nothing of it, nor an empty file that was not there before."""
     try:
         if os.write(file, line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except BaseException:
         with contextlib.suppress(OSError):
             os.ftruncate(file, size)
+        if made is not None and not size:
+            with contextlib.suppress(OSError):
+                made.unlink()
         raise
 
 
