@@ -32,6 +32,7 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
+from boxscore._utils.text import counted
 from boxscore.data.alignment import align, concatenate, find_categories, warn_left_out, with_labels
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.building import categories_of
@@ -244,7 +245,7 @@ class Evaluator:
         return len(self._seen) + len(self._waiting)
 
     def __repr__(self) -> str:
-        return f"Evaluator(protocol={self.protocol.name!r}), {len(self)} images seen"
+        return f"Evaluator(protocol={self.protocol.name!r}), {counted(len(self), 'image')} seen"
 
     @property
     def invalid_counts(self) -> dict[str, int]:
@@ -568,16 +569,17 @@ def _invalid_of(pair: Sequence[Columns]) -> tuple[int, int]:
 
 def _warn_of_invalid(part: _Part, invalid: Invalid) -> None:
     """Warn of the rows that were dropped, or count as false positives, because they are no boxes."""
-    became = ("counted as a false positive" if invalid == "false_positive" else "dropped", "dropped")
     for side, name in enumerate(SIDES):
         images = [image for image, counts in part.invalid.items() if counts[side]]
         if images:
             count = sum(counts[side] for counts in part.invalid.values())
-            many = name if count > 1 else name.removesuffix("s")
+            became = "dropped"
+            if invalid == "false_positive" and not side:
+                became = f"counted as {'a false positive' if count == 1 else 'false positives'}"
             warnings.warn(
-                f"{count:,} {many} of {len(images):,} image{'s' * (len(images) > 1)} {became[side]}: boxes "
-                "or scores that are NaN or infinite, or boxes that end before they begin; the first in image "
-                f"{min(images, key=str)!r}.",
+                f"{counted(count, name.removesuffix('s'))} of {counted(len(images), 'image')} {became}"
+                ": boxes or scores that are NaN or infinite, or boxes that end before they begin; the first "
+                f"in image {min(images, key=str)!r}.",
                 BoxscoreWarning,
                 stacklevel=4,
             )

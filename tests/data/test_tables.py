@@ -284,3 +284,12 @@ def test_bad_detections(image_ids: Any, boxes: Any, scores: Any, text: str) -> N
     with pytest.raises(InputError) as caught:
         Detections.from_arrays(image_ids, [1, 1], boxes, scores)
     assert str(caught.value) == text
+
+
+def test_one_of_each_is_said_in_the_singular() -> None:
+    assert repr(GroundTruth.from_arrays([1], ["cat"], BOXES[:1])).startswith(
+        "GroundTruth: 1 object, 1 image, 1 class\n"
+    )
+    assert repr(Detections.from_arrays([1], ["cat"], BOXES[:1], [0.5])).startswith(
+        "Detections: 1 detection, 1 image, 1 class\n"
+    )

@@ -102,7 +102,7 @@ def test_one_warning_of_all() -> None:
         with pytest.warns(BoxscoreWarning) as warned:
             evaluator.compute()
         assert [str(one.message) for one in warned] == [
-            "3 predictions of 3 images counted as a false positive: boxes or scores that are NaN or infinite, or "
+            "3 predictions of 3 images counted as false positives: boxes or scores that are NaN or infinite, or "
             "boxes that end before they begin; the first in image 0."
         ]
 
@@ -200,7 +200,7 @@ def test_counts_survive_merging_pickling_ranks_and_many_images() -> None:
     for half in halves:
         gathered = pickle.loads(pickle.dumps(half))
         gathered.gather = lambda _: shares
-        with pytest.warns(BoxscoreWarning, match="^50 predictions of 50 images counted as a false positive"):
+        with pytest.warns(BoxscoreWarning, match="^50 predictions of 50 images counted as false positives"):
             np.testing.assert_equal(gathered.compute().metrics, value(whole))
     halves[0].merge(halves[1])
     assert halves[0].invalid_counts == whole.invalid_counts

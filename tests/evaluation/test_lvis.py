@@ -198,9 +198,9 @@ def test_what_a_format_cannot_hold_is_named(tmp_path: Path) -> None:
     )
     classes = Categories.build([1, 2], names=["cat", "dog"], columns={"frequency": ["r", "f"]})
     truth = GroundTruth.from_arrays([1], [2], [BOX], images=IMAGES, categories=classes, image_labels=labels)
-    with pytest.raises(boxscore.InputError, match="1 positive labels of images"):
+    with pytest.raises(boxscore.InputError, match="1 positive label of images"):
         boxscore.save_as(truth, tmp_path / "truth.json")
-    with pytest.raises(boxscore.InputError, match=r"1 labels of images.*frequency of classes"):
+    with pytest.raises(boxscore.InputError, match=r"1 label of images.*frequency of classes"):
         boxscore.save_as(truth, tmp_path / "truth.csv")
 
 
@@ -231,7 +231,7 @@ def test_missing_lists_are_counted(tmp_path: Path) -> None:
     images = federated_case(3)[0]["images"]
     del images[0]["neg_category_ids"]
     truth, _ = files(tmp_path, 3, images=images)
-    words = f"1 of {len(images)} images have no neg_category_ids; read as empty"
+    words = f"1 of {len(images)} images has no neg_category_ids; read as empty"
     with pytest.warns(boxscore.BoxscoreWarning, match=words):
         boxscore.load_ground_truth(truth)
 

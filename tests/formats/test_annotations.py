@@ -238,7 +238,7 @@ def test_label_studio_turns_about_the_top_left_corner(tmp_path: Path) -> None:
     tasks[0]["annotations"][0]["result"][0]["value"]["rotation"] = 90
     tasks[0]["annotations"].append(tasks[0]["annotations"][0])
     dump(path, tasks)
-    with pytest.warns(BoxscoreWarning, match="1 tasks have several annotations; the first of each counts"):
+    with pytest.warns(BoxscoreWarning, match="1 task has several annotations; the first of each counts"):
         table = load_ground_truth(path)
     assert table.boxes.round(9).tolist() == [[-40, 20, 10, 120], BOXES[1][1]]
     assert table.area.tolist() == [5000, 400]

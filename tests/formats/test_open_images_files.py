@@ -74,7 +74,7 @@ def test_segments_are_joined_to_their_boxes(folder: Path) -> None:
 
 def test_segments_that_fit_no_box_are_objects_of_their_own(folder: Path) -> None:
     (folder / "segments.csv").write_text(f"{SEGMENTS}a,Cat,10,10,0,0.41,0,0.4,0,{CORNER}\n")
-    with pytest.warns(boxscore.BoxscoreWarning, match="1 of 1 segments have no row with the same label"):
+    with pytest.warns(boxscore.BoxscoreWarning, match="1 of 1 segment has no row with the same label"):
         truth = load_ground_truth("boxes.csv", segments="segments.csv")
     assert len(truth) == 3
 
@@ -235,7 +235,7 @@ def test_one_line_each(folder: Path, changes: dict[str, str], message: str) -> N
 
 def test_labels_that_contradict_each_other(folder: Path) -> None:
     (folder / "labels.csv").write_text("ImageID,LabelName,Confidence\na,Cat,1\na,Cat,0\nb,Cat,1\n")
-    with pytest.warns(boxscore.BoxscoreWarning, match="1 labels say 0 of a class that another label"):
+    with pytest.warns(boxscore.BoxscoreWarning, match="1 label says 0 of a class that another label"):
         truth = load_ground_truth("boxes.csv", image_labels="labels.csv")
     codes = codes_of(truth, None)
     assert {"image-label-contradicts", "absent-class-with-object"} <= set(codes)

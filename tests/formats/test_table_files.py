@@ -208,7 +208,7 @@ def test_names_of_coco_are_boxes_of_coco(tmp_path: Path) -> None:
 def test_fractions(tmp_path: Path) -> None:
     path = write(tmp_path / "gt.csv", "image,class,x1,y1,x2,y2\na.jpg,cat,0.25,0,0.5,1\n")
     assert load_ground_truth(path, image_sizes={"a": (200, 100)}).boxes.tolist() == [[50, 0, 100, 100]]
-    with pytest.warns(BoxscoreWarning, match="the sizes of 1 of 1 images are unknown"):
+    with pytest.warns(BoxscoreWarning, match="the sizes of 1 of 1 image are unknown"):
         table = load_ground_truth(path)
     assert (table.units, table.boxes.tolist()) == ("fractions", [[0.25, 0, 0.5, 1]])
     assert not are_fractions(np.array([[0, 0, 1, 1.0]]))

@@ -351,17 +351,17 @@ def test_refused_predictions(text: str, tmp_path: Path) -> None:
 
 def test_a_split_without_any_label_is_refused(tmp_path: Path) -> None:
     write(tmp_path, {"images/val/a.png": png(4, 4), "labels/train/a.txt": "", "data.yaml": YAML})
-    with pytest.raises(FileFormatError, match=r"a split must have label files\. Got 1 images without any"):
+    with pytest.raises(FileFormatError, match=r"a split must have label files\. Got 1 image without any"):
         load_ground_truth(tmp_path)
 
 
 def test_repeated_labels_count_with_a_warning(tmp_path: Path) -> None:
-    with pytest.warns(BoxscoreWarning, match=r"1 labels repeat another of their image \(.*line 3\)"):
+    with pytest.warns(BoxscoreWarning, match=r"1 label repeats another of the same image \(.*line 3\)"):
         assert len(labels(tmp_path, "0 .5 .5 .5 .5\n0 .5 .5 .5 .4\n0 .5 .5 .5 .5\n")) == 3
 
 
 def test_labels_that_reach_out_are_kept_with_a_warning(tmp_path: Path) -> None:
-    with pytest.warns(BoxscoreWarning, match=r"1 labels reach out of their image \(.*line 2\)"):
+    with pytest.warns(BoxscoreWarning, match=r"1 label reaches out of the image \(.*line 2\)"):
         assert len(labels(tmp_path, "0 .5 .5 .5 1\n0 .5 .5 .5 1.02\n")) == 2
 
 

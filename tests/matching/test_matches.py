@@ -122,4 +122,4 @@ def test_pickles_without_what_was_computed() -> None:
     assert len(matches.pairs_ever_true(0)) == 1
     assert len(pickle.dumps(matches)) == size
     assert_same_matches(pickle.loads(pickle.dumps(matches)), matches)
-    assert repr(matches) == "Matches(2 detections, 1 ground truths, 2 pairs, 1 images, 1 classes)"
+    assert repr(matches) == "Matches(2 detections, 1 ground truth, 2 pairs, 1 image, 1 class)"

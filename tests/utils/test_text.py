@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boxscore._utils.text import (
+    counted,
     csv_table,
     json_text,
     json_value,
@@ -22,6 +23,7 @@ from boxscore._utils.text import (
     markdown_table,
     printable,
     text_table,
+    verb,
 )
 
 COLUMNS = {
@@ -249,3 +251,26 @@ def test_any_name_in_every_form(name: str) -> None:
 def test_printable_keeps_what_people_write() -> None:
     for text in ("Straße", "猫", "emoji 🐈", "naïve café", "a-b_c (d)"):
         assert printable(text) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "text"),
+    [
+        (0, "image", "0 images"),
+        (1, "image", "1 image"),
+        (np.int64(1), "class", "1 class"),
+        (2, "class", "2 classes"),
+        (1, "box", "1 box"),
+        (1040, "box", "1,040 boxes"),
+        (1, "ground truth", "1 ground truth"),
+        (3, "true positive", "3 true positives"),
+    ],
+)
+def test_a_count_with_its_noun(count: int, noun: str, text: str) -> None:
+    assert counted(count, noun) == text
+
+
+def test_a_verb_for_what_was_counted() -> None:
+    plural = ["have", "are", "do", "reach", "overlap"]
+    assert [verb(1, each) for each in plural] == ["has", "is", "does", "reaches", "overlaps"]
+    assert [verb(0, each) for each in plural] == [verb(2, each) for each in plural] == plural

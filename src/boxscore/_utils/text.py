@@ -25,6 +25,7 @@ from boxscore._utils.widths import aligned, cut, display_width, folded, wrapped
 __all__ = [
     "Columns",
     "Paint",
+    "counted",
     "csv_table",
     "html_folded",
     "html_lines",
@@ -40,6 +41,7 @@ __all__ = [
     "printable",
     "short_list",
     "text_table",
+    "verb",
 ]
 
 Columns = Mapping[str, Sequence[Any]]
@@ -66,6 +68,19 @@ def short_list(values: Iterable[Any], most: int = 8) -> str:
     """Name the first few of many."""
     names = [printable(str(value)) for value in itertools.islice(values, most + 1)]
     return (", ".join(names[:most]) + (", ..." if len(names) > most else "")) or "none"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a count with its noun: ``1 box``, ``1,040 boxes``."""
+    ending = "" if count == 1 else "es" if noun.endswith(("s", "x")) else "s"
+    return f"{count:,} {noun}{ending}"
+
+
+def verb(count: int, plural: str) -> str:
+    """Return a verb for what was counted: ``have`` or ``has``, ``overlap`` or ``overlaps``."""
+    if count != 1:
+        return plural
+    return {"have": "has", "are": "is", "do": "does", "reach": "reaches"}.get(plural, f"{plural}s")
 
 
 def html_lines(text: str) -> str:

@@ -15,7 +15,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from boxscore._utils.text import printable, short_list
+from boxscore._utils.text import counted, printable, short_list
 from boxscore.cli.arguments import (
     COMPARISON_REPORT,
     DETECTIONS,
@@ -193,9 +193,10 @@ def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, wo
     first, second = comparison.evaluations[comparison.first], comparison.evaluations[other]
     counts, found, how = first.counts, second.counts["detections"], comparison.resampling
     note = (
-        f"{counts['detections']:,} and {found:,} detections, {counts['ground_truths']:,} "
-        f"ground truths, {counts['images']:,} images; {100 * how.confidence:g} % intervals of the difference "
-        f"from {how.resamples:,} paired resamples"
+        f"{counts['detections']:,} and {counted(found, 'detection')}, "
+        f"{counted(counts['ground_truths'], 'ground truth')}, {counted(counts['images'], 'image')}; "
+        f"{100 * how.confidence:g} % intervals of the difference from "
+        f"{counted(how.resamples, 'paired resample')}"
     )
     rows = frame[frame["other"] == other].drop(columns=["first", "other", "standard_error"])
     for name, nothing in (("class", EVERY_CLASS), ("decided_by_ties", False)):

@@ -25,6 +25,7 @@ from typing import Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import refuse_replacing
+from boxscore._utils.text import counted
 from boxscore.cli.arguments import (
     CLASSES,
     DETECTION_FILES,
@@ -171,7 +172,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.partitions is not None:
         kept, _ = target.kept(table, arguments.output)
         FORMAT_OF_PARTITIONS.save_partitions(kept, arguments.output, arguments.partitions)
-        say(f"{len(table):,} rows written to {arguments.output}")
+        say(f"{counted(len(table), 'row')} written to {arguments.output}")
         return 0
     if shares is None:
         _write(table, arguments.output, target)
@@ -208,7 +209,7 @@ def _expanded(table: GroundTruth | Detections, hierarchy: Hierarchy) -> GroundTr
 def _write_labels(table: GroundTruth | Detections, path: Path) -> None:
     if not isinstance(table, GroundTruth):
         raise InputError("--output-image-labels", "be given with ground truth alone", got="detections")
-    say(f"{save_image_labels(table, path):,} labels of images written to {path}")
+    say(f"{counted(save_image_labels(table, path), 'label')} of images written to {path}")
 
 
 def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
@@ -260,7 +261,7 @@ def _write(table: GroundTruth | Detections, path: Path, target: Target) -> None:
     target.save(table, path)
     size = path.stat().st_size if path.is_file() else 0
     text = f" ({size / 1e6:.1f} MB)" if size >= 1e6 else f" ({size / 1e3:.0f} kB)" if size else ""
-    say(f"{len(table):,} rows written to {path}{text}")
+    say(f"{counted(len(table), 'row')} written to {path}{text}")
 
 
 def _area(text: str) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from typing import Any, get_args
 import numpy as np
 
 from boxscore._utils import checks
+from boxscore._utils.text import counted
 from boxscore.cli.arguments import DETECTIONS, READERS, RESULTS_OUTPUT, Option
 from boxscore.cli.inputs import readers
 from boxscore.cli.streams import say
@@ -119,7 +120,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
     save_table(table, arguments.output, like=read[0])
     total = sum(map(len, tables))
-    say(f"{len(fused.scores):,} boxes from {total:,} detections of {len(files)} models in {arguments.output}")
+    made, given = counted(len(fused.scores), "box"), counted(total, "detection")
+    say(f"{made} from {given} of {counted(len(files), 'model')} in {arguments.output}")
     return 0
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
+from boxscore._utils.text import counted
 from boxscore.cli.arguments import METRICS, OUTPUT, PLOT_FORMS, Option
 from boxscore.cli.output import Section, picture, written
 from boxscore.cli.streams import show
@@ -66,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         **{name: [record.metrics.get(name) for record in records] for name in chosen},
         "checks": ["passed" if record.passed else "FAILED" for record in records],
     }
-    section = Section(f"{len(records)} run{'s' * (len(records) > 1)}", columns, _note(records))
+    section = Section(counted(len(records), "run"), columns, _note(records))
     value = {"runs": [record.whole for record in records], "damaged_lines": damaged}
     show(written(arguments.output, [section], value=value, footer=records[-1].signature))
     return 0

@@ -8,7 +8,7 @@ from typing import Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_folder
-from boxscore._utils.text import csv_table, json_text
+from boxscore._utils.text import counted, csv_table, json_text
 from boxscore.cli.output import Section, chosen_rows, rows_of, table_columns, table_rows, written
 from boxscore.cli.streams import say, show
 from boxscore.label_maps.panoptic import PanopticQuality
@@ -80,7 +80,7 @@ def _write_report(
     sections = [
         head,
         Section("Per class", table_columns(classes)),
-        Section("Worst images", table_columns(worst), f"{len(worst):,} of {len(images):,} images"),
+        Section("Worst images", table_columns(worst), f"{len(worst):,} of {counted(len(images), 'image')}"),
     ]
     whole = {**value, "per_class": table_rows(classes), "per_image": table_rows(images)}
     files = {

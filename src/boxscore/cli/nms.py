@@ -20,6 +20,7 @@ import argparse
 
 import numpy as np
 
+from boxscore._utils.text import counted
 from boxscore.cli.arguments import DETECTIONS, GROUPS, IOU_TYPE, READERS, RESULTS_OUTPUT, Option
 from boxscore.cli.inputs import group_options, readers
 from boxscore.cli.streams import say, stderr_is_terminal
@@ -87,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     table = results.table
     if arguments.merge_patches is not None:
         table = merge_patches(table, arguments.merge_patches)
-    _progress(f"suppressing {len(table):,} detections of {len(table.images):,} images")
+    _progress(f"suppressing {counted(len(table), 'detection')} of {counted(len(table.images), 'image')}")
     left = suppress(
         table,
         method=arguments.method,
@@ -100,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     order = np.argsort(left.indices)
     if arguments.merge_patches is not None:
         save_table(left.apply(table), arguments.output, like=results)
-        say(f"{len(left.indices):,} of {len(table):,} detections kept in {arguments.output}")
+        say(f"{len(left.indices):,} of {counted(len(table), 'detection')} kept in {arguments.output}")
         return 0
     save_results(
         results,
@@ -109,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
         scores=left.scores[order] if left.changes == "scores" else None,
         boxes=left.boxes[order] if left.changes == "boxes" else None,
     )
-    say(f"{len(left.indices):,} of {len(table):,} detections kept in {arguments.output}")
+    say(f"{len(left.indices):,} of {counted(len(table), 'detection')} kept in {arguments.output}")
     return 0
 
 

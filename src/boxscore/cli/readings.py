@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.output,
             [Section("The same files under each protocol", columns, note, first_out=("title", "choices"))],
             value=result.as_dict(),
-            longest=60,
+            longest=400,
         )
     )
     return 0

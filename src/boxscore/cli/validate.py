@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from boxscore._utils.text import Columns, printable
+from boxscore._utils.text import Columns, counted, printable
 from boxscore._utils.widths import wrapped
 from boxscore.cli.arguments import (
     DETECTION_FILES,
@@ -83,7 +83,7 @@ def _totals(findings: Sequence[Finding]) -> dict[str, int]:
 
 def _digest(findings: Sequence[Finding]) -> str:
     counts = _totals(findings)
-    parts = [f"{counts[name]} {name}{'s' * (counts[name] != 1)}" for name in ("error", "warning")]
+    parts = [counted(counts[name], name) for name in ("error", "warning")]
     return f"{', '.join(parts)}, {counts['info']} info"
 
 

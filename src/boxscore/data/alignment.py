@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.ordering import inverse_order, stable_order
+from boxscore._utils.text import counted
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.image_names import (
     ENDINGS,
@@ -354,7 +355,8 @@ def _settled(
     ours, others = (0, 0) if hits is None else (hits(usual), hits(other))
     of_ids, of_names = (others, ours) if as_names else (ours, others)
     counts = (
-        f"the best detections lie on {of_ids:,} annotations read as ids, and on {of_names:,} as file names"
+        f"the best detections lie on {counted(of_ids, 'annotation')} read as ids, "
+        f"and on {of_names:,} as file names"
     )
     if ours < others < 2 * ours:
         raise InputError(
@@ -613,8 +615,8 @@ def warn_left_out(
         total = sum(left_out.values())
         names = ", ".join(list(left_out)[:10]) + (", ..." if len(left_out) > 10 else "")
         warnings.warn(
-            f"{source}: {total} detection{'s' * (total > 1)} left out, of {len(left_out)} "
-            f"class{'es' * (len(left_out) > 1)} that the ground truth does not have: {names}."
+            f"{source}: {counted(total, 'detection')} left out, of "
+            f"{counted(len(left_out), 'class')} that the ground truth does not have: {names}."
             + " None is left; are classes numbered differently? See --class-map and class_map=."
             * all_of_them,
             BoxscoreWarning,

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.text import counted
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, corners_and_sizes
 from boxscore.data.building import (
     CategoriesLike,
@@ -324,7 +325,7 @@ def table_columns(
     for key in (*SHAPES, "sizes", "area", "scores"):
         parts = [side[key] for side in filled if key in side]
         if len(parts) not in (0, len(filled)):
-            got = f"{len(parts)} of {len(filled)} images with it"
+            got = f"{len(parts)} of {counted(len(filled), 'image')} with it"
             raise InputError(key, "be given for every image or for none", got=got)
         if parts:
             given[key] = (

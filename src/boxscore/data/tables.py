@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.records import record
-from boxscore._utils.text import html_lines, printable, short_list
+from boxscore._utils.text import counted, html_lines, printable, short_list
 from boxscore.data.base import BaseTable
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.building import (
@@ -105,10 +105,10 @@ class BoxTable(BaseTable):
         return html_lines(repr(self))
 
     def __repr__(self) -> str:
-        noun = {"ground truth": "objects", "detections": "detections"}[self.schema.name]
+        noun = {"ground truth": "object", "detections": "detection"}[self.schema.name]
         lines = [
-            f"{type(self).__name__}: {len(self):,} {noun}, {len(self.images):,} images, "
-            f"{len(self.categories):,} classes",
+            f"{type(self).__name__}: {counted(len(self), noun)}, {counted(len(self.images), 'image')}, "
+            f"{counted(len(self.categories), 'class')}",
             f"classes: {short_list(self.categories.names)}",
         ]
         shown = [column.name for column in self.schema.instances if column.form != "counts"]

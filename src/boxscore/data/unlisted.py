@@ -16,6 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from boxscore._utils import checks
+from boxscore._utils.text import counted
 from boxscore.data.alignment import UnlistedImagesError, with_labels
 from boxscore.data.image_names import add_names
 from boxscore.data.tables import Detections, GroundTruth
@@ -66,8 +67,8 @@ def with_unlisted(
     left_out, count = len(image) - len(kept), len(names)
     some = ", ".join(map(str, names[:5])) + ", ..." * (count > 5)
     warnings.warn(
-        f"{detections.source}: {left_out:,} detection{'s' * (left_out != 1)} left out, in {count:,} "
-        f"image{'s' * (count != 1)} that the ground truth does not list: {some}.",
+        f"{detections.source}: {counted(left_out, 'detection')} left out, in "
+        f"{counted(count, 'image')} that the ground truth does not list: {some}.",
         BoxscoreWarning,
         stacklevel=4,
     )

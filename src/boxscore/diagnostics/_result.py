@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.read_only import unchangeable
-from boxscore._utils.text import html_table, short_list
+from boxscore._utils.text import counted, html_table, short_list
 from boxscore.data.class_names import EVERY_CLASS, MEAN
 from boxscore.evaluation import Evaluation
 
@@ -73,9 +73,9 @@ class DiagnosticResult:
         frame, total = self.printed_frame(), self.total_frame()
         name = type(self).__name__
         if total is None or len(frame) <= SHOWN_ROWS:
-            return f"{name}, {len(frame)} rows", frame
+            return f"{name}, {counted(len(frame), 'row')}", frame
         rest = len(frame) - len(total)
-        return f"{name}, all classes together; {rest} rows per class in to_frame()", total
+        return f"{name}, all classes together; {counted(rest, 'row')} per class in to_frame()", total
 
     def __repr__(self) -> str:
         title, frame = self._shown()

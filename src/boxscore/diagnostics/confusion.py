@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.text import counted
 from boxscore.data.class_names import BACKGROUND, TRUTH
 from boxscore.diagnostics._reading import greedy_one_to_one, warn_of_subsets
 from boxscore.diagnostics._result import SHOWN_ROWS, DiagnosticResult, once_per_evaluation
@@ -147,7 +148,8 @@ class ConfusionMatrix(DiagnosticResult):
             name: [self.labels[row] for row in rows[first].tolist()]
             for name, rows in (("truth", self.truth), ("predicted", self.predicted))
         }
-        title = f"ConfusionMatrix of {len(self.labels):,} classes, the first of {len(self.count):,} cells"
+        classes, cells = counted(len(self.labels), "class"), counted(len(self.count), "cell")
+        title = f"ConfusionMatrix of {classes}, the first of {cells}"
         return title, pd.DataFrame({**columns, "count": self.count[first]})
 
 

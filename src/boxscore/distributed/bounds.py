@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.arrays import Counts, FloatArray
 from boxscore._utils.read_only import read_only
+from boxscore._utils.text import counted
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.distributed.cell_counts import CellCounts, CellLines, lines_of_cells
 from boxscore.distributed.cells import MOST, Cells, score_keys
@@ -429,8 +430,13 @@ class BoundedEvaluation:
     def __repr__(self) -> str:
         counts = self.counts
         said = ", ".join(
-            f"{counts[name]:,} {name.replace('_', ' ')}"
-            for name in ("images", "ground_truths", "detections", "classes")
+            counted(counts[key], noun)
+            for key, noun in (
+                ("images", "image"),
+                ("ground_truths", "ground truth"),
+                ("detections", "detection"),
+                ("classes", "class"),
+            )
         )
         lines = [f"  {key:<6} {one}" for key, one in self.metrics.items()]
         return "\n".join([f"Bounds of {said}", *lines, self.signature])

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from boxscore._utils.pickling import mapped_pickle, write_pickle
 from boxscore._utils.processes import quiet_children
 from boxscore._utils.progress import progress
+from boxscore._utils.text import counted
 from boxscore._utils.unfinished import unfinished
 from boxscore.distributed.engine import Call, Deferred, value_of
 from boxscore.distributed.headers import PartHeader, added_headers
@@ -121,7 +122,7 @@ def plan_within(limit: int | None, boxes: int, images: int, workers: int, *, bes
         needed = first + workers * (own + beside + MATCHED * LEAST)
         raise InputError(
             "--memory-limit",
-            f"be {_size(needed)} or more for {boxes:,} boxes and {workers} worker{'s' * (workers > 1)}",
+            f"be {_size(needed)} or more for {counted(boxes, 'box')} and {counted(workers, 'worker')}",
             got=_size(limit),
             cause="fewer --workers, or several machines: save a part on each and run boxscore merge",
         )
@@ -153,7 +154,8 @@ def check_scoring(headers: Sequence[PartHeader], plan: Plan) -> None:
         of = f" of class {whole.categories.labels[int(counts.argmax())]!r}" if per_class else ""
         raise InputError(
             "--memory-limit",
-            f"leave each process {_size(SCORED * largest)} or more to order the {largest:,} detections{of}",
+            f"leave each process {_size(SCORED * largest)} or more to order the "
+            f"{counted(largest, 'detection')}{of}",
             got=_size(plan.room),
             cause=f"the protocol {protocol.name} needs a class as a whole; a higher score threshold "
             "(--score-threshold) or cap (--max-detections) leaves fewer detections",

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.files import write_atomically
 from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.text import counted
 from boxscore._version import __version__
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, as_ids
@@ -135,8 +136,8 @@ class Part(PicklesFields):
 
     def __repr__(self) -> str:
         return (
-            f"Part of {len(self.image_ids):,} images: {len(self):,} detections in {self.nbytes:,} bytes, "
-            f"protocol {self.protocol.name!r}"
+            f"Part of {counted(len(self.image_ids), 'image')}: {counted(len(self), 'detection')} in "
+            f"{self.nbytes:,} bytes, protocol {self.protocol.name!r}"
         )
 
     @property

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.read_only import read_only
 from boxscore._utils.resampling import WeightSets
+from boxscore._utils.text import counted
 from boxscore.data.alignment import warn_left_out
 from boxscore.data.vocabulary import Images
 from boxscore.distributed.engine import Engine, Here
@@ -392,7 +393,7 @@ def warn_of_parts(headers: Sequence[PartHeader | Part], *, stacklevel: int = 4) 
     warn_left_out(left_out, headers[0].source.partition(" of ")[2], stacklevel=stacklevel + 1)
     text, count = added_stand_ins(headers)
     if count:
-        more = f" So in {count - 1} more partition{'s' * (count > 2)}." if count > 1 else ""
+        more = f" So in {counted(count - 1, 'more partition')}." if count > 1 else ""
         warnings.warn(text + more, BoxscoreWarning, stacklevel=stacklevel)
 
 

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from boxscore._utils.text import counted, verb
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.numbering import (
     AS_THEY_ARE,
@@ -61,10 +62,10 @@ def check_class_labels(
             )
         without = sum(value is None for value in values)
         if without:
-            which = (
-                "no class has" if without == len(values) else f"{without} of {len(values)} classes have no"
-            )
-            effect = "are undefined" if without == len(values) else "leave these out"
+            every = without == len(values)
+            some = f"{without} of {counted(len(values), 'class')} {verb(without, 'have')} no"
+            which = "no class has" if every else some
+            effect = "are undefined" if every else f"leave {'it' if without == 1 else 'these'} out"
             _warn(f"{source}: {which} {name}; {metrics} {effect}.")
     if protocol.labels.unlisted == "drop" and image_labels is None:
         _warn(
@@ -96,10 +97,9 @@ def warn_of_id_zero(result: Evaluation) -> None:
             f": {row.key} {summary_total(row, each.protocol, each.curves_of):.4f}"
             for each in (result, without_matches_of_id_zero(result))
         )
-    plural = "s" * (hits > 1)
     warnings.warn(
         f"{result.ground_truth.source}: an annotation has id 0. It counts like any other{here}; "
-        f"pycocotools treats a match with it as no match ({hits} true positive{plural} here){there}. "
+        f"pycocotools treats a match with it as no match ({counted(hits, 'true positive')} here){there}. "
         "For pycocotools' number choose "
         'matching.annotation_id_zero = "unmatched" in the protocol, or --annotation-id-zero unmatched.',
         BoxscoreWarning,

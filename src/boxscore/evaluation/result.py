@@ -20,7 +20,7 @@ from boxscore._utils.processes import Forked
 from boxscore._utils.progress import stage
 from boxscore._utils.read_only import read_only, unchangeable
 from boxscore._utils.records import record
-from boxscore._utils.text import html_folded, html_summary, html_table
+from boxscore._utils.text import counted, html_folded, html_summary, html_table
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import InputError
@@ -258,13 +258,13 @@ class Evaluation(PicklesFields):
         kinds = [
             f"{counts[kind]:,} {kind.removesuffix('s')}" for kind in ("crowds", "difficult") if counts[kind]
         ]
-        truths = _counted(counts["ground_truths"], "ground truth") + (
+        truths = counted(counts["ground_truths"], "ground truth") + (
             f" ({', '.join(kinds)})" if kinds else ""
         )
-        parts = [_counted(counts["images"], "image"), truths, _counted(counts["detections"], "detection")]
+        parts = [counted(counts["images"], "image"), truths, counted(counts["detections"], "detection")]
         if counts["left_out"]:
             parts.append(f"{counts['left_out']:,} left out")
-        return ", ".join([*parts, _counted(counts["classes"], "class")])
+        return ", ".join([*parts, counted(counts["classes"], "class")])
 
     @property
     def class_values(self) -> dict[str, NDArray[np.float64]]:
@@ -712,8 +712,3 @@ def rates_of_classes(counts: ScoreCounts, score: float) -> dict[str, NDArray[np.
         name: np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
         for name, (part, whole) in wholes.items()
     }
-
-
-def _counted(count: int, noun: str) -> str:
-    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
-    return f"{count:,} {noun}{ending}"

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
+from boxscore._utils.text import counted, verb
 from boxscore.data.masks import Masks
 from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.formats._rows import Rows
@@ -128,9 +129,11 @@ def joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
     alone = int((box_row < 0).sum())
     if alone:
         warnings.warn(
-            f"{segments.source}: {alone} of {len(segments.image)} segments have no row with the same label, "
-            f"image, coordinates and IsGroupOf in {boxes.source}, and become objects of their own. Were both "
-            "files expanded along the hierarchy, and the numbers written with the same digits?",
+            f"{segments.source}: {alone} of {counted(len(segments.image), 'segment')} "
+            f"{verb(alone, 'have')} no row with the same label, image, coordinates and IsGroupOf in "
+            f"{boxes.source}, and "
+            f"{'becomes an object of its' if alone == 1 else 'become objects of their'} own. Were both files "
+            "expanded along the hierarchy, and the numbers written with the same digits?",
             BoxscoreWarning,
             stacklevel=6,
         )

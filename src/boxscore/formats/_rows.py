@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
+from boxscore._utils.text import counted
 from boxscore.data.alignment import find_images
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.building import built_columns
@@ -541,7 +542,7 @@ def _name(rows: Rows, names: Sequence[str], position: int) -> Id:
         return names[label]
     row = int(np.argmax(rows.label == position))
     if isinstance(label, int):
-        rule = f"be from 0 to {len(names) - 1}, for the {len(names)} names of the class list"
+        rule = f"be from 0 to {len(names) - 1}, for the {counted(len(names), 'name')} of the class list"
         raise InputError("a class number", rule, got=label, place=rows.place(row))
     raise InputError("a class", "be in the class list", got=repr(label), place=rows.place(row))
 
@@ -563,9 +564,9 @@ def own_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArra
 def _warn_of_fractions(rows: Rows, unknown: NDArray[np.bool_]) -> None:
     count = int(unknown.sum())
     warnings.warn(
-        f"{rows.source}: the sizes of {count} of {len(unknown)} images are unknown, so boxes stay fractions "
-        "of them: AP and AR over all areas are given; what needs pixels (small, medium and large objects) is "
-        f"undefined. {checks.GIVE_SIZES[0].upper()}{checks.GIVE_SIZES[1:]}.",
+        f"{rows.source}: the sizes of {count} of {counted(len(unknown), 'image')} are unknown, so boxes stay "
+        "fractions of them: AP and AR over all areas are given; what needs pixels (small, medium and large "
+        f"objects) is undefined. {checks.GIVE_SIZES[0].upper()}{checks.GIVE_SIZES[1:]}.",
         BoxscoreWarning,
         stacklevel=6,
     )

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from boxscore._utils import checks
 from boxscore._utils.files import is_file, read_text
+from boxscore._utils.text import counted, verb
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats._look import MOST_NAMES, MOST_TEXTS, is_text_file
 from boxscore.formats._yaml import names_of, read_yaml
@@ -294,7 +295,8 @@ def _yaml_source(path: Path) -> _Source:
     number = content.get("nc")
     if names is not None and isinstance(number, int) and number != len(names):
         warnings.warn(
-            f"{path}: nc is {number}, but there are {len(names)} names; the names count.",
+            f"{path}: nc is {number}, but there {verb(len(names), 'are')} "
+            f"{counted(len(names), 'name')}; the names count.",
             BoxscoreWarning,
             stacklevel=6,
         )
@@ -580,7 +582,7 @@ def _paired(split: _Split) -> list[_File]:
     alone = [name for name, label in labels.items() if name not in names and not _is_other(label)]
     if alone:
         warnings.warn(
-            f"{split.labels}: {len(alone)} label file{'s' * (len(alone) > 1)} left out, without image in "
+            f"{split.labels}: {counted(len(alone), 'label file')} left out, without image in "
             f"{split.images}: {', '.join(sorted(alone)[:5])}{', ...' * (len(alone) > 5)}.",
             BoxscoreWarning,
             stacklevel=7,
@@ -613,7 +615,7 @@ def _made(source: str, files: Sequence[_File], found: _Source) -> DataSet:
         raise FileFormatError(
             "a split",
             "have label files",
-            got=f"{len(files)} images without any",
+            got=f"{counted(len(files), 'image')} without any",
             place=source,
             cause="labels of .../images/a.jpg are looked for at .../labels/a.txt, or beside it",
         )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.text import counted
 from boxscore.data.boxes import BoxFormat, WrittenForm, box_convert
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._yolo_lines import Lines
@@ -121,7 +122,7 @@ def second_kinds(lines: Lines) -> dict[int, Kind]:
 def _refuse(lines: Lines, count: int, name: str, rule: str, cause: str) -> NoReturn:
     row = int(np.argmax(lines.counts == count))
     number = count - (lines.words is not None)
-    got = f"{lines.text(row)!r}, {number} number{'s' * (number != 1)},"
+    got = f"{lines.text(row)!r}, {counted(number, 'number')},"
     raise FileFormatError(name, rule, got=got, place=lines.place(row), cause=cause)
 
 

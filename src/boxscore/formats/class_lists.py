@@ -15,6 +15,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from boxscore._utils.files import read_text
+from boxscore._utils.text import counted
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._yaml import names_of, read_yaml
 
@@ -46,7 +47,7 @@ def check_listed(numbers: NDArray[Any], names: Sequence[str], path: Path) -> Non
     from_one = min(found) >= 1 and max(found) == len(names)
     raise InputError(
         "class numbers",
-        f"be 0 to {len(names) - 1} with a list of {len(names)} names",
+        f"be 0 to {len(names) - 1} with a list of {counted(len(names), 'name')}",
         got=f"{min(found)} to {max(found)}",
         place=str(path),
         cause="if they count from 1, say so: --class-map one-based beside the list"

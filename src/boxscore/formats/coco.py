@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
 from boxscore._utils.files import is_file
+from boxscore._utils.text import counted, verb
 from boxscore.data.alignment import OwnVocabulary, as_numbers, find_categories, find_images, spelled_as
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import ROUNDING, BoxFormat, WrittenForm, WrittenFormat, box_convert, written_form
@@ -609,8 +610,8 @@ def _warn_of_missing_lists(images: Sequence[_Image], path: Path) -> None:
         missing = sum(getattr(image, key) is None for image in images)
         if missing:
             warnings.warn(
-                f"{path}: {missing} of {len(images)} images have no {key}; read as empty, where lvis-api "
-                "stops with a KeyError.",
+                f"{path}: {missing} of {counted(len(images), 'image')} {verb(missing, 'have')} no {key}; "
+                "read as empty, where lvis-api stops with a KeyError.",
                 BoxscoreWarning,
                 stacklevel=5,
             )
@@ -634,7 +635,7 @@ def _listed_ids(records: Sequence[_Image | _Category], record: str, path: Path) 
 def _warn_of_spelling(count: int, what: str, path: Path) -> None:
     if count:
         warnings.warn(
-            f"{path}: {count} {what}{'s' * (count > 1)} written as text where others are numbers, or the "
+            f"{path}: {counted(count, what)} written as text where others are numbers, or the "
             'other way round; read by value, though pycocotools takes "7" and 7 for two ids.',
             BoxscoreWarning,
             stacklevel=6,
@@ -661,7 +662,7 @@ def _listed(
     if texts:
         total = int(((rows[0] < 0) | (rows[1] < 0)).sum())
         warnings.warn(
-            f"{path}: {total} annotation{'s' * (total > 1)} left out, as in pycocotools: {', '.join(texts)}.",
+            f"{path}: {counted(total, 'annotation')} left out, as in pycocotools: {', '.join(texts)}.",
             BoxscoreWarning,
             stacklevel=5,
         )
@@ -705,7 +706,7 @@ def _warn_of_negative_sides(sizes: NDArray[np.float64] | None, path: Path) -> No
         return
     count = int((sizes < 0).any(axis=1).sum())
     warnings.warn(
-        f"{path}: {count} box{'es' * (count > 1)} with a side below 0 by rounding (down to {sizes.min():g}); "
+        f"{path}: {counted(count, 'box')} with a side below 0 by rounding (down to {sizes.min():g}); "
         "as in pycocotools they overlap nothing, and detections among them are left out by their area.",
         BoxscoreWarning,
         stacklevel=5,
@@ -716,11 +717,12 @@ def _areas(
     area: NDArray[np.float64], boxes: NDArray[np.float64], form: BoxFormat, path: Path
 ) -> NDArray[np.float64]:
     missing = np.isnan(area)
-    if not missing.any():
+    count = int(missing.sum())
+    if not count:
         return area
     warnings.warn(
-        f"{path}: {int(missing.sum())} annotations have no area; the area of the box is used, and decides "
-        "whether they are small, medium or large.",
+        f"{path}: {counted(count, 'annotation')} {verb(count, 'have')} no area; the area of the box is used, "
+        f"and decides whether {'it is' if count == 1 else 'they are'} small, medium or large.",
         BoxscoreWarning,
         stacklevel=4,
     )

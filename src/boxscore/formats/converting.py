@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.text import counted
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats._format import Format
@@ -221,7 +222,7 @@ def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
     """Go through what a table has beside images, classes, upright boxes and scores."""
     masks = table.masks
     if masks is not None and not masks.missing.all():
-        yield "masks", f"{int((~masks.missing).sum()):,} masks"
+        yield "masks", f"{counted(int((~masks.missing).sum()), 'mask')}"
     if table.keypoints is not None:
         yield "keypoints", "keypoints"
     if table.rotated is not None:
@@ -238,34 +239,34 @@ def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
 def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str]]:
     other = table.area != table.sizes.prod(axis=1)
     if other.any():
-        yield "areas", f"{int(other.sum()):,} areas other than width times height"
+        yield "areas", f"{counted(int(other.sum()), 'area')} other than width times height"
     for flag in ("crowd", "difficult", "ignore"):
         marked = int(getattr(table, flag).sum())
         word = "ignore beside image labels" if flag == "ignore" and table.image_labels is not None else flag
         if marked:
             drop = " (their boxes stay; --crowd none drops them)" if flag == "crowd" else ""
-            yield word, f"{marked:,} {flag} flags{drop}"
+            yield word, f"{counted(marked, f'{flag} flag')}{drop}"
     labels = table.image_labels
     if labels is not None:
         # Of a file whose lists are all empty too: the lists themselves say that classes were looked for.
         others, positive = len(labels.of("negative", "not_exhaustive")), len(labels.of("positive"))
         if others or not positive:
-            yield "image labels", f"{others:,} labels of images (negative, not exhaustive)"
+            yield "image labels", f"{counted(others, 'label')} of images (negative, not exhaustive)"
         if positive:
-            yield "positive labels", f"{positive:,} positive labels of images"
+            yield "positive labels", f"{counted(positive, 'positive label')} of images"
     for name in table.categories.columns:
         yield f"class column {name}", f"{name} of classes"
     images = table.images
     sized = int((~np.isnan(images.sizes).any(axis=1)).sum())
     if sized:
-        yield "sizes", f"sizes of {sized:,} images"
+        yield "sizes", f"sizes of {counted(sized, 'image')}"
     if any(name is not None for name in images.file_names.tolist()):
         yield "file names", "file names of images"
     for name in images.columns:
         yield f"column {name}", f"column {name} of images"
     unused = len(table.categories) - len(np.unique(table.category))
     if unused:
-        yield "classes", f"{unused:,} classes without objects"
+        yield "classes", f"{counted(unused, 'class')} without objects"
     if len(set(table.ids.tolist())) < len(table):
         yield "repeated ids", "annotation ids that occur more than once"
     class_ids = table.categories.ids.tolist()

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder
+from boxscore._utils.text import counted
 from boxscore.data.quadrilaterals import corners_of_boxes, corners_of_rotated, crossing
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
@@ -309,7 +310,8 @@ def _warn_of_crossing(corners: FloatArray, path: Path, place: checks.Place) -> N
     rows = np.flatnonzero(crossing(corners))
     if len(rows):
         warnings.warn(
-            f"{path}: {len(rows)} of {len(corners)} quadrilaterals cross themselves, the first in "
+            f"{path}: {len(rows)} of {counted(len(corners), 'quadrilateral')} "
+            f"{'crosses itself' if len(rows) == 1 else 'cross themselves'}, the first in "
             f"{place(int(rows[0]))}: their overlaps mean nothing; are the corners out of order?",
             BoxscoreWarning,
             stacklevel=5,

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from boxscore._utils.text import counted, verb
 from boxscore.data.alignment import with_labels
 from boxscore.data.hierarchy import Hierarchy
 from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
@@ -88,8 +89,8 @@ def _warn_of_contradictions(labels: ImageLabels, path: Path) -> None:
     count = int(labels.says(absent.image, absent.category, "positive").sum())
     if count:
         warnings.warn(
-            f"{path}: {count} labels say 0 of a class that another label of the same image says 1 of. Both "
-            "list the class; were two files joined?",
+            f"{path}: {counted(count, 'label')} {verb(count, 'say')} 0 of a class that another label of "
+            "the same image says 1 of. Both list the class; were two files joined?",
             BoxscoreWarning,
             stacklevel=5,
         )

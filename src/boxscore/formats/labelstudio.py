@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from boxscore._utils.text import counted, verb
 from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import Gathered, Origin, decoded, decoded_text, turned
@@ -112,7 +113,8 @@ class LabelStudioFormat(RowFormat):
             _add(name, regions, origin, gathered, score)
         if several:
             what = "predictions" if of_results else "annotations"
-            text = f"{path}: {several} tasks have several {what}; the first of each counts."
+            counts = f"{counted(several, 'task')} {verb(several, 'have')}"
+            text = f"{path}: {counts} several {what}; the first of each counts."
             warnings.warn(text, BoxscoreWarning, stacklevel=6)
         return gathered.rows(of_results=of_results)
 

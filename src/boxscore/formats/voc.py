@@ -34,6 +34,7 @@ from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder
+from boxscore._utils.text import counted, verb
 from boxscore.data.alignment import find_images
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import CORNERS
@@ -296,8 +297,9 @@ def _warn_of_inverted(sizes: NDArray[np.float64], path: Path, place: Place) -> N
         return
     rows = np.flatnonzero((sizes < 0).any(axis=1))
     warnings.warn(
-        f"{path}: {len(rows)} of {len(sizes)} boxes have xmax < xmin or ymax < ymin, the first in "
-        f"{place(int(rows[0]))}; as in the VOC devkit they are false positives.",
+        f"{path}: {len(rows)} of {counted(len(sizes), 'box')} {verb(len(rows), 'have')} xmax < xmin or "
+        f"ymax < ymin, the first in {place(int(rows[0]))}; as in the VOC devkit "
+        f"{'it is a false positive' if len(rows) == 1 else 'they are false positives'}.",
         BoxscoreWarning,
         stacklevel=4,
     )

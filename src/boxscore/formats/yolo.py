@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder, write_new_folder
-from boxscore._utils.text import csv_table
+from boxscore._utils.text import counted, csv_table, verb
 from boxscore.data.boxes import box_convert
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images
@@ -297,18 +297,19 @@ def _warn_of_labels(rows: Rows, lines: Lines) -> None:
     said = []
     twice = _repeated(rows, lines)
     if twice.any():
-        row = int(np.argmax(twice))
+        row, count = int(np.argmax(twice)), int(twice.sum())
         said.append(
-            f"{twice.sum()} labels repeat another of their image ({lines.place(row)}); all count here, "
-            "and ultralytics drops repeated ones"
+            f"{counted(count, 'label')} {verb(count, 'repeat')} another of the same image "
+            f"({lines.place(row)}); all count here, and ultralytics drops repeated ones"
         )
     boxes = rows.boxes
     if boxes is not None and len(boxes) and (boxes.min() < -OUTSIDE or boxes.max() > 1 + OUTSIDE):
         outside = ((boxes < -OUTSIDE) | (boxes > 1 + OUTSIDE)).any(axis=1)
-        images = len(np.unique(rows.image[outside]))
+        row, count = int(np.argmax(outside)), int(outside.sum())
+        images = counted(len(np.unique(rows.image[outside])), "image")
         said.append(
-            f"{outside.sum()} labels reach out of their image ({lines.place(int(np.argmax(outside)))}); "
-            f"ultralytics leaves the {images} image{'s' * (images > 1)} of such labels out"
+            f"{counted(count, 'label')} {verb(count, 'reach')} out of the image ({lines.place(row)}); "
+            f"ultralytics leaves the {images} of such labels out"
         )
     if said:
         warnings.warn(f"{rows.source}: {'. '.join(said)}.", BoxscoreWarning, stacklevel=6)

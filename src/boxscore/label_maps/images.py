@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from boxscore._utils.text import counted
 from boxscore.errors import InputError
 
 __all__ = ["OfImages", "different_images", "joined_images", "matched_streams", "of_images"]
@@ -55,7 +56,7 @@ def matched_streams(
 
 def of_images(images: Sequence[int | str]) -> str:
     """Say how many images there are."""
-    return f"{len(images):,} image{'s' * (len(images) != 1)}"
+    return counted(len(images), "image")
 
 
 def joined_images(

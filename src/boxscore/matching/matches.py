@@ -32,6 +32,7 @@ from boxscore._utils.arrays import BoolArray
 from boxscore._utils.ordering import descending_order, inverse_order, ragged_ranges, run_starts, stable_order
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.records import record
+from boxscore._utils.text import counted
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.errors import InputError
 from boxscore.matching.extra import (
@@ -159,8 +160,9 @@ class Matches(PicklesFields):
 
     def __repr__(self) -> str:
         return (
-            f"Matches({len(self)} detections, {len(self.truth_image)} ground truths, {len(self.iou)} pairs, "
-            f"{len(self.images)} images, {len(self.categories)} classes)"
+            f"Matches({counted(len(self), 'detection')}, {counted(len(self.truth_image), 'ground truth')}, "
+            f"{counted(len(self.iou), 'pair')}, {counted(len(self.images), 'image')}, "
+            f"{counted(len(self.categories), 'class')})"
         )
 
     @property

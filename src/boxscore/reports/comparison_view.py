@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from boxscore._utils.text import counted
 from boxscore._version import __version__
 from boxscore.diagnostics.compare import DetectorComparison
 from boxscore.errors import InputError
@@ -32,7 +33,7 @@ from boxscore.validation.digest import findings_of
 
 __all__ = ["comparison_view", "overview_view", "significance_text"]
 
-COUNTED = {"images": "images", "ground_truths": "ground truths", "classes": "classes"}
+COUNTED = {"images": "image", "ground_truths": "ground truth", "classes": "class"}
 CELL = {
     "first": "value_first",
     "second": "value_other",
@@ -156,7 +157,7 @@ def _about(comparison: DetectorComparison, options: ReportOptions) -> dict[str, 
     first = results[0]
     return {
         "lede": f"{first.protocol.title or first.protocol.name}: "
-        + ", ".join(f"{first.counts[key]:,} {words}" for key, words in COUNTED.items()),
+        + ", ".join(counted(first.counts[key], noun) for key, noun in COUNTED.items()),
         "signature": first.signature,
         "version": __version__,
         "date": datetime.date.today().isoformat() if options.date is None else options.date,
@@ -177,11 +178,12 @@ def significance_text(comparison: DetectorComparison) -> str:
     pairs = count * (count - 1) // 2
     share = f"{100 * (1 - how.confidence):.4g} %"
     return (
-        f"Paired bootstrap over images: all detectors are scored on the same {how.resamples:,} resamples "
-        f"(seed {how.seed}). Intervals are of each pair alone. A difference is marked as significant if its "
-        f"interval excludes 0 and it is also larger, in standard errors, than the largest of the {pairs:,} "
-        f"differences of its metric is in {share} of the resamples of equal detectors (max-T). That "
-        "allows for the number of pairs; the number of metrics is not allowed for."
+        "Paired bootstrap over images: all detectors are scored on the same "
+        f"{counted(how.resamples, 'resample')} (seed {how.seed}). Intervals are of each pair alone. A "
+        "difference is marked as significant if its interval excludes 0 and it is also larger, in standard "
+        f"errors, than the largest of the {counted(pairs, 'difference')} of its metric is in {share} of the "
+        "resamples of equal detectors (max-T). That allows for the number of pairs; the number of metrics is "
+        "not allowed for."
     )
 
 

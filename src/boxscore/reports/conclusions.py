@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from boxscore._utils.text import counted, verb
 from boxscore.diagnostics import error_types, operating_points, top_confusions
 from boxscore.diagnostics.tide import confusion_cost, missed_objects
 from boxscore.evaluation import Evaluation
@@ -108,7 +109,7 @@ def _heaviest(sentences: Sequence[Conclusion], most: int) -> list[Conclusion]:
 
 def _nothing(evaluation: Evaluation, objects: int, detections: int) -> Conclusion:
     if not objects:
-        ending = f", and {_many(detections, 'detection')} cannot be judged" if detections else ""
+        ending = f", and {counted(detections, 'detection')} cannot be judged" if detections else ""
         return Conclusion("no ground truth", (Part(f"No ground truth counts: AP is undefined{ending}."),))
     found = "object is" if objects == 1 else "objects are"
     return Conclusion(
@@ -144,7 +145,7 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
     measure = "OKS" if similarity == "keypoints" else "IoU"
 
     def have(name: str) -> str:
-        return f"{_many(counts[name], 'detection')} {'has' if counts[name] == 1 else 'have'}"
+        return f"{counted(counts[name], 'detection')} {verb(counts[name], 'have')}"
 
     words: dict[str, tuple[str, Callable[[], list[Part]]]] = {
         "missed": ("Missed objects", lambda: _missed(evaluation)),
@@ -158,7 +159,7 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
             "Repeated detections",
             lambda: [
                 Part(
-                    f"{_many(counts['duplicate'], 'detection')} of an object that is already detected. A "
+                    f"{counted(counts['duplicate'], 'detection')} of an object that is already detected. A "
                     "lower IoU threshold of NMS may help: try boxscore sweep"
                 )
             ],
@@ -175,7 +176,7 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
         )
         words["both"] = (
             "Wrong classes and poor localisation",
-            lambda: [Part(_many(counts["both"], "detection"))],
+            lambda: [Part(counted(counts["both"], "detection"))],
         )
     return [
         Conclusion(
@@ -193,7 +194,7 @@ def _missed(evaluation: Evaluation) -> list[Part]:
     rows = missed_objects(evaluation)
     truth = evaluation.ground_truth
     every = int((~evaluation.matcher.ignoring.ignored).sum())
-    text = f"{len(rows):,} of {_many(every, 'object')}"
+    text = f"{len(rows):,} of {counted(every, 'object')}"
     areas = truth.area[rows]
     ranges = list(evaluation.protocol.ignore.area_ranges.items())[1:]
     if ranges:
@@ -212,7 +213,7 @@ def _missed(evaluation: Evaluation) -> list[Part]:
 
 def _confused(evaluation: Evaluation, count: int, confusions_from: float) -> list[Part]:
     """Say how many detections have the class of another object, and which two classes most often."""
-    text = _many(count, "detection")
+    text = counted(count, "detection")
     listed = top_confusions(evaluation, score_threshold=confusions_from, limit=1, background=False)
     if not len(listed.count):
         return [Part(text)]
@@ -265,8 +266,10 @@ def _without_truth(evaluation: Evaluation) -> list[Conclusion]:
         return []
     classes, detections = int(without.sum()), int(counts["detections"][without].sum())
     verb, their = ("has", "its") if classes == 1 else ("have", "their")
-    head = f"{_many(classes, 'class')} that {'is' if classes == 1 else 'are'} detected {verb} no ground truth"
-    text = f": {their} {_many(detections, 'detection')} {'does' if detections == 1 else 'do'} not count."
+    head = (
+        f"{counted(classes, 'class')} that {'is' if classes == 1 else 'are'} detected {verb} no ground truth"
+    )
+    text = f": {their} {counted(detections, 'detection')} {'does' if detections == 1 else 'do'} not count."
     return [Conclusion("without ground truth", (Part(head, "classes"), Part(text)))]
 
 
@@ -300,10 +303,6 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding]) -> tup
         Part(f"A score threshold of {score:.3g}", "confidence"),
         Part(f" gives the best F1, {rates}{so_far}."),
     )
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{('es' if noun.endswith('s') else 's') * (count != 1)}"
 
 
 def _name(label: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.text import counted, verb
 from boxscore.diagnostics import (
     bootstrap_intervals,
     calibration_error,
@@ -164,12 +165,14 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
     """Bootstrap intervals over images; where there are none, ``text`` says why."""
     images = len(evaluation.ground_truth.images)
     if not resamples or images < FEWEST_IMAGES or not len(evaluation.ground_truth):
-        reason = f"No intervals: {images:,} images are too few to resample."
+        reason = f"No intervals: {counted(images, 'image')} {verb(images, 'are')} too few to resample."
         if not resamples:
             reason = "No intervals: none were requested, or the data are too large for a quick report."
         return Intervals({}, {}, reason)
     result = bootstrap_intervals(evaluation, resamples=resamples, seed=seed)
-    text = f"95 % intervals from {resamples:,} bootstrap resamples of the {images:,} images."
+    text = (
+        f"95 % intervals from {counted(resamples, 'bootstrap resample')} of the {counted(images, 'image')}."
+    )
     ends = zip(result.total.low.tolist(), result.total.high.tolist(), strict=True)
     first = {"low": result.per_class.low[:, 0].tolist(), "high": result.per_class.high[:, 0].tolist()}
     return Intervals(dict(zip(result.metrics, ends, strict=True)), first, text)

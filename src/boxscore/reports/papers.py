@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from boxscore._utils import checks
-from boxscore._utils.text import latex_comment, latex_text, markdown_text, printable
+from boxscore._utils.text import counted, latex_comment, latex_text, markdown_text, printable
 from boxscore.diagnostics.compare import DetectorComparison
 from boxscore.errors import InputError
 from boxscore.protocols.metric_names import metric_named
@@ -131,11 +131,11 @@ def _caption(
     first = comparison.evaluations[comparison.first]
     how, count = comparison.resampling, len(comparison.names)
     counts = first.counts
-    level, draws = f"{100 * how.confidence:.4g} %", f"{how.resamples:,} resamples, seed {how.seed}"
+    level, draws = f"{100 * how.confidence:.4g} %", f"{counted(how.resamples, 'resample')}, seed {how.seed}"
     share = f"{100 * (1 - how.confidence):.4g} %"
     unit = ", times 100" if scale == 100 else ""
-    names = (("images", "images"), ("ground_truths", "ground truths"), ("classes", "classes"))
-    data = ", ".join(f"{counts[key]:,} {name}" for key, name in names)
+    names = (("images", "image"), ("ground_truths", "ground truth"), ("classes", "class"))
+    data = ", ".join(counted(counts[key], noun) for key, noun in names)
     family = "" if count == 2 else f" over all {count * (count - 1) // 2} pairs of detectors, max-T"
     test = f"paired bootstrap over images, {share}{family}"
     sentences = [f"{first.protocol.title or first.protocol.name}{unit}: {data}."]

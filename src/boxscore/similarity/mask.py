@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
 from boxscore._utils.ordering import ragged_ranges, run_starts
+from boxscore._utils.text import counted
 from boxscore.data.masks import MaskLike, Masks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
@@ -220,7 +221,7 @@ class MaskSimilarity(Similarity):
         by_boxes = self.area_rule == "box_or_mask" and detections.boxes_given
         if missing:
             return (
-                f"{source}: {missing} detection{'s' * (missing > 1)} without a mask; boxes are taken for "
+                f"{source}: {counted(missing, 'detection')} without a mask; boxes are taken for "
                 "masks, as in pycocotools."
             )
         if by_boxes and len(detections) and self.has_area_ranges:

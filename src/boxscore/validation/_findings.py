@@ -42,11 +42,9 @@ __all__ = [
     "Severity",
     "Tables",
     "by_weight",
-    "counted",
     "image_rows",
     "named",
     "quietly",
-    "verb",
     "with_truth",
 ]
 
@@ -331,25 +329,12 @@ def by_weight(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=weight)
 
 
-def counted(count: int, noun: str) -> str:
-    """Write a count with its noun: ``1 box``, ``1,040 boxes``."""
-    ending = "es" if noun.endswith(("s", "x")) else "s"
-    return f"{count:,} {noun}{ending * (count != 1)}"
-
-
 def named(names: Sequence[str], *, longest: int = LONGEST_NAME) -> str:
     """List the first few names, none of them long: ``cat, dog, cow and 2 more``."""
     first = [name if len(name) <= longest else f"{name[: longest - 3]}..." for name in names]
     if len(first) > MOST_NAMED + 1:
         return f"{', '.join(first[:MOST_NAMED])} and {len(first) - MOST_NAMED:,} more"
     return " and ".join([*([", ".join(first[:-1])] if first[1:] else []), first[-1]])
-
-
-def verb(count: int, plural: str) -> str:
-    """Return a verb for what was counted: ``have`` or ``has``, ``overlap`` or ``overlaps``."""
-    if count != 1:
-        return plural
-    return {"have": "has", "are": "is"}.get(plural, f"{plural}s")
 
 
 def image_rows(images: Images, rows: NDArray[Any]) -> list[str]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
+from boxscore._utils.text import counted
 from boxscore.errors import FindingWarning
 from boxscore.evaluation import Evaluation
 from boxscore.validation._findings import IN_PASSING, ON_A_PAGE, WHEN_ASKED, Context, Finding, by_weight
@@ -81,7 +82,7 @@ def digest(findings: Sequence[Finding]) -> list[str]:
     said = [_sentence(finding) for finding in findings[:MOST_SAID]]
     more = len(findings) - len(said)
     if more:
-        said.append(f"{more} more finding{'s' * (more > 1)} about the input: boxscore validate lists them.")
+        said.append(f"{counted(more, 'more finding')} about the input: boxscore validate lists them.")
     return said
 
 

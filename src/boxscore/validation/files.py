@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.collector import paused_collector
+from boxscore._utils.text import counted
 from boxscore.data.alignment import other_spellings
 from boxscore.data.boxes import ROUNDING
 from boxscore.data.tables import GroundTruth
-from boxscore.validation._findings import MOST_EXAMPLES, Finding, Severity, counted
+from boxscore.validation._findings import MOST_EXAMPLES, Finding, Severity
 
 __all__ = ["detection_file_findings", "ground_truth_file_findings", "kept_rows"]
 

@@ -16,10 +16,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.text import counted
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.formats._box_order import FRACTIONS, box_order, reread
 from boxscore.protocols.protocol import Protocol
-from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair, counted
+from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair
 
 __all__ = ["geometric_findings"]
 

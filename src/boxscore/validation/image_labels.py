@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.text import counted, verb
 from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.matching.admission import admitted
@@ -30,8 +31,6 @@ from boxscore.validation._findings import (
     Finding,
     Severity,
     Tables,
-    counted,
-    verb,
 )
 
 __all__ = ["image_label_findings", "not_exhaustive_findings"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from boxscore._utils.text import counted, verb
 from boxscore.data.tables import Detections
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import Matcher
 from boxscore.similarity.registry import similarity_of
-from boxscore.validation._findings import WHEN_ASKED, Context, Finding, counted, verb
+from boxscore.validation._findings import WHEN_ASKED, Context, Finding
 
 __all__ = ["lvis_findings"]
 
@@ -75,7 +76,7 @@ def _other_version(context: Context, detections: Detections) -> Iterator[Finding
         "semantic",
         "error",
         count,
-        f"the ground truth has the {len(categories):,} classes of LVIS {own[0]}, and "
+        f"the ground truth has the {counted(len(categories), 'class')} of LVIS {own[0]}, and "
         f"{counted(count, 'detection')} {verb(count, 'are')} of other classes: results of LVIS {own[1]}? Its "
         "ids mean other classes",
     )

@@ -16,10 +16,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.text import counted
 from boxscore.data.numbering import BY_EVIDENCE, placed_on
 from boxscore.data.tables import Detections
 from boxscore.errors import InputError
-from boxscore.validation._findings import WHEN_ASKED, Context, Finding, Renumbered, Repair, Tables, counted
+from boxscore.validation._findings import WHEN_ASKED, Context, Finding, Renumbered, Repair, Tables
 
 __all__ = ["LOW", "mismatch_findings"]
 
@@ -127,7 +128,7 @@ def _classes(context: Context) -> Iterator[Finding]:
         f"detections of {counted(len(rows), 'class')} lie on annotations of another class"
         + _explanation(context, rows, names),
         examples=[
-            f"{labels[row]} lies on {labels[best[row]]}: {most[row]} of {totals[row]} detections"
+            f"{labels[row]} lies on {labels[best[row]]}: {most[row]} of {counted(totals[row], 'detection')}"
             for row in rows.tolist()
         ],
         repair="these classes renamed",

@@ -19,10 +19,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.text import counted, verb
 from boxscore.data.boxes import without_inverted
 from boxscore.data.tables import Detections
 from boxscore.similarity.box import box_iou
-from boxscore.validation._findings import Context, Finding, Tables, counted, named
+from boxscore.validation._findings import Context, Finding, Tables, named
 
 __all__ = ["misnamed_findings"]
 
@@ -86,7 +87,7 @@ def misnamed_findings(context: Context) -> Iterator[Finding]:
         "semantic",
         "warning",
         len(called),
-        f"{counted(len(called), 'class')} {'is' if len(called) == 1 else 'are'} always called another: "
+        f"{counted(len(called), 'class')} {verb(len(called), 'are')} always called another: "
         f"{named(texts, longest=200)}. {cause}",
         examples=texts,
         repair="these renamed",

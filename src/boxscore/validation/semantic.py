@@ -9,20 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.text import counted, verb
 from boxscore.data.boxes import without_inverted
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.similarity.box import box_iou
 from boxscore.similarity.registry import similarity_of
-from boxscore.validation._findings import (
-    IN_PASSING,
-    WHEN_ASKED,
-    Context,
-    Finding,
-    Repair,
-    counted,
-    verb,
-    with_truth,
-)
+from boxscore.validation._findings import IN_PASSING, WHEN_ASKED, Context, Finding, Repair, with_truth
 from boxscore.validation.completion import most_with_lower_scores, recall_reached
 
 __all__ = ["semantic_findings"]
@@ -347,7 +339,7 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         f"{counted(beyond, 'detection')} beyond the cap of {cap} {scope_text} {verb(beyond, 'are')} not "
         f"evaluated (in {groups})",
         examples=[
-            f"{name(number)}: {count} detections"
+            f"{name(number)}: {counted(count, 'detection')}"
             for number, count in zip(numbers[worst].tolist(), counts[worst].tolist(), strict=True)
         ],
         repair=f"a cap of {int(counts.max())}",

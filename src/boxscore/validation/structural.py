@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.text import counted, verb
 from boxscore.data.alignment import select
 from boxscore.data.tables import Detections
 from boxscore.formats.voc import classes_without_file
 from boxscore.matching.ignoring import zero_ids
-from boxscore.validation._findings import IN_PASSING, Context, Finding, counted, image_rows, named, verb
+from boxscore.validation._findings import IN_PASSING, Context, Finding, image_rows, named
 
 __all__ = ["structural_findings"]
 

@@ -17,11 +17,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from boxscore._utils.text import counted, verb
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.errors import ProtocolError
 from boxscore.protocols import load_protocol, protocol_of_type
 from boxscore.protocols.protocol import Protocol
-from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair, counted, verb, with_truth
+from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair, with_truth
 
 __all__ = ["unread_findings"]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from boxscore._utils import checks
 from boxscore._utils.records import part
+from boxscore._utils.text import counted
 from boxscore.protocols.acting import Refusal, Scope, prepares
 from boxscore.protocols.fields import Check, Rules, Step, Word, rule
 
@@ -28,9 +29,7 @@ def _decimals_text(protocol: Any) -> str:
 def _rounding(protocol: Any) -> str:
     """Write which numbers are rounded, and to how many decimals."""
     kept = {"scores": protocol.rounding.scores, "boxes": protocol.rounding.boxes}
-    rounded = [
-        f"{count} decimal{'s' * (count != 1)} of {name}" for name, count in kept.items() if count is not None
-    ]
+    rounded = [f"{counted(count, 'decimal')} of {name}" for name, count in kept.items() if count is not None]
     return ", ".join(rounded) or "as given"
 
 
