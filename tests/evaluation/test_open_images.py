@@ -99,3 +99,11 @@ def test_true_positives_of_half_a_weight_have_no_completion() -> None:
         result = boxscore.evaluate(truth, found, protocol=protocol)  # what lies below the floor is asked here
         assert result.metrics["mAP"] == pytest.approx(29 / 30, rel=1e-15)
         assert most_with_lower_scores(result) == most
+
+
+@pytest.mark.parametrize(("hit", "expected"), [(0, 1.0), (1, 0.5)])
+def test_of_equal_scores_a_groups_hit_keeps_the_place_of_its_detection(hit: int, expected: float) -> None:
+    truth = GroundTruth.from_arrays([1], ["a"], [[0, 0, 50, 50]], group=[True])
+    boxes = [[80, 80, 90, 90], [5, 5, 15, 15]]
+    found = Detections.from_arrays([1, 1], ["a", "a"], boxes if hit else boxes[::-1], [0.5, 0.5])
+    assert boxscore.evaluate(truth, found, protocol="openimages-challenge").metrics["mAP"] == expected
