@@ -107,7 +107,7 @@ def test_explain_json_is_the_fixed_form(capsys):
         (["bootstrap", "--resamples", "0"], "whole number"),
         (["froc", "--fppi", "-1"], "fppi must be a number in [0, 1e+09]. Got -1"),
         (["calibration", "--bins", "0"], "bins must be a whole number"),
-        (["confusion", "--iou-threshold", "0"], "iou_threshold must be"),
+        (["confusion", "--iou-threshold", "0"], "--iou-threshold must be a number in (0, 1]. Got 0.0."),
         (["lrp", "--area", "huge"], "area must be one of"),
     ],
 )
