@@ -16,6 +16,9 @@ from boxscore.formats._look import Look
 __all__ = ["Resemblance", "resemblance"]
 
 
+LOOKED_FOR = "predictions.json, labels with confidences, data.yaml, instances*.json"
+
+
 class Resemblance(NamedTuple):
     """What a path looks like."""
 
@@ -173,4 +176,7 @@ def _folder(look: Look) -> Resemblance:
         return Resemblance(
             f"a folder with JSON files ({first}, ...)", "give the file of annotations or results"
         )
-    return Resemblance(f"a folder with {', '.join(look.names[:3])}", "give the file or folder of annotations")
+    return Resemblance(
+        f"a folder with {', '.join(look.names[:3])}",
+        f"give the file or folder of annotations; looked for in it: {LOOKED_FOR}",
+    )

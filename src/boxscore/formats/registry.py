@@ -18,11 +18,16 @@ from typing import NamedTuple
 from boxscore._utils import checks
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import Format
+from boxscore.formats._leading import LedOn, led_on
 from boxscore.formats._look import Look, errors_named
 from boxscore.formats._unpacking import Unpacked, only_data, unpacked
 from boxscore.formats.recognising import resemblance
 
 __all__ = ["detect_format", "format_at", "format_named", "format_names", "is_parquet"]
+
+
+LABELS = "a folder of YOLO's text files"
+"""How YOLO's format calls a folder in whose folders there are labels."""
 
 
 class _Entry(NamedTuple):
@@ -134,6 +139,9 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     inner = unpacked(path)
     look = Look(inner)
     found = _detected(look)
+    further = _further(look, found)
+    if further is not None:
+        return detect_format(further)
     if found is None and inner != path and look.is_folder:
         only = only_data(inner)
         found = None if only is None else _detected(Look(only))
@@ -156,6 +164,12 @@ def _check_file_or_folder(path: Path) -> None:
         got = "a pipe" if path.is_fifo() else "a device"
         cause = "save what comes out of it in a file, and give that; .gz is unpacked here"
         raise FileFormatError(str(path), "be a file or a folder", got=got, cause=cause)
+
+
+def _further(look: Look, found: tuple[str, str] | None) -> Path | None:
+    """Return what a folder leads on to, of no format or without labels of its own."""
+    own = found is not None and (found[0] != "yolo" or found[1] != LABELS or look.texts)
+    return None if own or not look.is_folder else led_on(look.path, has_labels=found is not None)
 
 
 def _some_within(look: Look) -> list[Path]:
@@ -185,8 +199,12 @@ def format_at(path: Path, name: str = "auto") -> Format:
     inner = unpacked(path)
     if inner != path:
         return _format_inside(path, inner, name)
+    look = Look(path)
+    further = _further(look, _detected(look)) if look.is_folder else None
+    if further is not None:
+        return LedOn(format_at(further, name), path, further)
     if name != "auto" and path.exists():
-        found = _detected(Look(path), first=name)
+        found = _detected(look, first=name)
         if found is None or found[0] == name:
             return format_named(name)  # it says what is wrong where nothing was recognised
     detected, reason = detect_format(path)
