@@ -152,3 +152,25 @@ def test_python_is_not_guarded_afterwards(here: Path) -> None:
     table = load_ground_truth("gt.json")
     save_as(table, "gt.json")
     assert len(load_ground_truth("gt.json")) == len(table)
+
+
+@pytest.mark.parametrize("description", ["data.yaml", "obj.data", "val.txt"])
+def test_labels_that_a_description_names_elsewhere(
+    description: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("images", "labels"):
+        (here / "set" / folder).mkdir(parents=True)
+    (here / "set" / "labels" / "a.txt").write_text("0 0.5 0.5 0.2 0.2\n")
+    (here / "set" / "images" / "a.jpg").write_bytes(b"")
+    (here / "set" / "notes.txt").write_text("mine")
+    (here / "there").mkdir()
+    images = (here / "set" / "images").resolve()
+    (here / "there" / "val.txt").write_text(f"{images}/a.jpg\n")
+    (here / "there" / "data.yaml").write_text(f"val: {images}\nnames: [cat]\n")
+    (here / "there" / "obj.data").write_text("valid = val.txt\n")
+    truth, label = f"there/{description}", "set/labels/a.txt"
+    message = refusal(capsys, "evaluate", truth, "dt.json", "-o", label)
+    assert message.startswith(f"--output must be another file than the input. Got {label!r}"), message
+    assert str(images.parent / "labels") in message
+    if description == "obj.data":
+        assert "there/val.txt" in refusal(capsys, "evaluate", truth, "dt.json", "-o", "there/val.txt")

@@ -542,3 +542,16 @@ def test_no_other_sample_is_taken_for_yolo() -> None:
             for name in ("id", "name")
         ),
     }
+
+
+@pytest.mark.parametrize("name", ["train", "readme", "val", "notes", "origin", "license"])
+def test_an_image_without_objects_named_like_a_list(name: str, tmp_path: Path) -> None:
+    """Its empty label file was taken for a list of images or a notice, and the image was lost."""
+    (tmp_path / "labels").mkdir()
+    (tmp_path / "labels" / "a.txt").write_text("0 0.5 0.5 0.2 0.2\n")
+    (tmp_path / "labels" / f"{name}.txt").write_text("")
+    (tmp_path / "labels" / "classes.txt").write_text("")
+    truth = boxscore.load_ground_truth(tmp_path)
+    assert sorted(truth.images.ids.tolist()) == sorted(["a", name])
+    (tmp_path / "labels" / f"{name}.txt").write_text("images/a.jpg\n")
+    assert boxscore.load_ground_truth(tmp_path).images.ids.tolist() == ["a"]

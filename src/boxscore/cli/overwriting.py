@@ -3,7 +3,8 @@
 Conventions
 -----------
 - Derived from the options: what one ``writes`` is an output, any other path that is there an input. So is a
-  word that is the name of a file, as those of ``--classes`` may be.
+  word that is the name of a file, as those of ``--classes`` may be. So are the folders and lists that a
+  ``data.yaml`` names.
 - Files and folders are the same if device and inode are: links of both kinds and other spellings lead to
   them. A pipe or a terminal is neither input nor output here.
 - Asked before anything is read, of every path that outputs name and of what is known to be written in it; and
@@ -30,6 +31,8 @@ from boxscore.errors import BoxscoreError, InputError
 __all__ = ["inputs_protected"]
 
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
+DESCRIPTIONS = (".yaml", ".yml", ".data", ".txt")
+"""Endings of files that name the folders of a data set."""
 ITSELF = "."
 """In ``writes`` of an option: the path that it names."""
 
@@ -96,7 +99,7 @@ class _Inputs:
     def __init__(self, paths: Iterable[_Named]) -> None:
         self._files: dict[tuple[int, int], _Named] = {}
         self._folders: dict[tuple[int, int], _Named] = {}
-        for named in paths:
+        for named in itertools.chain.from_iterable(map(_with_elsewhere, paths)):
             status = _state(named.path)
             if status is not None and _is_regular(status):
                 self._files.setdefault(_identity(status), named)
@@ -116,6 +119,20 @@ class _Inputs:
             if within is not None and _is_read(within.path, path.suffix.lower()):
                 return f"a file in {within.name} {within.path}"
         return None
+
+
+def _with_elsewhere(named: _Named) -> Iterator[_Named]:
+    """Give an input, and what it names: the folders of a ``data.yaml``, which may lie elsewhere."""
+    yield named
+    status = _state(named.path)
+    is_folder = status is not None and stat.S_ISDIR(status.st_mode)
+    if not is_folder and named.path.suffix.lower() not in DESCRIPTIONS:
+        return
+    from boxscore.formats.registry import format_at
+
+    with contextlib.suppress(BoxscoreError, OSError):  # of what cannot be read, the command says so
+        for path in format_at(named.path).read_elsewhere(named.path):
+            yield named._replace(path=path)
 
 
 def _is_read(folder: Path, ending: str) -> bool:

@@ -194,6 +194,10 @@ class Format(abc.ABC):
         own: list[Id] = table.categories.ids.tolist()
         return own
 
+    def read_elsewhere(self, path: Path) -> list[Path]:
+        """List the files and folders that what is at a path names, and that are read with it."""
+        return []
+
     def results_files(self, path: Path) -> list[Path]:
         """List the files of the results at a path, in the order in which they are read."""
         return [path]

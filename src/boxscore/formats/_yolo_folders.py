@@ -41,6 +41,7 @@ __all__ = [
     "label_files",
     "label_folder",
     "looks_like_labels",
+    "read_elsewhere",
 ]
 
 IMAGE_ENDINGS = frozenset(
@@ -124,23 +125,51 @@ class _Source:
     roots: tuple[Path, ...] = ()
 
 
+def read_elsewhere(path: Path) -> list[Path]:
+    """Return the lists and folders that the splits of a data set name, wherever they are."""
+    found = _source(path)
+    entries = (
+        (name, entry)
+        for name, value in found.splits.items()
+        for entry in (value if isinstance(value, list) else [value])
+    )
+    read: list[Path | None] = []
+    for name, entry in entries:
+        try:
+            place = _place_of(found, name, entry)
+        except FileFormatError:  # a split that is not there, and may not be asked for
+            continue
+        if isinstance(place, _Split):
+            read += [place.labels, place.images]
+        else:
+            lines = read_text(place, "a list of images", largest=LARGEST_LIST).splitlines()
+            parents = {line.strip().replace("\\", "/").rpartition("/")[0] for line in lines if line.strip()}
+            pairs = (_folder_listed(parent, (*found.roots, place.parent)) for parent in sorted(parents))
+            read += [place, *(folder for pair in pairs if pair is not None for folder in pair)]
+    return list(dict.fromkeys(one for one in read if one is not None))
+
+
 def data_set(path: Path, image_set: str | Path | None) -> DataSet:
     """Find the images and labels of the chosen split of the data set at a path."""
-    description = path if path.is_file() else _description(path)
-    if description is None:
-        found = _folder_source(path)
-    elif description.suffix.lower() in (".yaml", ".yml"):
-        found = _yaml_source(description)
-    elif description.suffix.lower() == ".txt":
-        found = _Source(path, {"": str(description.name)}, _near_classes(path.parent), None, (path.parent,))
-    else:
-        found = _darknet_source(description)
+    found = _source(path)
     name = _chosen(found, None if image_set is None else str(image_set))
     value = found.splits[name]
     entries = value if isinstance(value, list) else [value]
     source = f"{found.path}, {name}" if name and len(found.splits) > 1 else str(found.path)
     files = [file for entry in entries for file in _files_of(found, name, entry)]
     return _made(source, files, found)
+
+
+def _source(path: Path) -> _Source:
+    """Read what is at a path: a description, a list of images, or a folder."""
+    description = path if path.is_file() else _description(path)
+    if description is None:
+        return _folder_source(path)
+    if description.suffix.lower() in (".yaml", ".yml"):
+        return _yaml_source(description)
+    if description.suffix.lower() == ".txt":
+        return _Source(path, {"": str(description.name)}, _near_classes(path.parent), None, (path.parent,))
+    return _darknet_source(description)
 
 
 def label_folder(path: Path) -> Path:
@@ -231,7 +260,7 @@ def looks_like_labels(folder: Path) -> bool:
             empty = True  # an image without objects
             continue
         read += 1
-        if _is_other(str(file)):
+        if _NO_LABELS.fullmatch(file.name) is not None and not _looks_like_label(file):
             other = True
             continue
         verdict = _looks_like_label(file)
@@ -252,8 +281,15 @@ def _depth(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_other(file: str) -> bool:
-    """Whether a text file is a class list, a list of images or a notice."""
-    return _NO_LABELS.fullmatch(os.path.split(file)[1]) is not None and not _looks_like_label(Path(file))
+    """Whether a text file is a class list, a list of images or a notice.
+
+    Of these only a class list may be empty: else it is an image of such a name, without objects.
+    """
+    name = os.path.split(file)[1]
+    if _NO_LABELS.fullmatch(name) is None:
+        return False
+    verdict = _looks_like_label(Path(file))
+    return verdict is False or (verdict is None and name.lower() == "classes.txt")
 
 
 def _looks_like_label(file: Path) -> bool | None:
@@ -423,19 +459,25 @@ def _chosen(found: _Source, name: str | None) -> str:
 
 def _files_of(found: _Source, name: str, entry: Any) -> list[_File]:
     """Return the files of each image."""
+    place = _place_of(found, name, entry)
+    return _paired(place) if isinstance(place, _Split) else _listed(place, found.roots)
+
+
+def _place_of(found: _Source, name: str, entry: Any) -> _Split | Path:
+    """Return the folders of a split, or its list of images."""
     if isinstance(entry, _Split):
-        return _paired(entry)
+        return entry
     home = found.roots[-1]
     for same in _spellings(entry, name):
         fewest = 1 if same.lower().endswith(".txt") else 2  # "images" alone may be another split's
         path = _below(same, found.roots, lambda path: _is_list_or_split(path, home), fewest=fewest)
         if path is not None:
-            return _listed(path, found.roots) if path.is_file() else _paired(_split_at(path))
+            return path if path.is_file() else _split_at(path)
     layout = _layout(home)
     group = next((group for group in _SAME_SPLITS if name in group), (name,))
     for same in group:
         if same in layout:
-            return _paired(layout[same])
+            return layout[same]
     raise FileFormatError(
         name or "a split",
         "be a folder of images or labels, or a list of images",

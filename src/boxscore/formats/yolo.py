@@ -49,6 +49,7 @@ from boxscore.formats._yolo_folders import (
     label_files,
     label_folder,
     looks_like_labels,
+    read_elsewhere,
 )
 from boxscore.formats._yolo_lines import Lines, read_lines
 from boxscore.formats._yolo_shapes import (
@@ -106,6 +107,10 @@ class YoloFormat(RowFormat):
         if looks_like_labels(look.path):
             return "a folder of YOLO's text files"
         return None
+
+    def read_elsewhere(self, path: Path) -> list[Path]:
+        """List the label and image folders, and the lists, of a data set."""
+        return read_elsewhere(path)
 
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from boxscore._utils.text import counted, verb
 from boxscore.data.alignment import select
 from boxscore.data.tables import Detections
-from boxscore.formats.voc import classes_without_file
 from boxscore.matching.ignoring import zero_ids
 from boxscore.validation._findings import IN_PASSING, Context, Finding, image_rows, named
 
@@ -226,5 +225,8 @@ def _silent_classes(context: Context) -> Iterator[Finding]:
 def _without_file(context: Context, detections: Detections) -> NDArray[np.bool_]:
     """Whether each class has no file in a folder of VOC results, [K]."""
     names = detections.categories.names.tolist()
-    missing = classes_without_file(Path(detections.source), names) if context.was_read(detections) else []
-    return np.isin(names, missing)
+    if not (context.was_read(detections) and Path(detections.source).is_dir()):
+        return np.zeros(len(names), dtype=bool)
+    from boxscore.formats.voc import classes_without_file
+
+    return np.isin(names, classes_without_file(Path(detections.source), names))
