@@ -99,15 +99,17 @@ class BaseTable:
             del values["boxes"], values["sizes"]
         self.__dict__.update(_frozen(values))
 
-    def __getattr__(self, name: str) -> Any:
-        if "instances" in self.__dict__:
-            if name in self.instances:
-                return self.instances[name]
-            if name in ("boxes", "sizes"):
-                boxes, sizes = boxes_around(self.schema, self.instances)
-                self.__dict__.update(boxes=read_only(boxes), sizes=read_only(sizes))
-                return self.__dict__[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # with it, a table would have every attribute that a typed caller asks for
+
+        def __getattr__(self, name: str) -> Any:
+            if "instances" in self.__dict__:
+                if name in self.instances:
+                    return self.instances[name]
+                if name in ("boxes", "sizes"):
+                    boxes, sizes = boxes_around(self.schema, self.instances)
+                    self.__dict__.update(boxes=read_only(boxes), sizes=read_only(sizes))
+                    return self.__dict__[name]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Make the arrays read-only again, which pickling undoes."""

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["FrameLike", "is_frame"]
 
-FrameLike: TypeAlias = Any
+
+class _ArrowTable(Protocol):
+    """A table of Polars or Arrow."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return its stream of batches."""
+
+
+FrameLike: TypeAlias = "pd.DataFrame | _ArrowTable"
 """A DataFrame of pandas or Polars, or a table of Arrow; none of them is imported to say so."""
 
 

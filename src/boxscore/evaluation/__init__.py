@@ -153,18 +153,20 @@ def tables_of(
 ) -> tuple[GroundTruth, Detections]:
     """Read tables that are given as paths or DataFrames; refuse anything that is none of them."""
     own = None if columns is None else own_names(columns, shared=True)
-    if is_frame(ground_truth):
-        ground_truth = GroundTruth.from_pandas(ground_truth, columns=own)
-    if is_frame(detections):
+    truth: Any = ground_truth
+    found: Any = detections
+    if is_frame(truth):
+        truth = GroundTruth.from_pandas(truth, columns=own)
+    if is_frame(found):
         if class_map is not None:
             rule = "be left out for a DataFrame, whose classes can be renamed"
             raise InputError("class_map", rule, got=repr(class_map)[:60])
         said: Any = box_format  # of the forms that arrays have, or refused
-        detections = Detections.from_pandas(detections, columns=own, box_format=said)
+        found = Detections.from_pandas(found, columns=own, box_format=said)
         box_format = None
     for value, kind, name in (
-        (ground_truth, GroundTruth, "ground_truth"),
-        (detections, Detections, "detections"),
+        (truth, GroundTruth, "ground_truth"),
+        (found, Detections, "detections"),
     ):
         if not isinstance(value, (kind, str, Path)):
             raise InputError(
@@ -173,9 +175,9 @@ def tables_of(
                 got=f"a {type(value).__name__}",
                 cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
             )
-    if isinstance(detections, Detections):
-        for name, value in (("box_format", box_format), ("class_map", class_map)):
-            if value is not None:
+    if isinstance(found, Detections):
+        for name, given in (("box_format", box_format), ("class_map", class_map)):
+            if given is not None:
                 raise InputError(name, "be said where detections are read", got="one beside a table")
     common: dict[str, Any] = {
         "instances": similarity_of(protocol).needed_columns,
@@ -189,13 +191,13 @@ def tables_of(
         return reading.read_options(**common, columns=takes, **said)
 
     of_truth, of_detections = (
-        options(ground_truth),
-        options(detections, box_format=box_format, class_map=class_map, unlisted_images=unlisted_images),
+        options(truth),
+        options(found, box_format=box_format, class_map=class_map, unlisted_images=unlisted_images),
     )
-    if not isinstance(ground_truth, GroundTruth):
-        if not isinstance(detections, Detections):
-            return reading.load_both(ground_truth, detections, of_truth, of_detections)
-        ground_truth = reading.read_ground_truth(ground_truth, of_truth)
-    if not isinstance(detections, Detections):
-        return reading.read_listed(detections, ground_truth, of_detections)
-    return ground_truth, detections
+    if not isinstance(truth, GroundTruth):
+        if not isinstance(found, Detections):
+            return reading.load_both(truth, found, of_truth, of_detections)
+        truth = reading.read_ground_truth(truth, of_truth)
+    if not isinstance(found, Detections):
+        return reading.read_listed(found, truth, of_detections)
+    return truth, found

@@ -316,7 +316,7 @@ def _without(table: BoxTable, words: list[str]) -> Any:
             changes["ignore"] = blank
         elif word in ("image labels", "positive labels"):
             kept = ("positive",) if word == "image labels" else ("negative", "not_exhaustive")
-            labels = changes.get("image_labels", table.image_labels)
+            labels = changes.get("image_labels", getattr(table, "image_labels", None))
             changes["image_labels"] = None if labels is None else labels.of(*kept)
         elif word == "repeated ids":
             changes["ids"] = np.arange(1, len(table) + 1)

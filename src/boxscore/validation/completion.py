@@ -51,9 +51,10 @@ def _areas(curves: Curves, least: NDArray[np.float64]) -> NDArray[np.float64]:
     hits, areas = curves.counts.hits, curves.average_precision.copy()
     ends = np.cumsum(hits).reshape(hits.shape)
     for t, k in np.argwhere(~np.isnan(areas) & (curves.positive > 0)).tolist():
-        end = ends[t, k]
-        envelope = np.full(int(curves.positive[k]), least[t, k])
-        envelope[: hits[t, k]] = np.maximum(curves.precision[end - hits[t, k] : end], least[t, k])
+        start, objects = ends[t, k] - hits[t, k], int(curves.positive[k])
+        reached = curves.precision[start : start + min(hits[t, k], objects)]  # recall ends at 1
+        envelope = np.full(objects, least[t, k])
+        envelope[: len(reached)] = np.maximum(reached, least[t, k])
         areas[t, k] = area_under_steps(envelope, np.arange(1, len(envelope) + 1), len(envelope))
     return areas
 
