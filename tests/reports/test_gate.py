@@ -61,7 +61,10 @@ def test_bounds_of_classes_with_any_name(quote: str) -> None:
         ("traffic light APP=0.1", "--min, the metric of a class must be one of 'AP', 'AP50'. Got 'APP'; did"),
         ("traffic light AP=x", "--min must end in a number. Got 'traffic light AP=x'"),
         ("traffic light AP", "--min must have the form METRIC=NUMBER, or CLASS METRIC=NUMBER"),
-        ("traffic light AP=2e999", "--min traffic light AP must be a number in"),
+        (
+            "traffic light AP=2e999",
+            "--min traffic light AP must be a number: AP is between 0 and 1. Got 2e999",
+        ),
     ],
 )
 def test_bounds_that_cannot_be_read(text: str, message: str) -> None:
@@ -530,9 +533,7 @@ def half(tmp_path: Path) -> list[str]:
 def test_an_error_in_the_input_fails(half: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", *half, "--min", "AP=0.01", "--output", "csv"]) == 1
     captured = capsys.readouterr()
-    assert captured.out.splitlines()[-1] == (
-        'image-without-detections,,"absent from the input, or --allow it",FAILED'
-    )
+    assert captured.out.splitlines()[-1] == ("image-without-detections,,absent from the input,FAILED")
     assert captured.err.startswith("boxscore: error in the input: 16 images with annotations (73%) have no")
     allowed = ["--allow", "image-without-detections"]
     assert main(["check", *half, "--min", "AP=0.01", *allowed]) == 0
@@ -560,6 +561,43 @@ def test_strict_exits_2(
         assert main([command, *inputs, *more, "--strict", "--allow", "image-without-detections"]) == 0
 
 
+def test_an_error_in_the_baseline_fails_too(half: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A baseline that lacks images is low, and everything passes beside it."""
+    arguments = ["check", GT, DT, "--baseline-detections", half[1], "--metrics", "AP", "--resamples", "9"]
+    assert main([*arguments, "--output", "csv"]) == 1
+    captured = capsys.readouterr()
+    lines = [line for line in captured.out.splitlines() if line.endswith("FAILED")]
+    assert lines == ["image-without-detections (baseline),,absent from the input,,FAILED"]
+    assert captured.err.startswith(
+        "boxscore: baseline: error in the input: 16 images with annotations (73%) have no"
+    )
+    assert main([*arguments, "--allow", "image-without-detections"]) == 0
+    capsys.readouterr()
+    assert main([*arguments, "--strict"]) == 2
+    assert "baseline: error in the input: 16 images" in capsys.readouterr().err
+
+
+def test_boxes_of_a_baseline_in_another_order_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = json.loads(Path(DT).read_text())
+    for row in rows:
+        x, y, w, h = row["bbox"]
+        row["bbox"] = [x, y, x + w, y + h]
+    (tmp_path / "corners.json").write_text(json.dumps(rows))
+    baseline = ["--baseline-detections", str(tmp_path / "corners.json"), "--resamples", "9"]
+    assert main(["check", GT, DT, *baseline, "--metrics", "AP", "--output", "csv"]) == 1
+    assert failed_lines(capsys) == ["detection-box-order (baseline),,absent from the input,,FAILED"]
+
+
+@pytest.mark.parametrize(("bound", "cause"), [("20", "is 0.2 meant, in place of per cent?"), ("-1", "")])
+def test_a_bound_that_no_metric_reaches(bound: str, cause: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", GT, DT, "--min", f"AP={bound}"]) == 2
+    end = f"; {cause}" if cause else "."
+    expected = f"boxscore: error: --min AP must be a number: AP is between 0 and 1. Got {bound}{end}\n"
+    assert " ".join(capsys.readouterr().err.split()) == expected.strip()
+
+
 def test_a_run_configuration_may_allow(
     half: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -581,7 +619,7 @@ def test_what_loaders_warn_of_fails_too(tmp_path: Path, capsys: pytest.CaptureFi
     path.write_text(json.dumps(rows))
     arguments = ["check", GT, str(path), "--min", "AP=0", "--output", "csv"]
     assert main(arguments) == 1
-    assert failed_lines(capsys) == ['detection-box-order,,"absent from the input, or --allow it",FAILED']
+    assert failed_lines(capsys) == ["detection-box-order,,absent from the input,FAILED"]
     assert main([*arguments, "--allow", "detection-box-order"]) == 0
     assert main(["evaluate", GT, str(path), "--strict"]) == 2
     assert main(["evaluate", GT, str(path), "--strict", "--allow", "detection-box-order"]) == 0
@@ -590,7 +628,12 @@ def test_what_loaders_warn_of_fails_too(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "gt.json").write_text(json.dumps(truth))
     capsys.readouterr()
     assert main(["check", str(tmp_path / "gt.json"), DT, "--min", "AP=0", "--output", "csv"]) == 1
-    assert failed_lines(capsys) == ['repeated-annotation-id,,"absent from the input, or --allow it",FAILED']
+    assert failed_lines(capsys) == ["repeated-annotation-id,,absent from the input,FAILED"]
+
+
+def test_a_result_without_its_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(tmp_path / "base.json"), "--min", "AP=0.3"]) == 2
+    assert "a result that boxscore wrote is checked with --result FILE.json" in capsys.readouterr().err
 
 
 def test_allow_knows_the_names(half: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ A bound is METRIC=NUMBER, or "CLASS METRIC=NUMBER" for one class. Against a base
 (--no-regression), a metric fails when it is lower by more than --tolerance. Against a baseline's detections
 (--baseline-detections), it fails when it is lower by more than --tolerance beyond chance: when the whole
 interval of the difference, from resampled images, lies below. An error in the input, such as boxes in another
-order, fails as well; --allow NAME accepts it.
+order, fails as well, in the baseline's detections too; --allow NAME accepts it.
 
 Examples
 --------
@@ -111,13 +111,18 @@ def run(arguments: argparse.Namespace) -> int:
         done += gate.check_baseline(
             result, baseline, tolerance=tolerance, only=arguments.metrics, place=place
         )
+    of_baseline = Digest([], {})
     if arguments.baseline_detections:
-        done += _differences(checked, arguments, tolerance)
+        differences, of_baseline = _differences(checked, arguments, tolerance)
+        done += differences
+        if arguments.strict:
+            refuse_errors(of_baseline)
     if not done and arguments.history is None:
         raise InputError(
             "check must be given something to check: --min, --max, --no-regression or --baseline-detections."
         )
-    done += [gate.Check(code, None, "absent from the input, or --allow it", False) for code in found.errors]
+    done += gate.check_input(found.errors)
+    done += gate.check_input([code for code in of_baseline.errors if code not in found.errors], of="baseline")
     passed = all(check.passed for check in done)
     record = _record(arguments, result, done, passed)
     text = _written(done, record, result.signature, arguments)
@@ -128,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.history is not None:
         history.append_record(arguments.history, record)
     show(text)
-    for line in found.lines:
+    for line in [*found.lines, *of_baseline.lines]:
         say(line)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(done)
@@ -150,14 +155,22 @@ def _checked(arguments: argparse.Namespace) -> _Checked:
             )
         return _Checked(gate.read_result(arguments.result))
     if arguments.ground_truth is None or arguments.detections is None:
-        raise InputError("check must be given both --ground-truth and --detections.")
+        given = arguments.ground_truth if arguments.detections is None else arguments.detections
+        raise InputError(
+            "check",
+            "be given both --ground-truth and --detections",
+            got=f"only {given}",
+            cause="a result that boxscore wrote is checked with --result FILE.json",
+        )
     inputs = read_inputs(arguments)
     evaluation = evaluate_inputs(inputs)
     return _Checked(gate.result_of(evaluation), inputs, evaluation)
 
 
-def _differences(checked: _Checked, arguments: argparse.Namespace, tolerance: float) -> list[gate.Check]:
-    """Evaluate the baseline's detections, and compare over resampled images."""
+def _differences(
+    checked: _Checked, arguments: argparse.Namespace, tolerance: float
+) -> tuple[list[gate.Check], Digest]:
+    """Evaluate the baseline's detections, compare over resampled images; say what is wrong with them."""
     from boxscore.diagnostics.compare import compare_detectors
 
     inputs, evaluation = checked.inputs, checked.evaluation
@@ -166,11 +179,13 @@ def _differences(checked: _Checked, arguments: argparse.Namespace, tolerance: fl
     columns = similarity_of(inputs.protocol).needed_columns
     any_sides = inputs.protocol.boxes.degenerate != "count"
     options = read_options(**detection_arguments(arguments), instances=columns, any_sides=any_sides)
-    table = read_detections(arguments.baseline_detections, inputs.ground_truth, options)
-    truth = listing(inputs.ground_truth, [table])
-    if truth is not inputs.ground_truth:
-        evaluation = evaluate_inputs(inputs._replace(ground_truth=truth))
-    baseline = evaluate_inputs(inputs._replace(ground_truth=truth, detections=table))
+    with remembered_warnings() as messages:
+        table = read_detections(arguments.baseline_detections, inputs.ground_truth, options)
+        truth = listing(inputs.ground_truth, [table])
+        if truth is not inputs.ground_truth:
+            evaluation = evaluate_inputs(inputs._replace(ground_truth=truth))
+        baseline = evaluate_inputs(inputs._replace(ground_truth=truth, detections=table))
+    found = digest_of(baseline, name="baseline", allowed=arguments.allow, warned=messages.warnings)
     comparison = compare_detectors(
         {"baseline": baseline, "checked": evaluation},
         resamples=arguments.resamples,
@@ -178,12 +193,13 @@ def _differences(checked: _Checked, arguments: argparse.Namespace, tolerance: fl
         seed=arguments.seed,
         metrics=arguments.metrics or None,
     )
-    return gate.check_difference(
+    differences = gate.check_difference(
         comparison,
         tolerance=tolerance,
         place=str(arguments.baseline_detections),
         lower_is_better=frozenset(evaluation.protocol.lower_is_better),
     )
+    return differences, found
 
 
 def _record(
@@ -220,6 +236,8 @@ def _written(
         below = f"-{arguments.tolerance:g}" if arguments.tolerance else "0"
         share = f"{100 * arguments.confidence:g} %"
         note += f"\nsignificant: the whole {share} interval of the difference lies below {below}"
+    if any(check.rule == gate.NO_ERROR for check in done):
+        note += f"\n{gate.NO_ERROR}: mend it, or accept it with --allow NAME"
     columns, form = _columns(done), arguments.output
     if form == "markdown":
         mark = ":x:" if failed else ":white_check_mark:"
@@ -256,6 +274,8 @@ def _annotate(done: Sequence[gate.Check]) -> None:
         if not check.passed:
             value = "undefined" if check.value is None else f"{check.value:.4f}"
             text = f"{check.title} is {value}, must be {check.rule}"
+            if check.rule == gate.NO_ERROR:
+                text = f"error in the input: {check.title}"
             for mark, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
                 text = text.replace(mark, code)
             say(f"::error title=boxscore check::{text}", quiet=False)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,12 +37,14 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.compare import DetectorComparison
 
 __all__ = [
+    "NO_ERROR",
     "Bound",
     "Check",
     "Result",
     "check_baseline",
     "check_bounds",
     "check_difference",
+    "check_input",
     "is_value",
     "json_once",
     "parse_bound",
@@ -56,6 +58,9 @@ _ADVICE = "write it with boxscore evaluate --output json"
 
 HIGHEST = 1 + 1e-9
 """No metric is higher, but for the last bits of a sum."""
+
+NO_ERROR = "absent from the input"
+"""The rule for an error in the input."""
 
 COUNTS = ("class", "ground_truths", "ignored", "detections", "true_positives")
 """Keys of a class in a result that are no metrics."""
@@ -216,7 +221,11 @@ def parse_bound(text: str, result: Result, *, name: str) -> Bound:
         value = float(number)
     except ValueError:
         raise InputError(name, "end in a number", got=repr(text)) from None
-    value = checks.number_between(value, -1e300, 1e300, name=f"{name} {target}")
+    if not 0 <= value <= 1:
+        cause = f"is {value / 100:g} meant, in place of per cent?" if 1 < value <= 100 else ""
+        raise InputError(
+            f"{name} {target}", f"be a number: {metric} is between 0 and 1", got=number.strip(), cause=cause
+        )
     return Bound(metric, value, class_name)
 
 
@@ -246,6 +255,11 @@ def check_bounds(
             met = value is not None and (value >= bound if sign == ">=" else value <= bound)
             done.append(Check(metric, value, f"{sign} {bound:g}", met, class_name))
     return done
+
+
+def check_input(errors: Iterable[str], *, of: str = "") -> list[Check]:
+    """Return a failed check for each error in the input, by its code; ``of`` says whose."""
+    return [Check(f"{code} ({of})" if of else code, None, NO_ERROR, False) for code in errors]
 
 
 def check_baseline(
@@ -299,7 +313,7 @@ def _check_same_data(result: Result, baseline: Result) -> list[Check]:
     done = []
     new, old = result.images, baseline.images
     if new is not None and old is not None and new != old:
-        done.append(Check("images", new, f"{old:,} (baseline)", False, baseline=old))
+        done.append(Check("images", new, f"{old} (baseline)", False, baseline=old))
     elif result.images_sha256 and baseline.images_sha256 not in ("", result.images_sha256):
         done.append(Check("images", new, "the baseline's, and are others", False, baseline=old))
     try:
@@ -312,7 +326,7 @@ def _check_same_data(result: Result, baseline: Result) -> list[Check]:
         parts = [
             f"{word} {short_list(names, 3)}" for word, names in (("without", more), ("with", fewer)) if names
         ]
-        rule = f"the {len(yours):,} of the baseline: {' and '.join(parts)}"
+        rule = f"the {len(yours)} of the baseline: {' and '.join(parts)}"
         done.append(Check("classes", len(mine), rule, False, baseline=len(yours)))
     return done
 
