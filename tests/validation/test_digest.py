@@ -22,6 +22,7 @@ from boxscore.reports.view import report_view
 from boxscore.validation import Finding, validate, validate_files
 from boxscore.validation._findings import by_weight
 from boxscore.validation.digest import digest, findings_of, quick_findings
+from boxscore.validation.geometric import HIGH
 from boxscore.validation.mismatch import LOW
 from support.evaluations import evaluation
 from support.program import run_boxscore, run_python
@@ -36,6 +37,7 @@ ALWAYS = {
     *("detections-cut-per-image", "oriented-boxes-without-effect", "keypoints-without-effect"),
     *("masks-without-effect", "class-always-called-another", "class-without-results-file"),
 }
+FORMS = {"annotation-box-order", "detection-box-order"}
 BELOW = {"classes-numbered-differently", "images-off-by-one", "detections-off-annotations"}
 REFUSED = {
     "repeat_image",
@@ -75,6 +77,13 @@ def test_it_is_a_part_of_validate(spoil: Spoil, tmp_path: Path) -> None:
         and found.severity != "info"
         and (found.code, found.severity) != ("class-without-detections", "warning")
     }
+    if evaluation.metrics["AP"] < HIGH:
+        forms = {
+            (found.code, found.severity, found.count, found.message)
+            for found in validate(*tables)
+            if found.code in FORMS and found.repair
+        }
+        expected = forms or expected  # the rest follows from them
     quick = quick_findings(evaluation)
     said = [(found.code, found.severity, found.count, found.message) for found in quick]
     assert set(said) == expected
@@ -94,7 +103,7 @@ def test_which_faults_it_sees(tmp_path: Path) -> None:
     rest = {"area-disagrees-with-mask", "class-without-detections"}
     elsewhere = {"class-always-called-another", "class-without-results-file"}  # with tests of their own
     elsewhere |= {code for code in ALWAYS if code.endswith("s-without-effect")}
-    assert seen == (ALWAYS | BELOW) - flags - rest - elsewhere
+    assert seen == (ALWAYS | BELOW | FORMS) - flags - rest - elsewhere
 
 
 def test_a_class_without_detections_is_named_from_half_on(tmp_path: Path) -> None:
@@ -272,7 +281,7 @@ def test_the_page_names_the_quick_checks() -> None:
     section = re.search(r"## What `evaluate` checks by itself\n(.*?)\n## ", page, re.DOTALL)
     assert section
     named = set(re.findall(r"`([a-z0-1]+(?:-[a-z0-9]+)+)`", section[1]))
-    assert named == {code for code in ALWAYS | BELOW if "-flag-" not in code}
+    assert named == {code for code in ALWAYS | BELOW | FORMS if "-flag-" not in code}
     assert "the flags without effect" in section[1]
 
 
@@ -287,6 +296,30 @@ def test_pandas_is_not_loaded(tmp_path: Path) -> None:
     status, output, errors = run_python(["-c", code], folder=tmp_path)
     assert (status, errors) == (0, "")
     assert output.endswith("[]\n")
+
+
+def test_boxes_in_another_form_are_the_one_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With both numbers, in the command and in Python; the low score explains the rest."""
+    spoil = next(spoil for spoil in SPOILS if spoil.__name__ == "swapped_axes")
+    with pytest.warns(boxscore.BoxscoreWarning, match="y1,x1,y2,x2"):
+        truth, found = load(tmp_path, spoil)
+    paths = [str(tmp_path / "gt.json"), str(tmp_path / "dt.json")]
+    with_option = boxscore.load_detections(paths[1], truth, box_format="yxyx")
+    repaired = boxscore.evaluate(truth, with_option, digest=False)["AP"]
+    with pytest.warns(boxscore.FindingWarning) as caught:
+        before = boxscore.evaluate(truth, found)["AP"]
+    end = (
+        f"Read them with --dt-box-format yxyx. AP {before:.4f}; with --dt-box-format yxyx: {repaired:.4f} "
+        f"({repaired - before:+.4f})."
+    )
+    assert repaired > before + 0.5
+    assert [warning.message.code for warning in caught] == ["detection-box-order"]  # type: ignore[union-attr]
+    assert main(["evaluate", *paths]) == 0
+    words = " ".join(capsys.readouterr().err.split())
+    assert words.endswith(end)
+    assert words.count("boxscore: ") == 2  # the loader's warning, and the finding
 
 
 @pytest.mark.slow

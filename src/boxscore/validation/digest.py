@@ -4,7 +4,8 @@ Conventions
 -----------
 - A page lists every finding, as ``validate`` does. The lines have only errors and warnings, of checks that
   cost almost nothing.
-- The lines do not repeat what loaders warn about: repeated ids, boxes in another order, unknown classes.
+- The lines do not repeat what loaders warn about: repeated ids, unknown classes. Boxes in another form are
+  said again, with the score of both; what follows from them (a low score, no overlaps) is held back.
 - A class without detections is common among many classes, and its row shows 0: the lines mention it only
   when half of the classes have none, and others have some.
 - Effects on the score are said where they are known already, or where the data are so few that other
@@ -33,14 +34,14 @@ FEW = 1_000
 MANY = 2_000_000
 """Annotations and detections from which a page does without further evaluations."""
 
-WARNED_OF = (
-    *("annotation-box-order", "detection-box-order", "annotation-id-zero", "repeated-annotation-id"),
-    "unknown-class",
-)
+BOX_FORMS = ("annotation-box-order", "detection-box-order")
+"""Codes of findings that say which form the boxes have."""
+
+WARNED_OF = (*BOX_FORMS, "annotation-id-zero", "repeated-annotation-id", "unknown-class")
 """Codes of findings that a loader or the evaluation warns about itself."""
 
 ERRORS = (
-    *("annotation-box-order", "detection-box-order", "repeated-annotation-id", "unknown-class"),
+    *(*BOX_FORMS, "repeated-annotation-id", "unknown-class"),
     *("image-without-detections", "class-without-detections", "scores-all-equal", "images-off-by-one"),
     *("classes-numbered-differently", "image-labels-missing", "detections-unlisted", "lvis-version"),
 )
@@ -59,7 +60,15 @@ def quick_findings(evaluation: Evaluation) -> list[Finding]:
     ]
     if _rows(evaluation) <= FEW:
         findings = [finding if finding.repair else context.with_effect(finding) for finding in findings]
-    return by_weight(findings)
+    return by_weight(_first_causes(findings))
+
+
+def _first_causes(findings: list[Finding]) -> list[Finding]:
+    """Hold back what boxes in another form may explain, where a known form raises the score."""
+    forms = [one for one in findings if one.code in BOX_FORMS and one.repair and not one.effect <= 0]
+    if not forms:
+        return findings
+    return [one for one in findings if one in forms or (one.kind, one.severity) == ("structural", "error")]
 
 
 def findings_of(evaluation: Evaluation, *, effects: bool = True) -> list[Finding]:

@@ -28,18 +28,21 @@ SLACK = 1.0
 FEWEST = 20
 """Boxes below which their coordinates are no evidence."""
 
+HIGH = 0.5
+"""Value of the metric from which the boxes of files are not looked at again in passing."""
+
 Table = TypeVar("Table", bound=BoxTable)
 
 
 def geometric_findings(context: Context) -> Iterator[Finding]:
-    """Check the boxes of both tables; in passing, not what a loader has warned of."""
+    """Check the boxes of both tables; in passing, of what a loader has warned only what can be repaired."""
     tables: list[BoxTable] = [context.ground_truth]
     if context.detections is not None and context.detections.boxes_given:
         tables.append(context.detections)
     for table in tables:
         warned = context.effort == IN_PASSING and context.was_read(table)
-        order = [] if warned else list(_order(context, table))
-        yield from order
+        order = list(_order(context, table)) if not warned or context.value < HIGH else []
+        yield from (finding for finding in order if not warned or finding.code in context.repairs)
         yield from _degenerate(context, table)
         if context.effort > IN_PASSING:
             yield from _inside_out(context, table)
@@ -90,6 +93,7 @@ def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
         table=table, rows=rows,
         repair=f"with {evidence.option}" if as_typed else f"read as {reading}",
         repaired=_with_boxes(table, corners),
+        at_once=context.is_soon(context.protocol),
     )  # fmt: skip
 
 
