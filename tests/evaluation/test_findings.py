@@ -45,7 +45,7 @@ def test_scores_in_per_cent() -> None:
     (warning,) = found(*tables(100 * SCORES, NOISE))
     assert (warning.code, warning.severity) == ("score-outside-0-1", "warning")
     assert str(warning) == (
-        "warning about the input: 39 scores outside 0..1 (0.1 to 99); AP sees only their order. Are they percentages?"
+        "note about the input: 39 scores outside 0..1 (0.1 to 99); AP sees only their order. Are they percentages?"
     )
 
 
@@ -53,7 +53,7 @@ def test_a_score_floor() -> None:
     truth, detections = tables(SCORES, NOISE)
     warning = found(truth, detections.take(np.flatnonzero(detections.scores > 0.3)))[-1]
     assert str(warning).startswith(
-        "warning about the input: scores look cut at 0.3053: export with conf=0.001. The curves end at recall 0."
+        "note about the input: scores look cut at 0.3053: export with conf=0.001. The curves end at recall 0."
     )
     assert "at most" not in str(warning)
 
@@ -65,7 +65,7 @@ def test_boxes_of_another_size_and_form() -> None:
     (warning,) = found(truth, resized)
     assert warning.code == "detections-off-annotations"
     assert str(warning).startswith(
-        "warning about the input: of the 40 best detections only 0 overlap any annotation"
+        "note about the input: of the 40 best detections only 0 overlap any annotation"
     )
 
 

@@ -121,18 +121,18 @@ def finding(code: str, severity: str, **fields: Any) -> Finding:
 def test_the_text() -> None:
     """Each once and in words; a bound is no effect, and another protocol's number no difference."""
     warning, error = finding("score-floor", "warning"), finding("images-off-by-one", "error")
-    assert digest([warning]) == ["warning about the input: as it is."]
+    assert digest([warning]) == ["note about the input: as it is."]
     measured = {"repair": "without them", "metric": "AP", "value": 0.25, "repaired": 0.5}
     assert digest([finding("score-floor", "warning", **measured), warning]) == [
-        "warning about the input: as it is. AP 0.2500; without them: 0.5000 (+0.2500).",
-        "warning about the input: as it is.",
+        "note about the input: as it is. AP 0.2500; without them: 0.5000 (+0.2500).",
+        "note about the input: as it is.",
     ]
     assert digest([finding("score-floor", "warning", **measured, bound=True)]) == [
-        "warning about the input: as it is."
+        "note about the input: as it is."
     ]
     other = {**measured, "repair": "with --protocol dota", "repaired_metric": "mAP"}
     assert digest([finding("oriented-boxes-without-effect", "warning", **other)]) == [
-        "warning about the input: as it is. AP 0.2500; with --protocol dota: mAP 0.5000."
+        "note about the input: as it is. AP 0.2500; with --protocol dota: mAP 0.5000."
     ]
     assert digest([error] * 6) == [
         *["error in the input: as it is."] * 4,
@@ -157,7 +157,7 @@ def test_the_command_says_it_below_the_result(tmp_path: Path) -> None:
         assert status == 0
         assert output.startswith("metric,value,")
         assert re.fullmatch(
-            r"boxscore: warning about the input: \d+ scores outside 0\.\.1 \([^)]*\); AP sees only their order\. Are they "
+            r"boxscore: note about the input: \d+ scores outside 0\.\.1 \([^)]*\); AP sees only their order\. Are they "
             r"percentages\?\n",
             " ".join(errors.split()) + "\n",
         ), errors
@@ -310,6 +310,10 @@ def test_boxes_in_another_form_are_the_one_finding(
     repaired = boxscore.evaluate(truth, with_option, digest=False)["AP"]
     with pytest.warns(boxscore.FindingWarning) as caught:
         before = boxscore.evaluate(truth, found)["AP"]
+    assert caught[0].filename == __file__  # the line that called evaluate
+    assert str(caught[0].message).startswith("error in the input: detections: read as")
+    python = 'Read them with --dt-box-format yxyx, or box_format="yxyx" of load_detections. AP 0'
+    assert python in str(caught[0].message)
     end = (
         f"Read them with --dt-box-format yxyx. AP {before:.4f}; with --dt-box-format yxyx: {repaired:.4f} "
         f"({repaired - before:+.4f})."
@@ -342,9 +346,10 @@ def test_three_faces_of_a_real_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     capsys.readouterr()
     assert main(["evaluate", "--gt", paths[0], "--dt", paths[1]]) == 0
     floor, called = known[0], known[2]
+    assert (floor.bound, floor.effect_text) == (True, "")
     words = " ".join(capsys.readouterr().err.split())
     assert words == (
-        f"boxscore: warning about the input: {floor.message}. boxscore: warning about the input: "
+        f"boxscore: note about the input: {floor.message}. boxscore: note about the input: "
         f"{called.message} {called.effect_text}."
     )
     page = render_page(report_view(result, options=ReportOptions(resamples=0)))
@@ -352,5 +357,5 @@ def test_three_faces_of_a_real_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     for item in known:
         assert item.message[1:] in text, item.code
         assert item.effect_text in text, item.code
-    assert text.count(f"{floor.message}. {floor.effect_text}.") == 1  # the first sentence
+    assert text.count(f"{floor.message}.") == 1  # the first sentence
     assert "No score threshold can be advised" in text

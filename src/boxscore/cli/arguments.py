@@ -615,7 +615,13 @@ METRICS = Option(
 WIDE = Option(
     "wide", "text may be wider than the terminal: every column", kind=bool, default=False, group=OUTPUT_GROUP
 )
-STRICT = Option("strict", "treat warnings as errors", kind=bool, default=False, group=OUTPUT_GROUP)
+STRICT = Option(
+    "strict",
+    "exit with status 2 on a line 'warning' or 'error in the input', not on a 'note about the input'",
+    kind=bool,
+    default=False,
+    group=OUTPUT_GROUP,
+)
 QUIET = Option(
     "quiet",
     "print the result and errors alone: no warnings, remarks or progress",

@@ -115,16 +115,15 @@ class Finding:
 
     @property
     def effect_text(self) -> str:
-        """The effect in words, without a full stop; empty without a repair."""
-        if not self.repair:
+        """The effect in words, without a full stop; empty without a repair, and of a bound."""
+        if not self.repair or self.bound:
             return ""
         as_it_is, repaired = (
             "undefined" if math.isnan(value) else f"{value:.4f}" for value in (self.value, self.repaired)
         )
         other = f"{self.repaired_metric} " if self.repaired_metric else ""
         difference = "" if other or math.isnan(self.effect) else f" ({self.effect:+.4f})"
-        most = "at most " * self.bound
-        return f"{self.metric} {as_it_is}; {self.repair}: {other}{most}{repaired}{difference}"
+        return f"{self.metric} {as_it_is}; {self.repair}: {other}{repaired}{difference}"
 
 
 class Renumbered(NamedTuple):

@@ -9,12 +9,13 @@ Conventions
 - A class without detections is common among many classes, and its row shows 0: the lines mention it only
   when half of the classes have none, and others have some.
 - Effects on the score are said where they are known already, or where the data are so few that other
-  evaluations take no time. A bound is left to ``validate``: it is no effect.
+  evaluations take no time.
 - Each finding is one sentence, gravest first, in the command and in Python, where it is a warning.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 
@@ -30,6 +31,13 @@ MOST_SAID = 4
 
 FEW = 1_000
 """Annotations and detections that are evaluated again in passing: a millisecond."""
+
+IN_PYTHON = (
+    (r"--dt-box-format (\w+)", r'box_format="\1" of load_detections'),
+    (r"--gt-box-format (\w+)", r'box_format="\1" of load_ground_truth'),
+    (r"--images FILE", "images= of evaluate"),
+)
+"""Options that messages name, and the arguments that are called otherwise."""
 
 MANY = 2_000_000
 """Annotations and detections from which a page does without further evaluations."""
@@ -97,8 +105,8 @@ def digest(findings: Sequence[Finding]) -> list[str]:
 
 def _sentence(finding: Finding) -> str:
     stop = "" if finding.message.endswith((".", "?")) else "."
-    lead = "error in the input" if finding.severity == "error" else "warning about the input"
-    effect = "" if finding.bound or not finding.effect_text else f" {finding.effect_text}."
+    lead = "error in the input" if finding.severity == "error" else "note about the input"
+    effect = f" {finding.effect_text}." if finding.effect_text else ""
     return f"{lead}: {finding.message}{stop}{effect}"
 
 
@@ -106,5 +114,12 @@ def warn_of_findings(evaluation: Evaluation) -> None:
     """Warn whoever called ``evaluate`` of each finding, gravest first."""
     findings = quick_findings(evaluation)
     for finding, text in zip(findings, digest(findings)[:MOST_SAID], strict=False):
-        warning = FindingWarning(text, code=finding.code, severity=finding.severity)
-        warnings.warn(warning, stacklevel=4)
+        warning = FindingWarning(_for_python(text), code=finding.code, severity=finding.severity)
+        warnings.warn(warning, stacklevel=3)
+
+
+def _for_python(text: str) -> str:
+    """Name Python's arguments beside the first option that is called otherwise there."""
+    for option, argument in IN_PYTHON:
+        text = re.sub(option, rf"\g<0>, or {argument}", text, count=1)
+    return text

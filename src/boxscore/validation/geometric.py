@@ -42,7 +42,9 @@ def geometric_findings(context: Context) -> Iterator[Finding]:
     for table in tables:
         warned = context.effort == IN_PASSING and context.was_read(table)
         order = list(_order(context, table)) if not warned or context.value < HIGH else []
-        yield from (finding for finding in order if not warned or finding.code in context.repairs)
+        yield from (
+            one for one in order if not warned or (one.code in context.repairs and not one.effect <= 0)
+        )
         yield from _degenerate(context, table)
         if context.effort > IN_PASSING:
             yield from _inside_out(context, table)
