@@ -63,7 +63,8 @@ def test_unknown_images_are_refused() -> None:
         align(found(images=(3, 8, 9)), truth())
     assert str(caught.value) == (
         "image_id must be in the ground truth. Got 8 in row 1 of arrays; "
-        "2 such images in all; --unlisted-images background adds them without objects, drop leaves them out; results of another split?"
+        "2 such images in all, perhaps of another split; --unlisted-images background (in Python "
+        "unlisted_images=) adds them without objects, drop leaves their detections out."
     )
 
 

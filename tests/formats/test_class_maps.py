@@ -619,6 +619,7 @@ def teeth() -> tuple[Path, list[Record], boxscore.GroundTruth]:
     return folder, json.loads((folder / "runs/detect/val/predictions.json").read_text()), truth
 
 
+@pytest.mark.filterwarnings("ignore:.* alone and count:boxscore.BoxscoreWarning")
 def test_a_real_run_of_ultralytics_numbers_classes_from_one() -> None:
     folder, _, truth = teeth()
     path = folder / "runs/detect/val/predictions.json"
@@ -657,6 +658,7 @@ def as_coco(truth: boxscore.GroundTruth, names: list[str], folder: Path) -> boxs
     return load_ground_truth(folder / "gt.json")
 
 
+@pytest.mark.filterwarnings("ignore:.* alone and count:boxscore.BoxscoreWarning")
 def test_a_real_run_with_other_images_and_classes(tmp_path: Path) -> None:
     _, results, yolo = teeth()
     stems = yolo.images.ids.tolist()

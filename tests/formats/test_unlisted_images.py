@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import warnings
 import zlib
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,9 @@ def test_what_becomes_of_detections_in_an_image_that_is_not_listed(kind: str, tm
     with pytest.raises(InputError) as caught:
         boxscore.evaluate(truth, found)
     assert str(caught.value) == (
-        f"image_id must be in the ground truth. Got 'q' in line 3 of {found}; 1 such image in all; "
-        "--unlisted-images background adds it without objects, drop leaves it out; results of another split?"
+        f"image_id must be in the ground truth. Got 'q' in line 3 of {found}; 1 such image in all, "
+        "perhaps of another split; --unlisted-images background (in Python unlisted_images=) adds it without "
+        "objects, drop leaves its detections out."
     )
     background = boxscore.evaluate(truth, found, unlisted_images="background")
     assert background["AP"] == pytest.approx(WITH_FALSE_POSITIVE, abs=1e-15)
@@ -187,6 +189,10 @@ def test_images_of_compared_detectors_are_those_of_all(
 # ---------------------------------------------------------------- named by a table or a folder
 
 
+ADDED = pytest.mark.filterwarnings("ignore:.* alone and count:boxscore.BoxscoreWarning")
+
+
+@ADDED
 @pytest.mark.parametrize("way", ["table", "folder", "mapping"])
 def test_images_of_a_table_or_a_folder_are_images(way: str, tmp_path: Path) -> None:
     truth, found = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", FOUND)
@@ -207,6 +213,7 @@ def test_images_of_a_table_or_a_folder_are_images(way: str, tmp_path: Path) -> N
     assert boxscore.evaluate(table, found)["AP"] == pytest.approx(WITH_FALSE_POSITIVE, abs=1e-15)
 
 
+@ADDED
 def test_numbers_of_a_table_are_numbers_of_images(tmp_path: Path) -> None:
     truth = write(tmp_path, "gt.csv", TRUTH.replace("\na,", "\n1,").replace("\nb,", "\n2,"))
     for names in (["1", "2", "3"], ["000001.jpg", "000002.jpg", "000003.jpg"]):
@@ -263,10 +270,12 @@ def test_the_message_for_sizes_names_every_way(tmp_path: Path) -> None:
     with pytest.warns(BoxscoreWarning) as caught:
         load_ground_truth(tmp_path / "labels")
     assert str(caught[0].message).endswith(
-        "Give the sizes of images: --image-folder DIR, or --image-sizes FILE.csv or WIDTHxHEIGHT."
+        "Give the sizes of images: --image-folder DIR, or --image-sizes FILE.csv or WIDTHxHEIGHT "
+        "(in Python image_folder= or image_sizes=)."
     )
 
 
+@ADDED
 @pytest.mark.parametrize(
     "content", [b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a", b"RIFF\0\0\0\0WEBP", b"BM"]
 )
@@ -337,3 +346,110 @@ def test_other_json_is_no_list_of_images(
         "a file of ids must hold a line for each, or a JSON list of them. Got other JSON"
         in capsys.readouterr().err
     )
+
+
+# ---------------------------------------------------------------- named by a table, and something is said
+
+SIZES = "image,width,height\na,100,100\nb,100,100\nq,100,100\nr,100,100\n"
+
+
+@pytest.mark.parametrize(
+    ("how", "images", "detections", "ap"),
+    [(None, 4, 4, WITH_FALSE_POSITIVE), ("background", 3, 4, WITH_FALSE_POSITIVE), ("drop", 2, 2, 1.0)],
+)
+def test_what_is_said_of_unlisted_images_wins_over_a_table_of_sizes(
+    how: Any, images: int, detections: int, ap: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth, found = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", FOUND)
+    sizes = write(tmp_path, "sizes.csv", SIZES)
+    said = [] if how is None else ["--unlisted-images", how]
+    inputs = ["evaluate", str(truth), str(found), "--image-sizes", str(sizes), "--no-digest"]
+    assert main([*inputs, "--output", "json", *said]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["counts"]["images"], result["counts"]["detections"]) == (images, detections)
+    assert result["metrics"]["AP"] == pytest.approx(ap, abs=1e-15)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        same = boxscore.evaluate(truth, found, image_sizes=sizes, unlisted_images=how)
+        table = load_ground_truth(truth, image_sizes=sizes, unlisted_images=how)
+    assert (same.counts["images"], same["AP"]) == (images, result["metrics"]["AP"])
+    assert table.images.ids.tolist() == (["a", "b"] if how else ["a", "b", "q", "r"])
+    assert table.images.sizes.tolist() == [[100, 100]] * len(table.images)
+
+
+def test_an_error_that_is_asked_for_is_one_beside_a_table_or_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth, found = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", FOUND)
+    sizes = ["--image-sizes", str(write(tmp_path, "sizes.csv", SIZES))]
+    for name in "abq":
+        png(tmp_path / "images" / f"{name}.png", 100, 100)
+    for option in (sizes, ["--image-folder", str(tmp_path / "images")]):
+        inputs = ["evaluate", str(truth), str(found), *option, "--no-digest"]
+        assert main(inputs) == 0
+        assert main([*inputs, "--unlisted-images", "error"]) == 2
+        assert "image_id must be in the ground truth. Got 'q'" in capsys.readouterr().err
+
+
+def test_images_that_a_table_adds_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth, found = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", FOUND)
+    sizes = write(tmp_path, "sizes.csv", SIZES)
+    note = (
+        f"2 images are named by {sizes} alone and count as images without objects; "
+        "--unlisted-images drop (in Python unlisted_images=) leaves their detections out."
+    )
+    inputs = ["evaluate", str(truth), str(found), "--no-digest", "--strict", "--image-sizes"]
+    assert main([*inputs, str(sizes)]) == 0  # a note is no warning
+    assert capsys.readouterr().err == f"boxscore: note: {note}\n"
+    with pytest.warns(BoxscoreWarning) as warned:
+        load_ground_truth(truth, image_sizes=sizes)
+    assert [str(one.message) for one in warned] == [note]
+    few = write(tmp_path, "few.csv", SIZES.replace("\nr,100,100", ""))
+    assert main([*inputs, str(few)]) == 0
+    assert capsys.readouterr().err == (
+        f"boxscore: note: 1 image is named by {few} alone and counts as an image without objects; "
+        "--unlisted-images drop (in Python unlisted_images=) leaves its detections out.\n"
+    )
+    many = {f"im{number}": (100, 100) for number in range(20)}
+    lines = "".join(f"{name},cat,0,0,9,9\n" for name in [*many][2:])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = load_ground_truth(write(tmp_path, "many.csv", f"{HEAD}\n{lines}"), image_sizes=many)
+    assert len(table.images) == 20  # a tenth of them is added, without a word
+
+
+def test_pixels_beside_fractions_come_before_unlisted_images(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, "labels/a.txt", "0 0.5 0.5 0.2 0.2\n")
+    text = json.dumps(
+        [
+            {"image_id": name, "category_id": 0, "bbox": [0, 0, 50, 50], "score": 0.9}
+            for name in ("q.jpg", "a.jpg")
+        ]
+    )
+    found = write(tmp_path, "dt.json", text)
+    expected = (
+        "ground truth and detections must be both in pixels, or both in fractions of the image's size. Got "
+        "fractions and pixels; give the sizes of images: --image-folder DIR, or --image-sizes FILE.csv or "
+        "WIDTHxHEIGHT (in Python image_folder= or image_sizes=)."
+    )
+    assert main(["evaluate", str(tmp_path / "labels"), str(found)]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"boxscore: error: {expected}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        truth = load_ground_truth(tmp_path / "labels")
+        for given in (truth, tmp_path / "labels"):
+            with pytest.raises(InputError) as caught:
+                boxscore.evaluate(given, found)
+            assert str(caught.value) == expected
+        sizes = {"a": (100, 100), "q": (100, 100)}
+        result = boxscore.evaluate(tmp_path / "labels", found, image_sizes=sizes)
+        assert (result.counts["images"], result.ground_truth.units) == (2, "pixels")
+
+
+def test_sizes_are_refused_beside_tables(tmp_path: Path) -> None:
+    truth, found = load_ground_truth(coco(tmp_path)), write(tmp_path, "dt.csv", FOUND)
+    table = load_detections(found, truth, unlisted_images="background")
+    with pytest.raises(InputError, match=r"image_sizes must be said where files are read\. Got '9x9'\."):
+        boxscore.evaluate(truth, table, image_sizes="9x9")

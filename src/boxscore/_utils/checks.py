@@ -36,7 +36,10 @@ Place = Callable[[int], str]
 """Names row ``i`` of a table for the user, for example ``annotation 17 (id 512) of gt.json``."""
 
 
-GIVE_SIZES = "give the sizes of images: --image-folder DIR, or --image-sizes FILE.csv or WIDTHxHEIGHT"
+GIVE_SIZES = (
+    "give the sizes of images: --image-folder DIR, or --image-sizes FILE.csv or WIDTHxHEIGHT "
+    "(in Python image_folder= or image_sizes=)"
+)
 """What to do where they are unknown."""
 
 MOST_KNOWN = 100

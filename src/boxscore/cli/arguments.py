@@ -548,8 +548,8 @@ DETECTION_FILES = (
     Option(
         "unlisted-images",
         "detections in images that the ground truth does not list: an error, images without objects "
-        "(background), or left out (drop)",
-        default="error",
+        "(background), or left out (drop); without it an error, except where --image-sizes or --image-folder "
+        "names them",
         choices=_unlisted,
         key="detections.unlisted_images",
         group=UNSAID,

@@ -105,7 +105,7 @@ def _expansions(arguments: argparse.Namespace) -> int:
     narrow = read_ground_truth(
         arguments.ground_truth,
         read_options(
-            **ground_truth_arguments(arguments),
+            **{**ground_truth_arguments(arguments), "note": _said_before},
             instances=similarity_of(protocol).needed_columns,
             any_sides=protocol.boxes.degenerate != "count",
             needs_areas=False,
@@ -115,6 +115,10 @@ def _expansions(arguments: argparse.Namespace) -> int:
     frame = expansions(narrow, wide.detections, read_hierarchy(path), protocol)
     _print(frame, arguments.output, f"{arguments.first} with and without the hierarchy")
     return 0
+
+
+def _said_before(text: str) -> None:
+    """Leave out a note on the ground truth, which was read before."""
 
 
 def _print(frame: pd.DataFrame, form: str, title: str, *, value: dict[str, Any] | None = None) -> None:

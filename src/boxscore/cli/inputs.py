@@ -22,7 +22,7 @@ from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
-from boxscore.formats.reading import read_options
+from boxscore.formats.reading import read_options, takes_sizes
 from boxscore.formats.registry import format_at
 from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type
 from boxscore.protocols.changing import area_ranges_of_text, iou_thresholds_of_text
@@ -109,6 +109,8 @@ def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "segments": arguments.segments,
         "image_labels": arguments.image_labels,
         "hierarchy": arguments.hierarchy,
+        "unlisted_images": arguments.unlisted_images,
+        "note": _note,
     }
 
 
@@ -153,9 +155,13 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def refuse_unlisted(how: str) -> None:
+def _note(text: str) -> None:
+    say(f"note: {text}", name="boxscore")
+
+
+def refuse_unlisted(how: str | None) -> None:
     """Refuse what becomes of unlisted images where no program sees all detections."""
-    if how != "error":
+    if how not in (None, "error"):
         raise InputError(
             "--unlisted-images",
             "be error where detections are evaluated in partitions",
@@ -171,9 +177,9 @@ def _sizes_for(
     said = {"image_sizes": arguments.image_sizes, "image_folder": arguments.image_folder}
     if said["image_folder"] is not None:
         existing_folder(said["image_folder"], name="--image-folder")
-    if not any(said.values()) or not isinstance(path, Path) or (box_format or "").endswith("n"):
+    if not any(said.values()) or not isinstance(path, Path) or takes_sizes(path, name, box_format):
         return said
-    return said if "image_sizes" in format_at(path, name).takes else dict.fromkeys(said)
+    return dict.fromkeys(said)
 
 
 def chosen_protocol(arguments: argparse.Namespace) -> Protocol:

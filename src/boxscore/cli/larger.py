@@ -60,7 +60,7 @@ def is_larger(arguments: argparse.Namespace) -> bool:
         name for dest, name in NEEDS_ROWS.items() if getattr(arguments, dest, None) not in (None, False)
     ]
     needing += ["--class-map"] if arguments.class_map is not None else []
-    needing += ["--unlisted-images"] if arguments.unlisted_images != "error" else []
+    needing += ["--unlisted-images"] if arguments.unlisted_images not in (None, "error") else []
     if asked and not in_parquet:
         cause = "boxscore convert --gt GT --dt DT --to parquet --partitions 8 --output FOLDER writes it"
         raise InputError(ASKING[asked], "be of detections in Parquet", got=repr(str(path)), cause=cause)

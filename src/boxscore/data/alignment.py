@@ -50,6 +50,7 @@ __all__ = [
     "UnlistedImagesError",
     "align",
     "as_numbers",
+    "check_units",
     "chosen_images",
     "concatenate",
     "find_categories",
@@ -517,15 +518,16 @@ def _refuse_unknown(found: _Found, images: Images, place: Place) -> None:
     value, unknown = asked[0], dict.fromkeys(asked)
     near = names_of(images).nearest(value) if isinstance(value, str) else ""
     few = len(unknown) <= len(np.unique(rows[rows >= 0])) * FEW_UNKNOWN
-    why = "images without objects?" if few else "results of another split?"
-    s, them = ("s", "them") if len(unknown) > 1 else ("", "it")
+    s, them, their = ("s", "them", "their") if len(unknown) > 1 else ("", "it", "its")
+    why = f", perhaps {'without objects' if few else 'of another split'}"
     error = UnlistedImagesError(
         "image_id",
         "be in the ground truth",
         got=f"{value!r}",
         place=place(row),
-        cause=f"{len(unknown):,} such image{s} in all; --unlisted-images background adds "
-        f"{them} without objects, drop leaves {them} out; {f'the nearest is {near!r}' if near else why}",
+        cause=f"{len(unknown):,} such image{s} in all{f' (the nearest name is {near!r})' if near else why}; "
+        f"--unlisted-images background (in Python unlisted_images=) adds {them} without objects, drop leaves "
+        f"{their} detections out",
     )
     error.names = list(unknown)
     raise error
@@ -549,12 +551,8 @@ def _which(value: Id, names: FoundNames, images: Images) -> str:
     return f"it can be {' or '.join(texts[:FEW_SHOWN])}{more}: give more of the path, or the image's id"
 
 
-def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
-    """Renumber detections into the ground truth's vocabularies.
-
-    Detections of classes that the ground truth does not have are left out, with a warning, and counted
-    in ``left_out``.
-    """
+def check_units(detections: Detections, ground_truth: GroundTruth) -> None:
+    """Refuse pixels beside fractions."""
     if detections.units != ground_truth.units and len(detections) and len(ground_truth):
         raise InputError(
             "ground truth and detections",
@@ -562,6 +560,15 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
             got=f"{ground_truth.units} and {detections.units}",
             cause=checks.GIVE_SIZES,
         )
+
+
+def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
+    """Renumber detections into the ground truth's vocabularies.
+
+    Detections of classes that the ground truth does not have are left out, with a warning, and counted
+    in ``left_out``.
+    """
+    check_units(detections, ground_truth)
     images, categories = ground_truth.images, ground_truth.categories
     same_names = np.array_equal(detections.categories.names, categories.names)
     if detections.images.same_as(images) and detections.categories.same_as(categories) and same_names:

@@ -17,13 +17,13 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore._utils.text import counted
-from boxscore.data.alignment import UnlistedImagesError, with_labels
+from boxscore.data.alignment import UnlistedImagesError, check_units, with_labels
 from boxscore.data.image_names import add_names
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import BoxscoreWarning, InputError
 
-__all__ = ["HOW", "Unlisted", "check_how", "listing", "with_images", "with_unlisted"]
+__all__ = ["HOW", "Unlisted", "check_how", "listing", "refuse_other_units", "with_images", "with_unlisted"]
 
 Unlisted = Literal["error", "background", "drop"]
 """What becomes of detections in images that the ground truth does not list."""
@@ -33,19 +33,20 @@ ANY_SIZE = 1000.0
 HOW: tuple[str, ...] = get_args(Unlisted)
 
 
-def check_how(how: str) -> str:
-    """Check the name of what becomes of such detections."""
-    return checks.one_of(how, HOW, name="unlisted_images")
+def check_how(how: str | None) -> str | None:
+    """Check the name of what becomes of such detections; None where nothing is said."""
+    return None if how is None else checks.one_of(how, HOW, name="unlisted_images")
 
 
 def with_unlisted(
-    read: Callable[[GroundTruth], Detections], ground_truth: GroundTruth, how: str
+    read: Callable[[GroundTruth], Detections], ground_truth: GroundTruth, how: str | None
 ) -> tuple[GroundTruth, Detections]:
     """Read detections; return them with the ground truth that lists their images."""
     try:
         return ground_truth, read(ground_truth)
     except UnlistedImagesError as error:
-        if how == "error":
+        if how in (None, "error"):
+            refuse_other_units(read, ground_truth, error.names)
             raise
         names = error.names
     images = _images_called(names, ground_truth.images, np.nan)
@@ -73,6 +74,22 @@ def with_unlisted(
         stacklevel=4,
     )
     return ground_truth, detections.take(kept).replaced(images=ground_truth.images, image=image[kept])
+
+
+def refuse_other_units(
+    read: Callable[[GroundTruth], Detections], ground_truth: GroundTruth, names: Sequence[Id]
+) -> None:
+    """Refuse pixels beside fractions before images are: what gives their sizes may name them as well."""
+    if ground_truth.units == "pixels" and not np.isnan(ground_truth.images.sizes).any():
+        return
+    wider = with_images(ground_truth, _images_called(names, ground_truth.images, np.nan), as_written=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        try:
+            detections = read(wider)
+        except InputError:
+            return
+    check_units(detections, ground_truth)
 
 
 def _images_called(names: Sequence[Id], images: Images, side: float) -> Images:

@@ -53,12 +53,14 @@ def evaluate(
     protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
     images: Sequence[Id] | None = None,
     classes: Sequence[Id] | None = None,
-    unlisted_images: Literal["error", "background", "drop"] = "error",
+    unlisted_images: Literal["error", "background", "drop"] | None = None,
     workers: int = 1,
     digest: bool = True,
     columns: Mapping[str, str] | None = None,
     box_format: WrittenFormat | None = None,
     class_map: str | Path | Mapping[Any, Any] | None = None,
+    image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
+    image_folder: str | Path | None = None,
 ) -> Evaluation:
     """Evaluate detections against ground truth.
 
@@ -74,9 +76,11 @@ def evaluate(
         A shipped name, a TOML file, its values, or a Protocol.
     images, classes : sequence of ids, optional
         Evaluate only these, by id or name.
-    unlisted_images : {"error", "background", "drop"}, default "error"
+    unlisted_images : {"error", "background", "drop"}, optional
         What becomes of detections in images that the ground truth does not list: an error; false positives in
-        images without objects, which are added; or they are left out, with a warning that counts them.
+        images without objects, which are added; or they are left out, with a warning that counts them. If
+        nothing is said, images that ``image_sizes`` or ``image_folder`` names have no objects, and others are
+        an error.
     workers : int, default 1
         Threads; images are split into as many blocks, which are matched separately and merged. Where masks
         are compared, or the boxes of a million detections and more, they are processes, forked from this
@@ -89,6 +93,8 @@ def evaluate(
         ``{"image": "photo", "class": "kind"}``. One side may lack some of them.
     box_format, class_map : optional
         Of detections in a file or DataFrame, as for :func:`boxscore.load_detections`.
+    image_sizes, image_folder : optional
+        Of the images of files that do not hold their sizes, as for :func:`boxscore.load_ground_truth`.
 
     Returns
     -------
@@ -120,6 +126,7 @@ def evaluate(
     checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
     check_how(unlisted_images)
     said: dict[str, Any] = {"columns": columns, "box_format": box_format, "class_map": class_map}
+    said |= {"image_sizes": image_sizes, "image_folder": image_folder}
     ground_truth, found = tables_of(ground_truth, detections, chosen, unlisted_images=unlisted_images, **said)
     ground_truth, detections = with_unlisted(lambda truth: align(found, truth), ground_truth, unlisted_images)
     ground_truth, detections = prepared(ground_truth, detections, chosen)
@@ -149,7 +156,9 @@ def tables_of(
     columns: Mapping[str, str] | None = None,
     box_format: WrittenFormat | None = None,
     class_map: str | Path | Mapping[Any, Any] | None = None,
-    unlisted_images: str = "error",
+    unlisted_images: str | None = None,
+    image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
+    image_folder: str | Path | None = None,
 ) -> tuple[GroundTruth, Detections]:
     """Read tables that are given as paths or DataFrames; refuse anything that is none of them."""
     own = None if columns is None else own_names(columns, shared=True)
@@ -190,9 +199,16 @@ def tables_of(
         takes = own if is_table else None
         return reading.read_options(**common, columns=takes, **said)
 
+    sizes = _sizes_of_sides(truth, found, box_format, image_sizes, image_folder)
     of_truth, of_detections = (
-        options(truth),
-        options(found, box_format=box_format, class_map=class_map, unlisted_images=unlisted_images),
+        options(truth, unlisted_images=unlisted_images, **sizes[0]),
+        options(
+            found,
+            box_format=box_format,
+            class_map=class_map,
+            unlisted_images=unlisted_images,
+            **sizes[1],
+        ),
     )
     if not isinstance(truth, GroundTruth):
         if not isinstance(found, Detections):
@@ -201,3 +217,28 @@ def tables_of(
     if not isinstance(found, Detections):
         return reading.read_listed(found, truth, of_detections)
     return truth, found
+
+
+def _sizes_of_sides(
+    ground_truth: object,
+    detections: object,
+    box_format: WrittenFormat | None,
+    image_sizes: str | Path | Mapping[Any, Sequence[float]] | None,
+    image_folder: str | Path | None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is said of the sizes of images for the ground truth, and for the detections."""
+    said = {"image_sizes": image_sizes, "image_folder": image_folder}
+    given = {name: value for name, value in said.items() if value is not None}
+    if not given:
+        return {}, {}
+    paths = [Path(side) if isinstance(side, (str, Path)) else None for side in (ground_truth, detections)]
+    if paths == [None, None]:
+        name, value = next(iter(given.items()))
+        raise InputError(name, "be said where files are read", got=repr(str(value))[:60])
+    takes = [
+        path is not None and reading.takes_sizes(path, box_format=form)
+        for path, form in zip(paths, (None, box_format), strict=True)
+    ]
+    if not any(takes):  # the reader refuses what it has no use for
+        takes = [path is not None for path in paths]
+    return given if takes[0] else {}, given if takes[1] else {}

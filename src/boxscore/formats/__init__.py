@@ -44,6 +44,7 @@ def load_ground_truth(
     image_labels: str | Path | None = None,
     hierarchy: str | Path | Mapping[str, Any] | None = None,
     columns: Mapping[str, str] | None = None,
+    unlisted_images: Literal["error", "background", "drop"] | None = None,
 ) -> GroundTruth:
     """Read ground truth.
 
@@ -83,6 +84,9 @@ def load_ground_truth(
         above as well (:func:`boxscore.expand_classes`).
     columns : mapping of str to str, optional
         Which column of a table is what, where names do not say it: ``{"image": "photo", "class": "kind"}``.
+    unlisted_images : {"error", "background", "drop"}, optional
+        As for :func:`load_detections`. If it is given, images that ``image_sizes`` or ``image_folder`` alone
+        name are not added.
 
     Returns
     -------
@@ -100,7 +104,8 @@ def load_ground_truth(
     -----
     BoxscoreWarning
         When boxes look like another box format, areas are missing, ids occur twice, or image sizes are
-        needed and unknown.
+        needed and unknown. When more than a tenth of the images are added by ``image_sizes`` or
+        ``image_folder``.
     """
     options = read_options(
         format=format,
@@ -113,6 +118,7 @@ def load_ground_truth(
         image_labels=image_labels,
         hierarchy=hierarchy,
         columns=columns,
+        unlisted_images=unlisted_images,
     )
     return read_ground_truth(path, options)
 
@@ -128,7 +134,7 @@ def load_detections(
     box_format: WrittenFormat | None = None,
     class_map: str | Path | Mapping[Any, Any] | None = None,
     columns: Mapping[str, str] | None = None,
-    unlisted_images: Literal["error", "background", "drop"] = "error",
+    unlisted_images: Literal["error", "background", "drop"] | None = None,
 ) -> Detections:
     """Read detections of the images of a ground truth.
 
@@ -152,10 +158,10 @@ def load_detections(
         tells by the boxes, and refuses where they are not clear. The page "File formats" defines them. For
         COCO results beside ground truth with a list of names (YOLO) the default is a named map that the boxes
         show.
-    unlisted_images : {"error", "background", "drop"}, default "error"
-        What becomes of detections in images that the ground truth does not list: an error, or they are kept
-        in images without objects, of which :func:`boxscore.evaluate` is told alike, or left out with a
-        warning that counts them.
+    unlisted_images : {"error", "background", "drop"}, optional
+        What becomes of detections in images that the ground truth does not list: an error, as where nothing
+        is said; or they are kept in images without objects, of which :func:`boxscore.evaluate` is told alike;
+        or they are left out, with a warning that counts them.
 
     Returns
     -------

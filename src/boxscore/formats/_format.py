@@ -88,8 +88,11 @@ class ReadOptions:
         What ground truth and its labels of images are expanded along. Formats do not see it.
     columns : OwnNames, optional
         Which columns of a table are the image, the class, ...
-    unlisted_images : {"error", "background", "drop"}
-        What becomes of detections in images that the ground truth does not list. Formats do not see it.
+    unlisted_images : {"error", "background", "drop"}, or None
+        What becomes of detections in images that the ground truth does not list; None where nothing is said.
+        Formats do not see it.
+    note : callable, optional
+        Told of images that are added to the ground truth, in place of a warning. Formats do not see it.
     """
 
     format: str = "auto"
@@ -106,7 +109,8 @@ class ReadOptions:
     segments: Path | None = None
     image_labels: Path | None = None
     hierarchy: Hierarchy | None = None
-    unlisted_images: str = "error"
+    unlisted_images: str | None = None
+    note: Callable[[str], None] | None = None
 
     columns: OwnNames | None = None
 

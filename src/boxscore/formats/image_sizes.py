@@ -42,10 +42,13 @@ class ImageSizes(NamedTuple):
         Width and height by the id or file name of an image; NaN where only the image is known.
     every : (float, float), or None
         Those of all images that are not named.
+    source : str
+        Where the names are, for messages.
     """
 
     named: Mapping[str, tuple[float, float]]
     every: tuple[float, float] | None = None
+    source: str = "image_sizes"
 
 
 LARGEST = 1_000_000_000
@@ -68,12 +71,14 @@ def image_sizes_of(
         return None
     named = {} if folder is None else _sizes_in(Path(folder))
     if source is None:
-        return ImageSizes(named)
+        return ImageSizes(named, source=str(folder))
     text = Path(source).name if isinstance(source, (str, Path)) else ""
     both = re.fullmatch(r"(\d{1,10})[xX](\d{1,10})", text, re.ASCII)
     if both and not Path(text).exists():
-        return ImageSizes(named, _size(both[1], both[2], "image sizes"))
-    return ImageSizes({**named, **_table(source)})
+        return ImageSizes(named, _size(both[1], both[2], "image sizes"), str(folder))
+    table = str(source) if text else "image_sizes"
+    both_sources = table if folder is None else f"{table} and {folder}"
+    return ImageSizes({**named, **_table(source)}, source=both_sources)
 
 
 def _sizes_in(folder: Path) -> dict[str, tuple[float, float]]:

@@ -10,7 +10,8 @@ is only a hint: a table has the same columns without it, but reads its file once
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,8 @@ from boxscore.data.alignment import UnlistedImagesError, warn_left_out
 from boxscore.data.boxes import WRITTEN_FORMATS, WrittenFormat
 from boxscore.data.column_names import OwnNames, own_names
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.unlisted import check_how, with_unlisted
-from boxscore.errors import InputError
+from boxscore.data.unlisted import check_how, refuse_other_units, with_unlisted
+from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import PLAIN, Format, ReadOptions
 from boxscore.formats._look import errors_named
@@ -37,10 +38,15 @@ __all__ = [
     "read_listed",
     "read_options",
     "takes_columns",
+    "takes_sizes",
 ]
 
 TRUTH_WORK = 2.0
 """How much longer a byte of ground truth takes to read than one of results."""
+
+
+FEW_ADDED = 0.1
+"""Share of all images that a table of sizes may add without a warning."""
 
 
 def read_options(
@@ -59,8 +65,9 @@ def read_options(
     image_labels: str | Path | None = None,
     hierarchy: str | Path | Mapping[str, Any] | None = None,
     columns: Mapping[str, str] | OwnNames | None = None,
-    unlisted_images: str = "error",
+    unlisted_images: str | None = None,
     image_folder: str | Path | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> ReadOptions:
     """Check what a user says beside a path; class lists and tables of sizes are read where they are files."""
     checks.one_of(format, format_names(), name="format")
@@ -100,6 +107,7 @@ def read_options(
         None if image_labels is None else Path(image_labels),
         None if hierarchy is None else _hierarchy_of(hierarchy),
         check_how(unlisted_images),
+        note,
         columns if columns is None or isinstance(columns, OwnNames) else own_names(columns),
     )
 
@@ -126,10 +134,9 @@ def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundT
     _refuse_useless(options, at)
     with errors_named(path):
         ground_truth = at.load_ground_truth(path, options)
-    if options.image_sizes is not None and not at.lists_images(ground_truth):
-        from boxscore.formats.image_sizes import with_listed_images
-
-        ground_truth = with_listed_images(ground_truth, options.image_sizes)
+    names_images = options.image_sizes is not None and options.unlisted_images is None
+    if names_images and not at.lists_images(ground_truth):
+        ground_truth = _with_named_images(ground_truth, options)
     if options.image_labels is not None:
         from boxscore.formats.image_label_files import with_image_labels
 
@@ -145,6 +152,33 @@ def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundT
     if at.boxes is not None:
         warn_of_box_order(ground_truth, given_sizes=at.boxes == "xywh", said=options.box_format, stacklevel=4)
     return ground_truth
+
+
+def _with_named_images(ground_truth: GroundTruth, options: ReadOptions) -> GroundTruth:
+    """Add the images that a table of sizes or a folder names, and say so."""
+    from boxscore.formats.image_sizes import with_listed_images
+
+    assert options.image_sizes is not None
+    wider = with_listed_images(ground_truth, options.image_sizes)
+    added = len(wider.images) - len(ground_truth.images)
+    if not added or (options.note is None and added <= FEW_ADDED * len(wider.images)):
+        return wider
+    images = "image is" if added == 1 else "images are"
+    count, its = ("counts as an image", "its") if added == 1 else ("count as images", "their")
+    text = (
+        f"{added:,} {images} named by {options.image_sizes.source} alone and {count} without objects; "
+        f"--unlisted-images drop (in Python unlisted_images=) leaves {its} detections out."
+    )
+    if options.note is not None:
+        options.note(text)
+    else:
+        warnings.warn(text, BoxscoreWarning, stacklevel=4)
+    return wider
+
+
+def takes_sizes(path: Path, format: str = "auto", box_format: str | None = None) -> bool:
+    """Whether a side has a use for the sizes of images, which are given once for both."""
+    return (box_format or "").endswith("n") or "image_sizes" in format_at(path, format).takes
 
 
 def read_detections(path: str | Path, ground_truth: GroundTruth, options: ReadOptions = PLAIN) -> Detections:
@@ -244,8 +278,11 @@ def load_both(
         ground_truth = read_ground_truth(ground_truth_path, dataclasses.replace(options, processes=shared))
         try:
             detections = finish(ground_truth)
-        except UnlistedImagesError:
-            if detection_options.unlisted_images == "error":
+        except UnlistedImagesError as error:
+            if detection_options.unlisted_images in (None, "error"):
+                refuse_other_units(
+                    lambda truth: _read_detections(path, truth, detection_options), ground_truth, error.names
+                )
                 raise
             return read_listed(path, ground_truth, detection_options)
     _warn(detections, at, detection_options)
