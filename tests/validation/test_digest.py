@@ -326,6 +326,27 @@ def test_boxes_in_another_form_are_the_one_finding(
     assert words.count("boxscore: ") == 2  # the loader's warning, and the finding
 
 
+def test_results_of_few_images() -> None:
+    """Half of the images and more without a detection: the number without these, and the option."""
+    images, boxes = np.arange(700), np.tile([10.0, 10, 60, 60], (700, 1))
+    truth = boxscore.GroundTruth.from_arrays(images, ["a"] * 700, boxes)
+    found = boxscore.Detections.from_arrays(
+        images[:301], ["a"] * 301, boxes[:301], np.linspace(0.01, 1, 301), images=truth.images
+    )
+    with pytest.warns(boxscore.FindingWarning) as caught:
+        result = boxscore.evaluate(truth, found)
+    text = str(caught[0].message)
+    assert "To score only the images that were run, list their ids with --images FILE, or images= of" in text
+    few = boxscore.evaluate(truth, found, images=range(301), digest=False)["AP"]
+    assert text.endswith(
+        f" AP {result['AP']:.4f}; without these images: {few:.4f} ({few - result['AP']:+.4f})."
+    )
+    assert few == pytest.approx(1, abs=1e-12)
+    with pytest.warns(boxscore.FindingWarning, match="run cut short") as caught:
+        boxscore.evaluate(truth, found.take(np.arange(0)))
+    assert not any("--images" in str(warning.message) for warning in caught)
+
+
 @pytest.mark.slow
 @pytest.mark.real
 def test_three_faces_of_a_real_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

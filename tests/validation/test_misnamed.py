@@ -56,8 +56,8 @@ def test_names_that_were_cut() -> None:
         ).astype(np.int32),
     )
     assert finding.message == (
-        "1 class is always called another: 12 of 12 located objects of hot dog are dog. Were names cut at blanks, or "
-        "looked up by a part of them?"
+        "1 class is always called another: 12 of 12 located objects of class hot dog are called dog. Were "
+        "class names cut at a blank, or looked up by a part of them?"
     )
     assert finding.repaired == boxscore.evaluate(truth, right)["AP"]
     assert finding.value == boxscore.evaluate(truth, detections)["AP"]
@@ -95,6 +95,12 @@ def test_detectors_that_confuse_are_no_tables(seed: int) -> None:
     assert called(truth, dataclasses.replace(detections, category=category.astype(np.int32))) == []
 
 
+def test_numbers_are_no_names_that_were_cut() -> None:
+    (finding,) = called(*tables({"52": (30, ["2"]), "2": (9, ["2"])}))
+    assert "30 of 30 located objects of class 52 are called class 2. Was the table" in finding.message
+    assert called(*tables({"52": (29, ["2"]), "2": (9, ["2"])})) == []
+
+
 def test_chosen_classes_are_no_evidence() -> None:
     pair = tables({"hot dog": (12, ["dog"]), "dog": (20, ["dog"])})
     chosen = boxscore.evaluate(*pair, classes=["hot dog"], digest=False)
@@ -107,9 +113,9 @@ def test_yolov2_looked_names_up_by_a_part() -> None:
     pair = truth, boxscore.load_detections(real("coco_val2017", "yolov2_608.json"), truth)
     (finding,) = (one for one in quick_findings(boxscore.evaluate(*pair, digest=False)) if one.code == CODE)
     assert finding.message == (
-        "3 classes are always called another: 35 of 40 located objects of carrot are car, 39 of 48 located objects "
-        "of hot dog are dog and 91 of 94 located objects of teddy bear are bear. Were names cut at blanks, or looked "
-        "up by a part of them?"
+        "3 classes are always called another: 35 of 40 located objects of class carrot are called car, 39 of 48 "
+        "located objects of class hot dog are called dog and 91 of 94 located objects of class teddy bear are "
+        "called bear. Were class names cut at a blank, or looked up by a part of them?"
     )
     assert finding.effect_text == "AP 0.1938; these renamed: 0.2021 (+0.0083)"
 

@@ -73,12 +73,13 @@ def misnamed_findings(context: Context) -> Iterator[Finding]:
 
     labels = truth.categories.labels
     texts = [
-        f"{one.times:,} of {one.located:,} located objects of {labels[one.row]} are {labels[one.other]}"
+        f"{one.times:,} of {one.located:,} located objects of class {labels[one.row]} are called "
+        f"{_spoken(labels[one.other])}"
         for one in called
     ]
     related = all(_are_related(labels[one.row], labels[one.other]) for one in called)
     cause = (
-        "Were names cut at blanks, or looked up by a part of them?"
+        "Were class names cut at a blank, or looked up by a part of them?"
         if related
         else "Was the table of class names cut, or does the detector not know the class?"
     )
@@ -162,7 +163,12 @@ def _called(
             yield _Called(row, other, times, located)
 
 
+def _spoken(label: str) -> str:
+    """Name a class whose name may be a bare number."""
+    return f"class {label}" if label.isdecimal() else label
+
+
 def _are_related(one: str, other: str) -> bool:
-    """Whether one name begins or ends the other."""
+    """Whether one name begins or ends the other; of numbers that says nothing."""
     short, long = sorted((one.casefold(), other.casefold()), key=len)
-    return bool(short) and (long.startswith(short) or long.endswith(short))
+    return bool(short) and not short.isdecimal() and (long.startswith(short) or long.endswith(short))

@@ -164,15 +164,21 @@ def _silent_images(context: Context) -> Iterator[Finding]:
     text = (
         f"{counted(count, 'image')} with annotations ({_percent(share)}) {verb(count, 'have')} no detection"
     )
+    if share > SILENT:
+        text += ". Are these results of another split, or of a run cut short?"
+    is_most = bool(share > 0.5)
+    if is_most and len(detections):
+        text += " To score only the images that were run, list their ids with --images FILE"
     yield context.finding(
         "image-without-detections",
         "structural",
-        "error" if share > 0.5 else "warning" if share > SILENT else "info",
+        "error" if is_most else "warning" if share > SILENT else "info",
         count,
-        text + (". Are these results of another split, or of a run cut short?" if share > SILENT else ""),
+        text,
         examples=image_rows(truth.images, np.flatnonzero(silent)),
         repair="without these images",
         repaired=lambda c, given: (*select(c.ground_truth, given, images=loud), c.protocol),
+        at_once=is_most and len(detections) > 0 and context.is_soon(context.protocol),
     )
 
 
