@@ -291,8 +291,20 @@ def test_the_place_of_the_confidence_is_told_where_one_reading_leaves_the_image(
     assert predicted(tmp_path, "1 0.1 0.8 0.2 0.3 0.9\n").scores.tolist() == [0.9]
     assert predicted(tmp_path, "1 0.9 0.1 0.8 0.2 0.3\n").scores.tolist() == [0.9]
     assert predicted(tmp_path, "1 0.9 0.5 0.5 0.5 1.02\n").scores.tolist() == [0.9]
-    with pytest.raises(InputError, match=r"fit both.*say --dt-format yolo .* or --dt-format darknet"):
+    with pytest.raises(
+        InputError, match=r"boxes inside their image read as.*say --dt-format yolo .* or --dt-format darknet"
+    ):
         predicted(tmp_path, "1 0.5 0.5 0.5 0.5 0.5\n")
+
+
+def test_the_place_of_the_confidence_is_that_of_most_lines(tmp_path: Path) -> None:
+    """Detectors write boxes that reach out of the image: 60 of 10,919 ended in a refusal."""
+    inside, outside = "1 0.1 0.8 0.2 0.3 0.9\n", "1 0.95 0.8 0.4 0.3 0.9\n"
+    assert predicted(tmp_path, inside * 12 + outside).scores.tolist() == [0.9] * 13
+    second = "1 0.9 0.1 0.8 0.2 0.3\n"
+    assert predicted(tmp_path, second * 12 + "1 0.9 0.95 0.8 0.4 0.3\n").scores.tolist() == [0.9] * 13
+    with pytest.raises(InputError, match=r"9 of 10 boxes inside .* confidence, and 0 as class confidence"):
+        predicted(tmp_path, inside * 9 + outside)
 
 
 def test_polygon_predictions(tmp_path: Path) -> None:

@@ -31,6 +31,9 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+CLEARLY = 10
+"""Boxes more than twice as many that lie inside their image, where not all do."""
+
 OUTSIDE = 0.01
 """How far a label may reach beyond its image; ultralytics skips images with labels that reach further."""
 
@@ -132,22 +135,29 @@ def is_last(
     """Whether the confidence of lines of 6 numbers [N, 6] is the last of them, not the second.
 
     A confidence lies in 0..1, and most boxes of predictions lie inside their image: read at the wrong place,
-    some do not. What is ``said`` of the folder holds if every number can be what it says.
+    most do not. What is ``said`` of the folder holds if every number can be what it says.
     """
     if said is not None and not _is_no_confidence(
         _centred(columns[:, 1:5] if said else columns[:, 2:], written), columns[:, 5 if said else 1]
     ):
         return said
-    for test in (_is_no_confidence, _reaches_out):
-        last = not test(_centred(columns[:, 1:5], written), columns[:, 5])
-        second = not test(_centred(columns[:, 2:], written), columns[:, 1])
-        if last != second:
-            return last
+    read_last, read_second = _centred(columns[:, 1:5], written), _centred(columns[:, 2:], written)
+    last = not _is_no_confidence(read_last, columns[:, 5])
+    second = not _is_no_confidence(read_second, columns[:, 1])
+    if last != second:
+        return last
+    count = len(columns)
+    inside_last, inside_second = (int(_is_inside(boxes).sum()) for boxes in (read_last, read_second))
+    if (inside_last == count) != (inside_second == count):
+        return inside_last == count
+    fewer, more = sorted((inside_last, inside_second))
+    if 2 * more >= count and more >= 2 * fewer + CLEARLY:
+        return inside_last > inside_second
     raise InputError(
         "the confidence of predictions",
         "be said to be last or second",
-        got=f"lines that {'fit both' if last else 'fit neither'}, class cx cy w h confidence "
-        "and class confidence cx cy w h",
+        got=f"{inside_last:,} of {count:,} boxes inside their image read as class cx cy w h confidence, and "
+        f"{inside_second:,} as class confidence cx cy w h",
         place=str(path),
         cause="say --dt-format yolo (last, as ultralytics writes it) or --dt-format darknet (second)",
     )
@@ -162,9 +172,10 @@ def _is_no_confidence(boxes: FloatArray, scores: FloatArray) -> bool:
     return bool(((scores < 0) | (scores > 1)).any() or (boxes[:, 2:] < 0).any())
 
 
-def _reaches_out(boxes: FloatArray, scores: FloatArray) -> bool:
-    """Whether any box [N, 4] leaves its image."""
-    return bool((np.abs(boxes[:, :2] - 0.5) + boxes[:, 2:] / 2 > 0.5 + OUTSIDE).any())
+def _is_inside(boxes: FloatArray) -> NDArray[np.bool_]:
+    """Whether each box [N, 4] lies inside its image, [N]."""
+    inside: NDArray[np.bool_] = (np.abs(boxes[:, :2] - 0.5) + boxes[:, 2:] / 2 <= 0.5 + OUTSIDE).all(axis=1)
+    return inside
 
 
 # ---------------------------------------------------------------- shapes
