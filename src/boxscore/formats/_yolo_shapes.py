@@ -174,7 +174,8 @@ def _is_no_confidence(boxes: FloatArray, scores: FloatArray) -> bool:
 
 def _is_inside(boxes: FloatArray) -> NDArray[np.bool_]:
     """Whether each box [N, 4] lies inside its image, [N]."""
-    inside: NDArray[np.bool_] = (np.abs(boxes[:, :2] - 0.5) + boxes[:, 2:] / 2 <= 0.5 + OUTSIDE).all(axis=1)
+    reach = np.abs(boxes[:, :2] - 0.5) + boxes[:, 2:] / 2
+    inside: NDArray[np.bool_] = reach.max(axis=1) <= 0.5 + OUTSIDE
     return inside
 
 
