@@ -69,7 +69,7 @@ def test_columns_of_another_split_are_refused(tmp_path: Path) -> None:
     _, found = _pairs("coco")
     boxscore.save_columns(found, tmp_path / "dt.npz")
     other = boxscore.GroundTruth.from_arrays([1], [1], [[0, 0, 5, 5]])
-    with pytest.raises(boxscore.InputError, match="results of another split"):
+    with pytest.raises(boxscore.InputError, match="perhaps of another split"):
         boxscore.load_detections(tmp_path / "dt.npz", other)
 
 

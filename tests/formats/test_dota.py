@@ -17,7 +17,7 @@ def test_corners_that_cross_and_a_class_without_a_file(tmp_path: Path) -> None:
     results.mkdir()
     (labels / "P1.txt").write_text("gsd:0.2\n0 0 9 9 9 0 0 9 ship 0\n20 20 40 20 40 30 20 30 plane 2\n")
     (results / "Task1_ship.txt").write_text("P1 0.5 0 0 9 0 9 9 0 9\n")
-    with pytest.warns(BoxscoreWarning, match="1 of 2 quadrilaterals cross themselves, the first in .*line 2"):
+    with pytest.warns(BoxscoreWarning, match="1 of 2 quadrilaterals crosses itself, the first in .*line 2"):
         truth = load_ground_truth(labels)
     assert truth.difficult.tolist() == [False, True]
     with pytest.warns(

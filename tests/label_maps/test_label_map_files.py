@@ -359,7 +359,7 @@ REFUSED: dict[str, tuple[list[str], Any, str]] = {
     "panoptic: rules of the other command": (
         [*PANOPTIC, "--rules", "mmseg"],
         None,
-        "rules must be a known name or a .toml file. Got 'mmseg'; known: counted, panopticapi.",
+        "--rules must be a known name or a .toml file. Got 'mmseg'; known: counted, panopticapi.",
     ),
 }
 

@@ -213,7 +213,7 @@ def test_in_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     capsys.readouterr()
     assert main([*given, "--iou-type", "segm", "--method", "nmm"]) == 2
     assert capsys.readouterr().err == (
-        "boxscore: error: method must be one that compares masks. Got 'nmm'; known: hard, soft-linear, "
+        "boxscore: error: --method must be one that compares masks. Got 'nmm'; known: hard, soft-linear, "
         "soft-gaussian, matrix-linear, matrix-gaussian, fast, cluster.\n"
     )
     assert main(given) == 0  # boxes are those around the masks

@@ -300,7 +300,7 @@ def test_bad_input(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
     assert nms(capsys, raw, status=2) == "iou_threshold must be given with method 'hard'. Got None."
     assert nms(capsys, raw, "--method", "sof-linear", status=2).endswith("did you mean 'soft-linear'?")
     wrong = nms(capsys, raw, "--iou-threshold", 1.2, status=2)
-    assert wrong == "iou_threshold must be a number in [0, 1]. Got 1.2."
+    assert wrong == "--iou-threshold must be a number in [0, 1]. Got 1.2."
     groups = raw.parent / "groups.txt"
     assert nms(capsys, raw, "--iou-threshold", 0.5, "--groups", groups, status=2) == (
         f"{groups}: cannot be read: No such file or directory."
@@ -583,7 +583,7 @@ def test_fuse_bad_input(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
         return errors.removeprefix("boxscore: error: ").rstrip("\n")
 
     assert message(raw, "--weights", 1, 2) == "--weights must be as long as the files (1). Got length 2."
-    assert message(raw, "--weights", 0) == "weights must be positive and finite. Got [0.0]."
+    assert message(raw, "--weights", 0) == "--weights must be positive and finite. Got [0.0]."
     assert (
         message(raw, "--method", "wfb")
         == "method must be one of 'wbf', 'nmw'. Got 'wfb'; did you mean 'wbf'?"

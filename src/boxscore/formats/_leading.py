@@ -74,6 +74,9 @@ def led_on(folder: Path, *, has_labels: bool = False) -> Path | None:
     found = sorted(_sources(folder), key=lambda path: (-path.stat().st_mtime, str(path)))
     if has_labels and not any(path.name == "labels" for path in found):
         return None
+    beside = {path.parent for path in found if path.name == "labels"}
+    # One run of ultralytics writes both: its labels, which were read before folders led on.
+    found = [path for path in found if path.name == "labels" or path.parent not in beside]
     if len(found) > 1:
         more = f" and {len(found) - MOST_SAID} more" if len(found) > MOST_SAID else ""
         raise FileFormatError(
