@@ -586,7 +586,7 @@ def test_fuse_bad_input(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
     assert message(raw, "--weights", 0) == "--weights must be positive and finite. Got [0.0]."
     assert (
         message(raw, "--method", "wfb")
-        == "method must be one of 'wbf', 'nmw'. Got 'wfb'; did you mean 'wbf'?"
+        == "--method must be one of 'wbf', 'nmw'. Got 'wfb'; did you mean 'wbf'?"
     )
     assert message(raw, VOC) == f"what is fused must be of one form, coco as {raw}. Got voc in {VOC}."
     names = [{"id": 1, "name": name} for name in ("cat", "dog")]
