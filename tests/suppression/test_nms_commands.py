@@ -599,4 +599,4 @@ def test_fuse_bad_input(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
         f"class 1 must have one name in all files, 'cat' as before. Got 'dog' in {files[1]}; "
         "results of another data set?"
     )
-    assert message(raw, "--method", "nmw", "--confidence", "max").startswith("confidence must be left out")
+    assert message(raw, "--method", "nmw", "--confidence", "max").startswith("--confidence must be left out")
