@@ -107,3 +107,14 @@ def test_the_command_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["evaluate", *map(str, paths)]) == 0
     said = " ".join(capsys.readouterr().err.split())
     assert said == " ".join(f"boxscore: {each}" for each in found(truth, detections))
+
+
+def test_a_remedy_that_cannot_be_evaluated_stops_nothing() -> None:
+    """Fractions of images of unknown sizes, and a flag that another protocol reads, which counts whole pixels."""
+    boxes = [[0.1, 0.1, 0.4, 0.4], [0.5, 0.5, 0.9, 0.9]]
+    truth = boxscore.GroundTruth.from_arrays([1, 1], ["cat", "cat"], boxes, difficult=[True, False])
+    found = boxscore.Detections.from_arrays([1, 1], ["cat", "cat"], boxes, [0.9, 0.8])
+    truth, found = truth.replaced(units="fractions"), found.replaced(units="fractions")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        assert boxscore.evaluate(truth, found)["AP50"] > 0.99

@@ -24,7 +24,7 @@ from boxscore._utils.records import record
 from boxscore.data.numbering import FoundClassMap
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Images
-from boxscore.errors import BoxscoreWarning
+from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.summary import summary_total
@@ -191,7 +191,10 @@ class Context:
             return _Measured(math.nan)
         if repaired not in self._repaired_values:
             truth, detections, protocol = repaired(self, self.detections)
-            value, key = _first_metric(quietly(truth, detections, protocol))
+            try:
+                value, key = _first_metric(quietly(truth, detections, protocol))
+            except InputError:  # what another protocol needs is not there: no number, and no reason to stop
+                value, key = math.nan, ""
             other = (
                 protocol.rows[:1] != self.protocol.rows[:1] or protocol.similarity != self.protocol.similarity
             )

@@ -139,7 +139,7 @@ def _flags(context: Context, *, difficult_said: bool) -> Iterator[Finding]:
             continue
         rows = np.flatnonzero(flags)
         repair, repaired, at_once = "without them", with_truth(np.flatnonzero(~flags)), False
-        if name == "difficult" and protocol.similarity == "box":
+        if name == "difficult" and protocol.similarity == "box" and truth.units == "pixels":
             other = load_protocol(DIFFICULT)
             repair, repaired, at_once = (
                 f"with --protocol {DIFFICULT}",
