@@ -12,6 +12,7 @@ demo: $(VENV)/.installed
 
 # Under two minutes on two cores: a twentieth of the generated cases, without the browser, the real data and the longest, which CI runs.
 test: export BOXSCORE_EXAMPLES ?= 0.05
+test: export PYTHONDONTWRITEBYTECODE =# hundreds of processes, which would each compile what they import
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not browser and not real and not long'
 

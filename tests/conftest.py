@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from boxscore._utils import progress
 from support.kinds import MAKE_TEST, counted_kinds, kinds_of
 from support.skipped import left_to_ci, sentences
 
@@ -26,6 +27,12 @@ settings.register_profile(  # one failure is enough, however large its case
     "mutation", derandomize=True, phases=[Phase.explicit, Phase.generate], **_COMMON
 )
 settings.load_profile(os.environ.get("BOXSCORE_HYPOTHESIS", "default"))
+
+
+@pytest.fixture(autouse=True)
+def _no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed does not depend on how fast the machine is; tests of stages set the time themselves."""
+    monkeypatch.setattr(progress, "SILENT", 1e6)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,8 +14,6 @@ import sys
 
 from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
 
-__all__ = ["main_program", "program"]
-
 LEAST_MEMORY = 96 << 20
 """Bytes; NumPy's OpenBLAS ends the process, with a status of its own choice, where it gets less."""
 

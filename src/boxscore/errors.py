@@ -118,8 +118,9 @@ class BoxscoreWarning(UserWarning):
     ----------
     code : str
         The name of the check of :func:`boxscore.validate` that says the same; empty where there is none.
-    severity : {"error", "warning"}
-        That of the check: an error makes the score wrong.
+    severity : {"error", "warning", "info"}
+        That of the check: an error makes the score wrong. What is "info" is a note on the command line, which
+        ``--strict`` does not refuse.
     """
 
     def __init__(self, text: str = "", *, code: str = "", severity: str = "warning") -> None:

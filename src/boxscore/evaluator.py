@@ -33,6 +33,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align, concatenate, find_categories, warn_left_out, with_labels
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.building import categories_of
@@ -273,8 +274,8 @@ class Evaluator:
         """
         predictions, targets = one_per_image(predictions, "prediction"), one_per_image(targets, "target")
         if len(predictions) != len(targets):
-            got = f"{len(predictions)} and {len(targets)}"
-            raise InputError("predictions and targets", "be as many", got=got)
+            got = f"{len(predictions):,} and {len(targets):,}"
+            raise InputError("predictions and targets", "have the same length", got=got)
         batch: dict[Id, tuple[Columns, Columns]] = {}
         numbered, given = self._numbered, dict(self._given)
         kinds = self._kinds[0].copy(), self._kinds[1].copy()
@@ -377,7 +378,7 @@ class Evaluator:
         mine, theirs = self.protocol, other.protocol
         if mine != theirs or _labels(self.categories) != _labels(other.categories):
             got = f"{mine.name!r} and {theirs.name!r}"
-            raise InputError("evaluators", "have one protocol and the same classes", got=got)
+            raise InputError("evaluators", "have the same protocol and classes", got=got)
         self._take_in(other._share())
 
     def save_part(self, path: str | Path) -> None:
@@ -389,7 +390,7 @@ class Evaluator:
         Parameters
         ----------
         path : str or Path
-            Named ``*.npz``; about 20 bytes a detection.
+            Named ``*.npz``; about 20 bytes per detection.
 
         Raises
         ------
@@ -400,7 +401,7 @@ class Evaluator:
         """
         parts = self._parts()
         if not parts:
-            raise InputError("an evaluator", "have seen an image", got="none")
+            raise InputError("an evaluator", "have seen at least one image", got="none")
         if self._numbered:
             raise InputError(
                 "image_id",
@@ -477,7 +478,7 @@ class Evaluator:
         if self.duplicates == "error":
             raise InputError(
                 "image_id",
-                "come once",
+                "occur only once",
                 got=f"{identifier!r} again",
                 cause="a distributed sampler that fills up its last batch? say duplicates='ignore'; "
                 "a new epoch? call reset()",
@@ -545,14 +546,14 @@ class Evaluator:
     def _evaluate(self) -> Evaluation:
         parts = self._parts()
         if not parts:
-            raise InputError("an evaluator", "have seen an image", got="none")
+            raise InputError("an evaluator", "have seen at least one image", got="none")
         part = _merged(parts)
         if len(parts) > 1:
             self._levels = [*([] for _ in self._levels[1:]), [part]]
         left_out: Counter[str] = Counter()
         for counts in part.left_out.values():
             left_out.update(counts)
-        warn_left_out(left_out, "predictions", stacklevel=3)
+        warn_left_out(left_out, "predictions")
         _warn_of_invalid(part, self.invalid)
         _warn_numbered_from_zero(part, "0" in left_out)
         _warn_of_fractions(part)
@@ -576,12 +577,10 @@ def _warn_of_invalid(part: _Part, invalid: Invalid) -> None:
             became = "dropped"
             if invalid == "false_positive" and not side:
                 became = f"counted as {'a false positive' if count == 1 else 'false positives'}"
-            warnings.warn(
+            warn_user(
                 f"{counted(count, name.removesuffix('s'))} of {counted(len(images), 'image')} {became}"
                 ": boxes or scores that are NaN or infinite, or boxes that end before they begin; the first "
                 f"in image {min(images, key=str)!r}.",
-                BoxscoreWarning,
-                stacklevel=4,
             )
 
 
@@ -593,11 +592,9 @@ def _warn_numbered_from_zero(part: _Part, left_out_zero: bool) -> None:
         return
     lowest = 0 if left_out_zero else found.min()
     if lowest == 0 and truth.min() == 1 and truth.max() > found.max():
-        warnings.warn(
+        warn_user(
             f"predictions have classes {lowest} to {found.max()} and targets {truth.min()} to {truth.max()}: "
-            "are predictions numbered from 0? prediction_class_names= says what they mean.",
-            BoxscoreWarning,
-            stacklevel=4,
+            "are predictions numbered from 0? pass prediction_class_names= to say what they mean.",
         )
 
 
@@ -608,12 +605,10 @@ def _warn_of_fractions(part: _Part) -> None:
         return
     small, large = sorted(sides, key=lambda side: float(sides[side].max()))
     if 0 < sides[small].max() <= FRACTIONS and sides[large].max() > PIXELS:
-        warnings.warn(
+        warn_user(
             f"every box of the {small} lies within {sides[small].max():.3g}, those of the {large} reach "
             f"{sides[large].max():.4g}: are the {small} fractions of the image? Multiply them by its "
             "width and height.",
-            BoxscoreWarning,
-            stacklevel=4,
         )
 
 

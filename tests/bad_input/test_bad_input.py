@@ -97,6 +97,7 @@ def test_case(
         assert output == ""
     else:
         said = "".join(f"boxscore: warning: {line}\n" for line in case["warnings"])
+        said += "".join(f"boxscore: note: {line}\n" for line in case.get("notes", ()))
         assert errors.startswith(said)
         digest = errors.removeprefix(said)
         assert re.sub(r"\n(  )?", " ", digest) == (f"boxscore: {case['digest']} " if "digest" in case else "")

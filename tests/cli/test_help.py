@@ -57,6 +57,24 @@ def test_examples_are_calls(name: str) -> None:
         command_parser(name, command).parse_args(words[2:])
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_have_no_blanks_in_a_row(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    about = capsys.readouterr().out.partition("\nexamples\n")[2].partition("\n\n")[0]
+    assert [line for line in about.splitlines() if "  " in line.strip()] == []
+
+
+def test_a_long_example_is_continued_before_its_options(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["explain", "--help"]) == 0
+    assert (
+        "  boxscore explain boxes.csv predictions.csv --image-labels labels.csv \\\n"
+        "      --hierarchy hierarchy.json --from openimages-challenge --expansions\n"
+    ) in capsys.readouterr().out
+
+
 def test_defaults_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     for name in COMMANDS:
         assert main([name, "--help"]) == 0
@@ -90,6 +108,7 @@ INPUT = [GT, DT]
         (["evaluate", *INPUT, "--iou-type", "box"], "--iou-type must be one of bbox, segm, boundary, keypoints. Got 'box'; did you mean 'bbox'?", "boxscore evaluate --help shows its options."),
         (["evaluate", *INPUT, "--output", "jsn"], "--output must be text, json, csv, markdown, latex, or a file that ends in .txt, .json, .csv, .md, .tex. Got 'jsn'; did you mean 'json'?", "boxscore evaluate --help shows its options."),
         (["evaluate", *INPUT, "--output", "out/a"], "--output must be text, json, csv, markdown, latex, or a file that ends in .txt, .json, .csv, .md, .tex. Got 'out/a'; --report DIR writes a folder.", "boxscore evaluate --help shows its options."),
+        (["check", *INPUT, "--baseline", "a.json"], "check has no option --baseline; did you mean --no-regression or --baseline-detections?", "boxscore check --help shows its options."),
         (["operating-points", *INPUT, "--curve", "--at-score", ".5"], "--at-score and --curve exclude each other.", "boxscore operating-points --help shows its options."),
     ],
 )  # fmt: skip

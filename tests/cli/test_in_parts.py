@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,12 @@ def test_slices_by_a_column_of_the_images(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (["bootstrap", TRUTH, FOUND], "--memory-limit must be of detections in Parquet"),
         (
             ["slices", TRUTH, "{parquet}", "--by", "size"],
-            "slices by size of merged parts must be asked of tables",
+            "slices by size must be asked for without --memory-limit. Got it; partitions hold scores and "
+            "outcomes, no boxes: leave it out.",
         ),
-        (["bootstrap", TRUTH, FOUND], "--memory-limit must be of detections in Parquet"),
         (["compare", TRUTH, "{parquet}", FOUND], "--memory-limit must be of detections in Parquet"),
         (
             ["bootstrap", TRUTH, "{parquet}", "--images", "101"],
@@ -98,3 +100,31 @@ def test_what_is_refused(
     status, out, error = printed(capsys, *filled, "--memory-limit", "1GB")
     assert (status, out) == (2, "")
     assert message in error
+
+
+LISTED = (
+    "1 such image in all, perhaps without objects; list the images in the ground truth, or leave their "
+    "detections out first: boxscore convert --gt GT --dt DT --unlisted-images drop --to parquet --output FILE.\n"
+)
+
+
+def test_an_unlisted_image_is_answered_at_once(
+    parquet: str, tmp_path: Path, capsys: pytest.CaptureFixture[Any]
+) -> None:
+    """No option is offered that partitions refuse; without partitions it is offered, and taken."""
+    content = json.loads(Path(TRUTH).read_text())
+    gone = content["images"].pop()["id"]
+    content["annotations"] = [one for one in content["annotations"] if one["image_id"] != gone]
+    (tmp_path / "fewer.json").write_text(json.dumps(content))
+    call = ["evaluate", str(tmp_path / "fewer.json"), parquet]
+    for asked in (["--memory-limit", "1GB"], ["--bounds"]):
+        status, output, errors = printed(capsys, *call, *asked)
+        assert (status, output) == (2, "")
+        assert errors.startswith(f"boxscore: error: image_id must be in the ground truth. Got {gone} in row ")
+        assert errors.endswith(LISTED)
+    status, _, errors = printed(capsys, *call)
+    assert status == 2
+    assert errors.endswith(
+        "; --unlisted-images background adds it without objects, drop leaves its detections out.\n"
+    )
+    assert printed(capsys, *call, "--unlisted-images", "drop")[0] == 0

@@ -1,4 +1,4 @@
-"""A long command says on a terminal what it does; a pipe, a library's caller and ``--quiet`` hear nothing."""
+"""A long command says what it does; a library's caller and ``--quiet`` hear nothing."""
 
 from __future__ import annotations
 
@@ -64,10 +64,12 @@ def test_a_short_command_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_pipe_and_a_library_hear_nothing(
+def test_a_pipe_is_told_line_by_line_and_a_library_hears_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["evaluate", GT, DT, "--no-digest"]) == 0
+    assert capsys.readouterr().err == "boxscore: matching ...\n"
+    assert main(["evaluate", GT, DT, "--no-digest", "--quiet"]) == 0
     assert capsys.readouterr().err == ""
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
@@ -97,3 +99,67 @@ def test_in_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     worker.start()
     worker.join()
     assert len(found) == 1
+
+
+READ, CHECKED, DRAWN = (
+    "reading ground truth and detections",
+    "checking the input",
+    "intervals over resampled images",
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "stages"),
+    [
+        (
+            ["bootstrap", GT, DT],
+            [READ, "matching", "scoring", CHECKED, "computing: Bootstrap over images", DRAWN],
+        ),
+        (
+            ["slices", GT, DT, "--by", "size"],
+            [READ, "matching", "scoring", CHECKED, "computing: Slices by size"],
+        ),
+        (
+            ["compare", GT, DT, DT, "--names", "a", "b"],
+            [READ, "matching", "scoring", CHECKED, "comparing", DRAWN, "orders of equal scores"],
+        ),
+        (
+            ["sweep", GT, DT, "--iou-threshold", ".5"],
+            [READ, "matching", "scoring", "evaluating with 1 setting"],
+        ),
+        (["evaluate", GT, DT], [READ, "matching", "scoring", CHECKED]),
+    ],
+)
+def test_the_stages_of_a_command_are_said_in_a_pipe(
+    call: list[str],
+    stages: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As if each took long; a stage that follows itself is said once."""
+    begin = progress._Stages.begin
+
+    def told(self: Any, name: str) -> None:
+        begin(self, name)
+        self._tell()
+
+    monkeypatch.setattr(progress._Stages, "begin", told)
+    more = ["--resamples", "5"] if call[0] in ("bootstrap", "compare") else []
+    assert main([*call, *more]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if line.endswith(" ...")]
+    assert list(dict.fromkeys(said)) == [f"boxscore: {name} ..." for name in stages]
+
+
+@pytest.mark.usefixtures("capsys")
+def test_a_bar_speaks_for_its_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "SILENT", 0.0)
+    monkeypatch.setattr(progress, "BRIEF", 0.02)
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    lines: list[str] = []
+    with progress.named_stages(lines.append):
+        progress.stage("drawing")
+        for _ in progress.progress(range(2), desc="bar"):
+            time.sleep(0.05)
+    assert lines == []
+    assert "bar: 100%" in stream.getvalue()

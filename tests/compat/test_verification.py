@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import boxscore
-from boxscore import Detections, Evaluation, GroundTruth, ProtocolError
+from boxscore import Detections, Evaluation, GroundTruth, InputError, ProtocolError
 from boxscore.compat.verification import verify
 
 RNG = np.random.default_rng(3)
@@ -163,3 +165,38 @@ def test_variants_that_pycocotools_does_have(change: dict[str, object]) -> None:
     assert verify(
         boxscore.evaluate(GOOD.ground_truth, GOOD.detections, protocol={"extends": "coco", **change})
     ).equal
+
+
+@pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
+def test_what_pycocotools_cannot_evaluate_is_said(tmp_path: Path) -> None:
+    """It asks masks as counts for the size of their image."""
+    truth = {
+        "images": [{"id": 1, "width": 4, "height": -1}],
+        "categories": [{"id": 1, "name": "cat"}],
+        "annotations": [
+            {
+                "id": 1,
+                "image_id": 1,
+                "category_id": 1,
+                "bbox": [0, 0, 2, 2],
+                "area": 4,
+                "iscrowd": 0,
+                "segmentation": {"size": [4, 4], "counts": [0, 2, 2, 2, 10]},
+            }
+        ],
+    }
+    result = {
+        "image_id": 1,
+        "category_id": 1,
+        "score": 0.5,
+        "segmentation": {"size": [4, 4], "counts": [0, 16]},
+    }
+    (tmp_path / "gt.json").write_text(json.dumps(truth))
+    (tmp_path / "dt.json").write_text(json.dumps([result]))
+    evaluation = boxscore.evaluate(
+        tmp_path / "gt.json", tmp_path / "dt.json", protocol="coco-segm", digest=False
+    )
+    with pytest.raises(
+        InputError, match=r"must be data that pycocotools can evaluate, to be verified. Got Overflow"
+    ):
+        verify(evaluation)

@@ -323,7 +323,7 @@ def test_sizes_of_another_folder_are_not_taken(tmp_path: Path) -> None:
     sizes = {"cam1/0001.jpg": (100, 100), "cam2/0001.jpg": (200, 50)}
     truth = load_ground_truth(tmp_path / "data.yaml", image_sizes=sizes)
     assert truth.images.sizes.tolist() == [[100, 100], [200, 50]]
-    with pytest.warns(BoxscoreWarning, match="the sizes of 1 of 2 images are unknown"):
+    with pytest.warns(BoxscoreWarning, match="1 of 2 images has no known size"):
         truth = load_ground_truth(
             tmp_path / "data.yaml", image_sizes={"cam1/0001.jpg": (100, 100), "cam3/0001.jpg": (9, 9)}
         )
@@ -347,6 +347,22 @@ def test_parquet_in_partitions_follows_the_same_rule(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "dt.parquet")
     with pytest.raises(InputError, match=r"it can be 'cam1/0001\.jpg' or 'cam2/0001.jpg'"):
         boxscore.distributed.scan(tmp_path / "gt.json", tmp_path / "dt.parquet")
+
+
+@pytest.mark.parametrize(
+    ("images", "names"),
+    [
+        (("a/0.jpg", "a/a/0.jpg"), ("a/0", "a/a/0")),  # a/0 was a/a/0.jpg, without a word
+        (("a/0.jpg", "b/a/0.jpg"), ("a/0", "b/a/0")),  # was refused
+        (("a/0.jpg", "b/a/0.jpg", "b/0.jpg"), ("a\\0", "b/a/0.jpg", "b/0")),
+    ],
+)
+def test_a_path_in_the_folders_of_an_image_is_that_image(
+    images: tuple[str, ...], names: tuple[str, ...], tmp_path: Path
+) -> None:
+    truth = truth_of(tmp_path, *images)
+    detections = load_detections(csv_of(tmp_path, *names), truth)
+    assert detections.image.tolist() == list(range(len(images)))
 
 
 # ---------------------------------------------------------------- a slow, obvious oracle
@@ -374,14 +390,18 @@ def oracle(name: str, known: list[str]) -> set[int]:
     }
     if same:
         return same
-    marks = {}
+    marks, whole = {}, set()
     for row, (own, own_stem, own_ending) in enumerate(taken):
+        same_folders = bool(folders) and own == folders
         own = own[root:]
         count = 0
         while count < min(len(own), len(folders)) and own[-1 - count] == folders[-1 - count]:
             count += 1
         if own_stem == stem and count == min(len(own), len(folders)):
             marks[row] = (count, 2 if own_ending == ending else 1 if "" in (own_ending, ending) else 0)
+            if same_folders and marks[row][1]:
+                whole.add(row)
+    marks = {row: mark for row, mark in marks.items() if row in whole} or marks
     best = {
         row for row, mark in marks.items() if all(mark[0] >= m[0] and mark[1] >= m[1] for m in marks.values())
     }
@@ -423,3 +443,42 @@ def test_every_image_is_found_by_its_own_name(known: list[str]) -> None:
         assert ImageNames(known).find(known).rows.tolist() == [*range(len(known))]
         images = Images.build(range(len(known)), file_names=known)
         assert find_images(as_ids(known, name="ids"), images, place=str).tolist() == [*range(len(known))]
+
+
+@pytest.mark.parametrize(("box", "image"), [([1, 1, 9, 9], 1), ([30, 30, 9, 9], 2)])
+def test_text_that_is_an_id_and_a_file_name_is_decided_by_the_boxes(
+    box: list[int], image: int, tmp_path: Path
+) -> None:
+    """A file called ``1`` may be another image than that of the id."""
+    truth = {
+        "images": [
+            {"id": 1, "width": 50, "height": 50, "file_name": "x"},
+            {"id": 2, "width": 50, "height": 50, "file_name": "1"},
+        ],
+        "annotations": [
+            {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 9, 9], "area": 81, "iscrowd": 0},
+            {"id": 2, "image_id": 2, "category_id": 1, "bbox": [30, 30, 9, 9], "area": 81, "iscrowd": 0},
+        ],
+        "categories": [{"id": 1, "name": "cat"}],
+    }
+    (tmp_path / "gt.json").write_text(json.dumps(truth))
+    (tmp_path / "dt.json").write_text(
+        json.dumps([{"image_id": "1", "category_id": 1, "bbox": box, "score": 0.5}])
+    )
+    ground_truth = boxscore.load_ground_truth(tmp_path / "gt.json")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        detections = boxscore.load_detections(tmp_path / "dt.json", ground_truth)
+    assert ground_truth.images.ids[detections.image].tolist() == [image]
+    said = "image_id 1 is the id of one image and the file name of another; read as ids"
+    assert [said in str(warning.message) for warning in caught] == ([True] if image == 1 else [])
+
+
+def test_no_image_has_the_name_where_there_are_none(tmp_path: Path) -> None:
+    (tmp_path / "gt.json").write_text(
+        json.dumps({"images": [], "annotations": [], "categories": [{"id": 1, "name": "cat"}]})
+    )
+    row = {"image_id": "1", "category_id": 1, "bbox": [1, 1, 9, 9], "score": 0.5}
+    (tmp_path / "dt.json").write_text(json.dumps([row]))
+    with pytest.raises(InputError, match=r"image_id must be in the ground truth. Got '1'"):
+        load_detections(tmp_path / "dt.json", load_ground_truth(tmp_path / "gt.json"))

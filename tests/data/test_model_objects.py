@@ -256,7 +256,7 @@ def test_names_decide_where_both_sides_have_them() -> None:
         assert numbers(scored(found, turned, classes=[1, 2, 3])) != expected  # without names: by number
     left_out, numbered_from_zero = (str(warning.message) for warning in caught)
     assert "of 1 class that the ground truth does not have: 0" in left_out
-    assert "are predictions numbered from 0? prediction_class_names=" in numbered_from_zero
+    assert "are predictions numbered from 0? pass prediction_class_names=" in numbered_from_zero
     numbered = [{**side, "labels": side["labels"]} for side in predictions]
     names = list(NAMES.values())
     assert numbers(scored(numbered, turned, classes=shifted, prediction_class_names=names)) == expected
@@ -368,7 +368,9 @@ def test_image_ids_of_the_objects() -> None:
         InputError, match=r"image_ids must be given. Got None, and prediction 0 has no id of its"
     ):
         Detections.from_predictions(predictions)
-    with pytest.raises(InputError, match=r"image_ids must come once. Got 'a.b.jpg' again; pass image_ids="):
+    with pytest.raises(
+        InputError, match=r"image_ids must occur only once. Got 'a.b.jpg' again; pass image_ids="
+    ):
         Detections.from_predictions([make.ultralytics(side) for side in predictions])
     with pytest.raises(InputError, match=r"image_ids must be as long as predictions \(3\)"):
         Detections.from_predictions(predictions, image_ids=[1])
@@ -465,7 +467,7 @@ BAD: list[tuple[Any, str]] = [
     ),
     (
         {"classes": [1, 2], "boxes": [[0, 0, 1, 1]]},
-        r"boxes of a prediction must be as many as the classes \(2\)",
+        r"boxes of a prediction must be as long as the classes \(2\)",
     ),
     ({"classes": [0.5], "boxes": [[0, 0, 1, 1]]}, "classes must be whole numbers. Got 0.5"),
     ({"boxes": [[0, 0, 1, 1], [0]], "labels": [1], "scores": [1]}, "prediction boxes must be an array"),

@@ -123,3 +123,49 @@ def test_every_command_has_help(capsys):
     for name in COMMANDS:
         assert main([name, "--help"]) == 0
         assert "usage: boxscore" in capsys.readouterr().out
+
+
+def of_one_score(folder: Path) -> list[str]:
+    """The sample with one score for all, which is an error in the input."""
+    path = folder / "detections.json"
+    found = json.loads(Path(INPUT[3]).read_text())
+    path.write_text(json.dumps([{**record, "score": 0.5} for record in found]))
+    return [*INPUT[:3], str(path)]
+
+
+@pytest.mark.parametrize("name", ["errors", "confusion", "lrp"])
+def test_findings_stand_below_the_table(capsys, tmp_path, name):
+    given = of_one_score(tmp_path)
+    assert main(["evaluate", *given]) == 0
+    said = capsys.readouterr().err
+    assert "error in the input: all scores are 0.5" in said
+    assert main([name, *given]) == 0
+    assert capsys.readouterr().err == said
+    assert main([name, *given, "--strict"]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_the_title_of_errors_says_its_thresholds(capsys):
+    assert main(["errors", *INPUT, "--iou-threshold", "0.75", "--background-iou", "0.2"]) == 0
+    title, _, *note = capsys.readouterr().out.split("\n\n")[0].splitlines()
+    assert title == "Error types (TIDE) at IoU 0.75, background below 0.2, all classes together"
+    assert " ".join(note) == (
+        "ap is TIDE's: 101 recall points and its own matching; evaluate's, under coco, can differ"
+    )
+
+
+def test_top_confusions_are_between_classes(capsys):
+    assert main(["confusion", *INPUT, "--top", "2"]) == 0
+    head, table = capsys.readouterr().out.split("\n\n")[:2]
+    assert head.splitlines()[-1] == "With the background: 21 objects missed, 14 detections of no object"
+    assert [line.split()[:3] for line in table.splitlines()[1:]] == [
+        ["hexagon", "circle", "5"],
+        ["circle", "square", "3"],
+    ]
+    assert main(["confusion", *INPUT, "--top", "2", "-o", "csv"]) == 0
+    assert [line.split(",")[:2] for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["hexagon", "circle"],
+        ["circle", "square"],
+        ["circle", "(background)"],
+        ["hexagon", "(background)"],
+    ]

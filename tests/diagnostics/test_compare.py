@@ -29,7 +29,7 @@ def two(scene, *, noise):
 def test_equal_detectors(scene):
     results = two(scene, noise=0)
     row = compare_detectors(results, metrics=["AP"], resamples=50).total_frame().iloc[0]
-    assert (row["delta"], row["low"], row["high"], row["probability"]) == (0, 0, 0, 0.5)
+    assert (row["delta"], row["low"], row["high"], row["other_wins"]) == (0, 0, 0, 0.5)
     assert row["verdict"] == "cannot tell"
 
 
@@ -64,7 +64,7 @@ def test_a_real_difference_is_found(scene):
     results = {"good": boxscore.evaluate(truth, detections), "shifted": boxscore.evaluate(truth, shifted)}
     row = compare_detectors(results, metrics=["AP"], resamples=200).total_frame().iloc[0]
     assert row["verdict"] == "worse"
-    assert row["probability"] < 0.025
+    assert row["other_wins"] < 0.025
     assert row["decided_by_ties"] is False
 
 
@@ -84,10 +84,10 @@ def test_refusals(scene):
     results = two(scene, noise=0)
     with pytest.raises(boxscore.InputError, match="two results or more"):
         compare_detectors({"one": results["good"]})
-    with pytest.raises(boxscore.InputError, match="one ground truth"):
+    with pytest.raises(boxscore.InputError, match="the same ground truth"):
         compare_detectors({"a": results["good"], "b": boxscore.evaluate(*scene(1))})
     truth, detections = scene(0, images=80)
-    with pytest.raises(boxscore.InputError, match="one protocol"):
+    with pytest.raises(boxscore.InputError, match="the same protocol"):
         compare_detectors(
             {"a": results["good"], "b": boxscore.evaluate(truth, detections, protocol="voc2012")}
         )
@@ -179,3 +179,20 @@ def test_the_best_is_clear_only_where_the_second_is_not_as_good(four):
     twin = compare_detectors({"x": four["a"], "y": four["a"], "z": four["d"]}, resamples=40, metrics=["AP"])
     assert twin.clear_best(0) is None
     assert twin.pairs.significant[0, 2, 0]
+
+
+def test_the_table_of_a_terminal_says_what_its_columns_are(scene, tmp_path, capsys):
+    from boxscore.cli import main
+
+    truth, detections = scene(0, images=20)
+    paths = [tmp_path / name for name in ("truth.npz", "one.npz", "two.npz")]
+    boxscore.save_columns(truth, paths[0])
+    for path in paths[1:]:
+        boxscore.save_columns(detections, path)
+    assert main(["compare", *map(str, paths), "--metrics", "AP", "--resamples", "5"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert (
+        "delta: other minus first, with its interval from low to high; other_wins: share "
+        "of the resamples in which the other is better metric"
+    ) in printed
+    assert "-0.0000" not in printed

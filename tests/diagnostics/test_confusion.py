@@ -115,7 +115,18 @@ def test_top_confusions_are_the_cells(scene):
     listed, table = top.to_frame(), matrix.to_frame()
     off = matrix.counts.sum() - np.trace(matrix.counts)
     assert listed["count"].sum() == off
-    assert listed["count"].is_monotonic_decreasing
+    with_background = listed.isin(["(background)"]).any(axis=1)
+    assert with_background.is_monotonic_increasing  # confusions between classes come first
+    assert top.missed == listed["count"][listed["predicted"] == "(background)"].sum()
+    assert top.unassigned == listed["count"][listed["truth"] == "(background)"].sum()
+    for part in (listed[~with_background], listed[with_background]):
+        assert len(part) > 3
+        assert part["count"].is_monotonic_decreasing
+        few = top_confusions(evaluation, limit=3).to_frame()
+        assert part.head(3).to_numpy().tolist() in (
+            few.head(3).to_numpy().tolist(),
+            few[3:].to_numpy().tolist(),
+        )
     for row in listed.itertuples():
         assert table.loc[row.truth, row.predicted] == row.count
         assert 1 <= len(row.image_ids) <= row.count
@@ -147,6 +158,7 @@ def test_a_part_of_the_matrix(scene):
         assert matrix.most_confused(most).tolist() == sorted(order[:most].tolist())
 
 
+@pytest.mark.long
 def test_very_many_classes_have_cells_and_no_matrix():
     """100,000 classes: 74.5 GiB as a matrix."""
     K = 100_000

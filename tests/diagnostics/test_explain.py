@@ -80,7 +80,7 @@ def test_each_name_of_a_tool_is_one_tools():
 
 def test_a_choice_is_told_in_words(sample):
     changes = [change for change, _, _ in explain(*sample, "detectron2-voc2012", "coco").steps]
-    assert changes[0] == "numbers: 3 decimals of scores, 1 decimal of boxes -> as given"
+    assert changes[0] == "rounding: 3 decimals of scores, 1 decimal of boxes -> as given"
 
 
 def test_every_choice_that_can_move_an_ap_of_boxes_has_a_step():
@@ -144,7 +144,7 @@ def test_ablation_on_the_voc_run(voc):
         "difficult objects deleted": (-0.0117, -0.0121),
         "candidate: best available": (0.0009, 0.00005),
         "score threshold .25": (-0.0518, -0.0531),
-        "cap of 10 per image and class": (-0.0050, -0.0051),
+        "max detections: 10 per image and class": (-0.0050, -0.0051),
     }
     for change, (here, published) in measured.items():
         assert table[change] == pytest.approx(here, abs=5e-5)

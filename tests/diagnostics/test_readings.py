@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth, InputError
+from boxscore._utils.text import html_table, latex_table, markdown_table, text_table
 from boxscore.cli import main
 from boxscore.diagnostics import explain, readings, tie_bounds
 from boxscore.protocols import load_protocol, protocol_names
@@ -96,3 +98,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ]
     assert main([*arguments, "--wide"]) == 0
     assert "lowest" in capsys.readouterr().out
+
+
+def test_a_difference_of_nothing_has_no_sign() -> None:
+    own = readings(*oriented())
+    tiny = dataclasses.replace(own.readings[1], difference=-2e-17)
+    table = boxscore.diagnostics.Readings((own.readings[0], tiny)).table
+    columns = {str(name): column.tolist() for name, column in table.items()}
+    for written in (text_table, markdown_table, latex_table, html_table):
+        text = written(columns)
+        assert "0.0000" in text
+        assert "-0.0000" not in text

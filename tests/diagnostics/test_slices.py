@@ -130,3 +130,13 @@ def test_relative_size_needs_the_images_sizes():
     found = boxscore.Detections.from_arrays([1], [1], [[0, 0, 9, 9]], [0.5])
     with pytest.raises(boxscore.InputError, match="width and height"):
         slice_scores(boxscore.evaluate(truth, found), by="relative_size")
+
+
+def test_a_column_without_values_has_no_slices():
+    columns = {"lens": np.array([], dtype=object)}
+    truth = boxscore.GroundTruth.from_arrays([], [], np.zeros((0, 4)), columns=columns)
+    found = boxscore.Detections.from_arrays([], [], np.zeros((0, 4)), [])
+    with pytest.raises(
+        InputError, match=r"slices by lens must have values to slice by\. Got no annotations\."
+    ):
+        slice_scores(boxscore.evaluate(truth, found), by="lens")

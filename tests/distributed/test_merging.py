@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -83,11 +84,16 @@ def test_federated(seed: int, name: str, cap: int, folder: Path, data: st.DataOb
     check((result.ground_truth, result.detections), protocol, data)
 
 
-@given(seed=st.integers(0, 10_000), weight=st.sampled_from([0.0, 0.25, 1.0]), data=st.data())
+@given(
+    seed=st.integers(0, 10_000),
+    weight=st.sampled_from([0.0, 0.25, 1.0]),
+    ties=st.booleans(),
+    data=st.data(),
+)
 @settings(max_examples=examples(15))
-def test_groups_that_count_in_part(seed: int, weight: float, data: st.DataObject) -> None:
-    truths, found, listed, images, labels = federated_cases.open_images_case(seed)
-    tables = open_images.tables_of(truths, found, listed, images, labels)
+def test_groups_that_count_in_part(seed: int, weight: float, ties: bool, data: st.DataObject) -> None:
+    case = federated_cases.open_images_case(seed)
+    tables = open_images.tables_of(*(federated_cases.tied(case, seed) if ties else case))
     check(tables, {"extends": "openimages-v2", "group": {"weight": weight}}, data)
 
 
@@ -235,7 +241,7 @@ def test_two_merged_results_are_compared_as_two_whole_ones() -> None:
         images=truth.images,
         categories=range(3),
     )
-    with pytest.raises(boxscore.InputError, match="be of one ground truth"):
+    with pytest.raises(boxscore.InputError, match="have the same ground truth"):
         diagnostics.compare_detectors({"a": merged((truth, found)), "b": merged((moved, found))})
 
 
@@ -258,15 +264,17 @@ def test_parts_of_other_protocols_versions_and_classes_are_refused() -> None:
     tables = scene()
     first, second, _ = parts_of(tables, "coco", np.arange(12) % 3)
     voc = parts_of(tables, {"extends": "coco", "matching": {"max_detections": [7]}}, np.arange(12) % 3)[1]
-    with pytest.raises(boxscore.InputError, match=r"one protocol.*matching.max_detections is \(1, 10, 100\)"):
+    with pytest.raises(
+        boxscore.InputError, match=r"the same protocol.*matching.max_detections is \(1, 10, 100\)"
+    ):
         merge([first, voc])
-    with pytest.raises(boxscore.InputError, match="one version of boxscore"):
+    with pytest.raises(boxscore.InputError, match="the version of boxscore"):
         merge([first, dataclasses.replace(second, version="0.0.1")])
     with pytest.raises(boxscore.InputError, match="the same classes"):
         merge([first, dataclasses.replace(second, categories=Categories.build(["x", "y", "z"]))])
     with pytest.raises(boxscore.InputError, match="rows of one kind"):
         merge([first, dataclasses.replace(second, row_order="own")])
-    with pytest.raises(boxscore.InputError, match="be one or more"):
+    with pytest.raises(boxscore.InputError, match="be at least one"):
         merge([])
 
 
@@ -443,7 +451,11 @@ def test_scan_takes_lists_of_images_and_refuses_those_that_do_not_fit() -> None:
     with ThreadPoolExecutor(2) as threads:
         lists = [[0, 2, 4], [11, 1, 3, 5, 6], [], [7, 8, 9, 10]]
         assert bits(boxscore.scan(*tables, partitions=lists, map=threads.map)) == expected
+    either = "partitions must be a whole number, or a list of image ids for each partition. Got "
     for lists, message in (
+        (2.5, r"partitions must be a whole number >= 1. Got 2.5."),
+        ([1, 2], either + re.escape("[1, 2].")),
+        ("2", either + "'2'."),
         ([[0, 1], [1]], "Got 1 in 0 and 1"),
         ([[0, 1]], "Got 2 in none"),
         ([[0, 99]], "be in the ground truth. Got 99"),
@@ -452,3 +464,9 @@ def test_scan_takes_lists_of_images_and_refuses_those_that_do_not_fit() -> None:
             boxscore.scan(*tables, partitions=lists)
     with pytest.raises(boxscore.InputError, match="give the part of every task"):
         boxscore.scan(*tables, partitions=3, map=lambda function, tasks: [])
+
+
+def test_one_part_given_twice_is_refused() -> None:
+    part = part_of(whole(scene(), "coco"))
+    with pytest.raises(boxscore.InputError, match=r"one of the parts to merge\. Got 0 in"):
+        merge([part, part])

@@ -15,7 +15,7 @@ import boxscore
 from boxscore._utils.resampling import Groups
 from boxscore.distributed import Part, merge
 from boxscore.protocols import load_protocol
-from boxscore.protocols.protocol import SUMMARY_KINDS
+from boxscore.protocols.summary import SUMMARY_KINDS
 from support import crowd_cases, federated_cases, instances, limits, open_images, rotated, voc_cases
 from support.cases import Case, coco_cases
 from support.examples import examples
@@ -126,11 +126,16 @@ def test_federated(seed: int, name: str, cap: int, folder: Path, data: st.DataOb
     check((result.ground_truth, result.detections), protocol, data)
 
 
-@given(seed=st.integers(0, 10_000), weight=st.sampled_from([0.0, 0.25, 1.0]), data=st.data())
+@given(
+    seed=st.integers(0, 10_000),
+    weight=st.sampled_from([0.0, 0.25, 1.0]),
+    ties=st.booleans(),
+    data=st.data(),
+)
 @settings(max_examples=examples(10))
-def test_groups_that_count_in_part(seed: int, weight: float, data: st.DataObject) -> None:
-    truths, found, listed, images, labels = federated_cases.open_images_case(seed)
-    tables = open_images.tables_of(truths, found, listed, images, labels)
+def test_groups_that_count_in_part(seed: int, weight: float, ties: bool, data: st.DataObject) -> None:
+    case = federated_cases.open_images_case(seed)
+    tables = open_images.tables_of(*(federated_cases.tied(case, seed) if ties else case))
     check(tables, {"extends": "openimages-v2", "group": {"weight": weight}}, data)
 
 

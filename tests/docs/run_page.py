@@ -23,6 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from boxscore._utils import progress
+
 FORKS = hasattr(os, "fork")
 PLAIN = re.compile(r"boxscore (?P<arguments>[^|&;<>()$`*?\[\]~#\n]*?)(?: > (?P<file>[\w./-]+))?\s*")
 
@@ -80,6 +82,7 @@ def run_boxscore(arguments: list[str], file: str | None) -> tuple[str, int]:
                 io.TextIOWrapper(os.fdopen(number, "wb", 0), encoding="utf-8", write_through=True)
                 for number in (1, 2)
             )
+            progress.SILENT = 1e6  # a slow machine's stages are on no page
             sys.argv = ["boxscore", *arguments]
             try:
                 runpy.run_module("boxscore", run_name="__main__", alter_sys=True)

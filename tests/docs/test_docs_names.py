@@ -43,7 +43,7 @@ OTHER_WORDS = {
     r"run-length codes?\b": "RLE",
     r"put right": "corrected",
     r"score floor|confidence threshold": "score threshold",
-    r"detection cap\b": "max detections",
+    r"(?<![{`])\b[Cc]aps?\b(?![}`:])|\bcapped\b": "max detections",
     r"\b(?:one|rows?|lines?|files?|columns?|entry) an? (?:class|image|row|method|line|column)\b": "per",
     r"\bfound = |\btruth, found\b": "detections",
 }

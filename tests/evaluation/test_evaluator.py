@@ -205,7 +205,7 @@ def test_duplicates() -> None:
     assert bits(lenient.compute()) == expected
 
     strict = fed(Evaluator(), pairs)
-    message = r"image_id must come once. Got \d+ again; a distributed sampler .* duplicates='ignore'"
+    message = r"image_id must occur only once. Got \d+ again; a distributed sampler .* duplicates='ignore'"
     with pytest.raises(InputError, match=message):
         fed(strict, pairs[:1])
     with pytest.raises(InputError, match=message):
@@ -274,7 +274,7 @@ def test_classes() -> None:
     free = Evaluator()
     free.update([prediction], [target])
     assert free.compute().labels == ["1", "5"]
-    with pytest.raises(InputError, match="evaluators must have one protocol and the same classes"):
+    with pytest.raises(InputError, match="evaluators must have the same protocol and classes"):
         free.merge(named)
 
 
@@ -319,7 +319,7 @@ def test_gathered_shares_are_merged() -> None:
     assert bits(rank.compute()) == bits(fed(Evaluator(), pairs).compute())
     assert len(rank) == 6
     rank.duplicates = "error"
-    with pytest.raises(InputError, match="image_id must come once"):
+    with pytest.raises(InputError, match="image_id must occur only once"):
         rank.compute()
 
 
@@ -364,9 +364,9 @@ def test_bad_batches(prediction: Any, target: Any, message: str) -> None:
 
 
 def test_other_mistakes() -> None:
-    with pytest.raises(InputError, match=r"an evaluator must have seen an image. Got none"):
+    with pytest.raises(InputError, match=r"an evaluator must have seen at least one image. Got none"):
         Evaluator().compute()
-    with pytest.raises(InputError, match=r"predictions and targets must be as many. Got 1 and 0"):
+    with pytest.raises(InputError, match=r"predictions and targets must have the same length. Got 1 and 0"):
         Evaluator().update([GOOD[0]], [])
     with pytest.raises(InputError, match=r"a target must be a mapping or a known object. Got a list"):
         Evaluator().update([GOOD[0]], [[3]])

@@ -109,7 +109,7 @@ def test_one_warning_of_all() -> None:
 
 def test_the_error_names_the_option() -> None:
     evaluator = Evaluator()
-    more = "; invalid='drop' or 'false_positive' goes on without it, and counts it."
+    more = "; invalid='drop' leaves such rows out, invalid='false_positive' counts them as false positives."
     for sample, start in (
         (
             bad([nan, 0, 10, 10]),
@@ -117,13 +117,13 @@ def test_the_error_names_the_option() -> None:
         ),
         (
             bad([9, 0, 5, 10]),
-            "boxes must have width >= 0. Got width -4.0 in row 1 of the prediction of image 0; another box_format?",
+            "boxes must have width >= 0. Got width -4.0 in row 1 of the prediction of image 0; is box_format right?",
         ),
         (bad([0, 0, 5, 10], nan), "scores must be finite. Got nan in row 1 of the prediction of image 0"),
     ):
         with pytest.raises(InputError) as error:
             evaluator.update([sample], [TARGET])
-        assert str(error.value) == start + more
+        assert str(error.value) == start + (more.removeprefix(";") if start.endswith("?") else more)
     with pytest.raises(
         InputError, match=r"^invalid must be one of 'error', 'drop', 'false_positive'. Got 'ignore'\.$"
     ):
@@ -213,3 +213,19 @@ def test_false_positives_alone_are_no_fractions() -> None:
     with pytest.warns(BoxscoreWarning) as warned:
         assert evaluator.compute().metrics["AP"] == 0
     assert len(warned) == 1
+
+
+@pytest.mark.parametrize("invalid", ["drop", "false_positive"])
+@pytest.mark.parametrize("prediction", ["nothing", "good"])
+@pytest.mark.parametrize("target", ["nothing", "good"])
+def test_an_image_without_rows_is_as_it_is_where_nothing_is_invalid(
+    invalid: str, prediction: str, target: str
+) -> None:
+    predictions = {"nothing": {"boxes": np.zeros((0, 4)), "labels": [], "scores": []}, "good": GOOD}
+    targets = {"nothing": {"boxes": np.zeros((0, 4)), "labels": []}, "good": TARGET}
+    pairs = (predictions[prediction], targets[target]), (bad(BAD_BOXES[0]), TARGET)
+    others = (predictions[prediction], targets[target]), (GOOD, TARGET)
+    evaluator = of(*pairs, invalid=invalid)
+    assert evaluator.invalid_counts == {"predictions": 1, "targets": 0}
+    if invalid == "drop":
+        np.testing.assert_equal(value(evaluator), value(of(*others)))

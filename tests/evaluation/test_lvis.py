@@ -17,6 +17,7 @@ from boxscore.data.vocabulary import Categories, Images
 from boxscore.diagnostics import sweep
 from boxscore.validation import validate
 from oracles import lvis
+from support.examples import first_of
 from support.federated_cases import federated_case
 
 CAPS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
@@ -27,7 +28,7 @@ CAPS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("cap", list(CAPS))
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", first_of(4, range(12)))
 def test_equal_to_the_rules_in_plain_python(tmp_path: Path, seed: int, cap: str) -> None:
     dataset, results = federated_case(seed)
     (tmp_path / "truth.json").write_text(json.dumps(dataset), encoding="utf-8")

@@ -64,7 +64,7 @@ def test_files_are_written_without_streams(line: str, tmp_path: Path) -> None:
     call = ["nms", "--dt", DT, "--output", str(output), "--iou-threshold", "0.5"]
     code, _, errors = in_shell(line, call)
     assert code == 0
-    assert ("" if "2>" in line else f" kept in {output}\n") in errors
+    assert ("" if "2>" in line else f" kept, written to {output}\n") in errors
     assert len(json.loads(output.read_text())) > 100
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.json"]
 

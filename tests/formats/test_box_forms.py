@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +17,13 @@ from boxscore import Detections, GroundTruth, evaluate, load_detections, load_gr
 from boxscore.cli import main
 from boxscore.data.alignment import align
 from boxscore.data.boxes import WRITTEN_FORMATS, box_convert
+from boxscore.data.vocabulary import Images
 from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.formats import _box_order
+from boxscore.formats._box_order import box_order
 from boxscore.formats.registry import format_names
 from support.annotations import example, record
+from support.examples import first_of
 
 WIDTH, HEIGHT = 64, 32
 """Powers of two: fractions of them are exact."""
@@ -591,7 +596,7 @@ def forms(name: str, native: str) -> list[str]:
     return list(WRITTEN_FORMATS)
 
 
-@pytest.mark.parametrize("name", DETECTIONS)
+@pytest.mark.parametrize("name", first_of(6, DETECTIONS))
 def test_detections_in_a_wrong_form_are_corrected(name: str, tmp_path: Path) -> None:
     native, known = DETECTIONS[name][0], truth(name)
     expected, options = found(name), {"format": name.split()[0]}
@@ -615,7 +620,7 @@ def test_detections_in_a_wrong_form_are_corrected(name: str, tmp_path: Path) -> 
         assert evaluate(known, table)["AP"] == number, form
 
 
-@pytest.mark.parametrize("name", TRUTHS)
+@pytest.mark.parametrize("name", first_of(5, TRUTHS))
 def test_ground_truth_in_a_wrong_form_is_corrected(name: str, tmp_path: Path) -> None:
     native, known = TRUTHS[name][0], truth(name)
     sizes = {"a.jpg": (WIDTH, HEIGHT), "b.jpg": (WIDTH, HEIGHT), "a": (WIDTH, HEIGHT), "b": (WIDTH, HEIGHT)}
@@ -675,7 +680,7 @@ def test_areas_that_a_file_lacks_are_those_of_the_form(tmp_path: Path) -> None:
 def test_boxes_of_other_numbers_have_no_form(tmp_path: Path) -> None:
     record = [{"image_id": "a", "category_id": 1, "bbox": [9, 9, 4, 4, 30], "score": 0.5}]
     with pytest.raises(
-        InputError, match=r"box_format must be left out where boxes are no four numbers\. Got xyxy"
+        InputError, match=r"box_format must be left out where boxes are not four numbers\. Got xyxy"
     ):
         load_detections(dumped(tmp_path / "r.json", record), truth("coco"), box_format="xyxy")
     points = [{"label": "cat", "points": [[1, 1], [5, 1], [5, 5]], "shape_type": "polygon", "flags": {}}]
@@ -701,3 +706,93 @@ def test_a_form_that_is_said_and_wrong_is_doubted(tmp_path: Path) -> None:
         BoxscoreWarning, match=r"read as yxhw, 33% of the boxes reach outside .*Is that their form\?"
     ):
         load_detections(path, truth("coco"), box_format="yxhw")
+
+
+# ---------------------------------------------------------------- without the sizes of images
+
+
+def right_boxes(kind: str, random: np.random.Generator) -> Any:
+    """Corners of 500 boxes as data sets have them, clipped to images of 400 to 800 pixels."""
+    extent = random.integers(400, 800, (500, 2))
+    share = {"small": (0.01, 0.05), "any": (0.02, 0.7), "large": (0.4, 0.95), "whole": (0.9, 1.0)}
+    sides = random.uniform(*share.get(kind, share["any"]), (500, 2)) * extent
+    centre = random.uniform(0, 1, (500, 2)) * extent
+    if kind in ("large", "whole"):
+        centre = extent * random.normal(0.5, 0.05, (500, 2))
+    return np.hstack([centre - sides / 2, centre + sides / 2]).clip(0, np.tile(extent, 2))
+
+
+@pytest.mark.parametrize("kind", ["small", "any", "large", "whole"])
+def test_boxes_are_judged_without_images(kind: str) -> None:
+    """Right boxes are never doubted; corners are seen unless all objects are large, centres if boxes are clipped."""
+    for seed in range(20):
+        corners = right_boxes(kind, np.random.default_rng(seed))
+        for each in (corners, np.round(corners), corners / 800):
+            sizes = each[:, 2:] - each[:, :2]
+            for numbers in (np.hstack([each[:, :2], sizes]), np.hstack([each[:, 1::-1], sizes[:, ::-1]])):
+                assert judged(numbers) is None
+        if kind in ("small", "any"):
+            for order in ([0, 1, 2, 3], [1, 0, 3, 2]):
+                assert judged(corners[:, order]) == "x1,y1,x2,y2"
+        centres = box_convert(corners, "xyxy", "cxcywh")
+        if kind != "large":  # a few of these are clipped
+            assert judged(centres) == (None if kind == "small" else "centre x,centre y,width,height")
+
+
+def judged(numbers: Any) -> str | None:
+    table = Detections.from_arrays([1] * 500, ["cat"] * 500, numbers, [0.5] * 500, box_format="xywh")
+    order = box_order(table, given_sizes=True)
+    return None if order is None else order.reading
+
+
+def many(outside: float, *, scale: float = 1.0, unknown: int = 0) -> GroundTruth:
+    """30,000 boxes in 300 images, of which a share leaves its image by half."""
+    count = 30_000
+    corners = np.tile([[10.0, 20.0, 110.0, 140.0]], (count, 1))
+    corners[np.random.default_rng(3).permutation(count)[: round(outside * count)]] += 560.0
+    image = np.arange(count) % 300
+    table = GroundTruth.from_arrays(image, ["cat"] * count, corners * scale)
+    sizes = np.full((300, 2), 640.0)
+    sizes[:unknown] = np.nan
+    return dataclasses.replace(table, images=Images.build(np.arange(300), sizes=sizes))
+
+
+def test_a_few_thousand_boxes_show_that_all_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most tables are right: the numbers of the other readings are made of none of their boxes."""
+    asked: list[int] = []
+    numbers = _box_order._numbers
+    monkeypatch.setattr(_box_order, "_numbers", lambda *a, **b: asked.append(1) or numbers(*a, **b))
+    assert box_order(many(0.06), given_sizes=True) is None
+    assert not asked
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (many(0.11), "read as x,y,width,height, 11% of the boxes reach outside their image"),
+        (many(0.0, scale=0.002), "all coordinates lie in 0..1"),
+    ],
+)
+def test_a_first_look_lets_nothing_odd_pass(table: GroundTruth, said: str) -> None:
+    order = box_order(table, given_sizes=True)
+    assert order is not None
+    assert order.message.startswith(said)
+
+
+def test_a_first_look_knows_unknown_sizes() -> None:
+    """Where half of the images have no size, the share is of the others' boxes."""
+    order = box_order(many(0.12, unknown=150), given_sizes=True)
+    assert order is not None
+    assert order.message.startswith("read as x,y,width,height, 12% of the boxes reach outside their image")
+
+
+def test_a_warning_of_the_form_names_the_argument_too(tmp_path: Path) -> None:
+    truth = boxscore.GroundTruth.from_arrays(
+        [1], [1], [[100, 100, 130, 130]], images=Images.build([1], sizes=[[200, 200]])
+    )
+    corners = [[100 + at, 50 + at, 130 + at, 90 + at] for at in range(40)]
+    records = [{"image_id": 1, "category_id": 1, "bbox": box, "score": 0.5} for box in corners]
+    (tmp_path / "dt.json").write_text(json.dumps(records))
+    said = r"Are these y1,x1,y2,x2\? Read them with --dt-box-format yxyx \(in Python box_format=\)\.$"
+    with pytest.warns(boxscore.BoxscoreWarning, match=said):
+        boxscore.load_detections(tmp_path / "dt.json", truth)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -174,7 +175,11 @@ def test_a_map_that_cannot_be_meant_is_refused(class_map: Any, message: str, tmp
     [
         ("1\n", "must be from,to. Got '1' in line 1"),
         ("1,2,3\n", "must be from,to"),
-        ('"1,2\n', "must be from,to"),
+        (
+            '"1\n",2\n',
+            "must be from,to. Got '\"1' in line 1 .* is a quotation mark missing. "
+            "A class whose name has a line break is written as its id",
+        ),
         ("1,2\n1,3\n", "must map each class once. Got 1 twice in line 2"),
         ("\n", "must map at least one class"),
     ],
@@ -305,8 +310,8 @@ def test_the_best_detections_are_placed_as_a_plain_loop_does(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("first", "category", "says"),
     [
-        (0, lambda place: place + 1, r"\(one-based\)\. AP is 0\.0000 as they are, and 0\.8333 that way"),
-        (1, lambda place: place, r"\(zero-based\)\. AP is 0\.0000 as they are, and 0\.8333 that way"),
+        (0, lambda place: place + 1, r"\(one-based\)\. AP is 0\.0000 as they are, and 1\.0000 that way"),
+        (1, lambda place: place, r"\(zero-based\)\. AP is 0\.0000 as they are, and 1\.0000 that way"),
         (1, lambda place: SHUFFLED[place] + 1, r"another list of classes\. AP is 0\.1667 as they are"),
     ],
 )
@@ -319,6 +324,24 @@ def test_evaluating_says_that_classes_are_numbered_differently(
         detections = load_detections(path, truth)
     with pytest.warns(BoxscoreWarning, match=says):
         boxscore.evaluate(truth, detections)
+
+
+def test_another_numbering_is_said_once_with_its_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The warning has the option and the AP of the file read that way: no finding repeats it with less."""
+    truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: (place + 1) % 6 + 1))
+    with pytest.warns(BoxscoreWarning) as said:
+        boxscore.evaluate(truth, load_detections(path, truth))
+    codes = [one.message.code for one in said if isinstance(one.message, BoxscoreWarning)]
+    assert codes.count("classes-numbered-differently") == 1
+    for command in (["evaluate"], ["report", "--report", str(tmp_path / "report")]):
+        main([command[0], str(tmp_path / "gt.json"), str(path), *command[1:]])
+        told = capsys.readouterr().err
+        assert told.count("--class-map auto") == 1
+        assert "lie on annotations of another class" not in told
+    assert main(["check", str(tmp_path / "gt.json"), str(path), "--min", "AP=0"]) == 1
+    assert "classes-numbered-differently" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("protocol", ["coco", "voc2012", "padilla-coco", "ultralytics"])
@@ -403,7 +426,7 @@ def test_a_class_list_names_numbers_from_zero(tmp_path: Path) -> None:
 def test_numbers_outside_the_list_are_refused(tmp_path: Path) -> None:
     truth = ground_truth(tmp_path)
     from_one = written(tmp_path, records(lambda place: place + 1))
-    with pytest.raises(InputError, match=r"with a list of 6 names\. Got 1 to 6 .*class-map one-based"):
+    with pytest.raises(InputError, match=r"the 6 names of the class list\. Got 1 to 6 .*class-map one-based"):
         load_detections(from_one, truth, classes=NAMES)
     with pytest.raises(InputError, match=r"Got 10 to 15 .*the list of another model"):
         load_detections(written(tmp_path, records(lambda place: place + 10)), truth, classes=NAMES)
@@ -517,13 +540,41 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     ground_truth(tmp_path, first=0)
     written(tmp_path, records(lambda place: place + 1))
     status, result, err = run(capsys, tmp_path)
-    assert (status, result["metrics"]["AP"]) == (0, 0)
+    assert (status, result["metrics"]["AR100"]) == (0, 0)
     assert "classes seem to be numbered differently" in err
     for more in ("auto", "one-based"):
         status, result, err = run(capsys, tmp_path, "--class-map", more)
         assert (status, round(result["metrics"]["AP"], 9)) == (0, 1)
         assert ("class map one-based" in err) == (more == "auto")
     assert run(capsys, tmp_path, "--class-map", "two-based")[0] == 2
+
+
+def test_the_forecast_is_the_number_itself_where_rows_are_left_out(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path, first=0)
+    path = written(tmp_path, records(lambda place: place + 1)[1:])  # of class 6 none is read
+    loose = [dict(record, bbox=[800, 800, 9, 9]) for record in records(lambda place: place + 1)]
+    path.write_text(json.dumps([*json.loads(path.read_text()), *loose]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        table = load_detections(path, truth)
+        mapped = load_detections(path, truth, class_map="one-based")
+        first = [1, 2, 3, 4, 5]
+        exact = boxscore.evaluate(truth, mapped)["AP"]
+        of_some = boxscore.evaluate(truth, mapped, images=first)["AP"]
+    assert table.left_out == {"6": 12}
+    for given, images, value in ((table, None, exact), (path, None, exact), (table, first, of_some)):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            boxscore.evaluate(truth, given, images=images, digest=False)
+        assert f"as they are, and {value:.4f} that way. Read" in str(said[-1].message)
+    copied = pickle.loads(pickle.dumps(table))
+    assert copied.left_out == {"6": 12}
+    with pytest.warns(
+        BoxscoreWarning,
+        match="that way without the 12 detections that are left out as they are; a map reads them too, so the "
+        "result will differ",
+    ):
+        boxscore.evaluate(truth, copied, digest=False)
 
 
 # ---------------------------------------------------------------- truth with a list of names
@@ -555,9 +606,9 @@ def test_numbers_that_others_made_of_a_list_are_counted_as_the_boxes_show(
             assert not len(load_detections(path, truth))
         return
     said = (
-        r"dt\.json: class map one-based applied, for .*labels has a list of class names and no numbers in common "
-        r"with it: of the 36 best detections that lie on an annotation, 0 lie on one of their own class as they "
-        r"are numbered, and 36 if the first class is number 1 \(one-based\)\. --class-map says another\."
+        r"dt\.json: class map one-based applied, because .*labels has class names without ids: "
+        r"of the 36 best detections that lie on an annotation, 0 lie on one of their own class as they "
+        r"are numbered, and 36 if the first class is number 1 \(one-based\)\. --class-map \(in Python class_map=\) chooses another\."
     )
     with pytest.warns(BoxscoreWarning, match=said):
         assert round(score(truth, load_detections(path, truth)), 9) == 1
@@ -569,6 +620,9 @@ def test_numbers_that_others_made_of_a_list_are_counted_as_the_boxes_show(
     printed = capsys.readouterr()
     assert round(json.loads(printed.out)["metrics"]["AP"], 9) == 1
     assert printed.err.count("class map one-based applied") == 1
+    assert f"boxscore: note: {path}: class map one-based applied, because " in printed.err
+    assert main([*command, "--strict", "--allow", "scores-all-equal"]) == 0  # a note is no finding
+    capsys.readouterr()
     assert "classes seem to be numbered differently" not in printed.err
     assert main([*command, "--class-map", "zero-based"]) == 0  # what the user says stands
     assert round(json.loads(capsys.readouterr().out)["metrics"]["AP"], 9) == 0
@@ -587,7 +641,7 @@ def test_numbers_that_boxes_do_not_explain_stay_and_that_is_said(tmp_path: Path)
     few = records(lambda place: place + 1, lambda image: f"image{image}")[:5]
     said = (
         "class numbers are taken for places in the list .* counted from 0, for the boxes show nothing else: only "
-        "5 of the best detections .* Say how they count: --class-map one-based"
+        "5 of the best detections .* Say how they count with --class-map \\(in Python class_map=\\): one-based"
     )
     with pytest.warns(BoxscoreWarning, match=said):
         assert score(truth, load_detections(written(tmp_path, few), truth)) == 0
@@ -624,7 +678,7 @@ def test_a_real_run_of_ultralytics_numbers_classes_from_one() -> None:
     folder, _, truth = teeth()
     path = folder / "runs/detect/val/predictions.json"
     with pytest.warns(
-        BoxscoreWarning, match=r"class map one-based applied, for .*data.yaml, test has a list"
+        BoxscoreWarning, match=r"class map one-based applied, because .*data.yaml, test has class names"
     ):
         result = boxscore.evaluate(truth, load_detections(path, truth))
     assert result["AP"] == AP
@@ -707,3 +761,208 @@ def test_results_of_coco_with_other_numbers(name: str, number: Callable[[int], i
         assert score(truth, load_detections(path, truth, class_map="auto")) == expected
     if name == "zero-based":
         assert score(truth, load_detections(path, truth, class_map="coco80to91")) == expected
+
+
+@pytest.fixture
+def cats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
+    """Evaluate ``kitty`` and ``doggy`` against ``cat`` and ``dog``, with files that a case writes."""
+    monkeypatch.chdir(tmp_path)
+    images = [{"id": number, "file_name": f"{number}.jpg", "width": 90, "height": 90} for number in (1, 2)]
+    record = {"bbox": [1, 1, 20, 20], "area": 400, "iscrowd": 0}
+    annotations = [{"id": n, "image_id": n, "category_id": n, **record} for n in (1, 2)]
+    categories = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
+    truth = {"images": images, "annotations": annotations, "categories": categories}
+    Path("gt.json").write_text(json.dumps(truth))
+    head = "image,class,score,x1,y1,x2,y2\n"
+    Path("dt.csv").write_text(head + "1.jpg,kitty,.9,1,1,21,21\n2.jpg,doggy,.8,1,1,21,21\n")
+
+    def run(option: str, name: str, content: str | bytes | None, capsys: Any) -> tuple[int, str]:
+        if content is not None:
+            Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
+        status = main(["evaluate", "gt.json", "dt.csv", option, name, "--output", "json"])
+        printed = capsys.readouterr()
+        error = printed.err.splitlines()[0] if printed.err else ""
+        return status, str(json.loads(printed.out)["metrics"]["AR100"]) if status == 0 else error
+
+    return run
+
+
+PAIRS = "kitty,cat\ndoggy,dog\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PAIRS,
+        "from,to\n" + PAIRS,
+        "From , To\n" + PAIRS,
+        "source_class,target_class\n" + PAIRS,
+        "# a note\n\nclass_from,class_to\n" + PAIRS + "\n\n",
+        "detections,ground truth\n" + PAIRS,
+        b"\xef\xbb\xbffrom,to\r\nkitty,cat\r\ndoggy,dog\r\n\r\n",
+        "kitty,1\ndoggy,2\n",
+    ],
+)
+def test_a_head_line_is_recognised(
+    text: str | bytes, cats: Callable[..., tuple[int, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cats("--class-map", "map.csv", text, capsys) == (0, "1.0")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "map.csv",
+            "kitty,cat\ndoggy,dogg\n",
+            "--class-map must lead to classes of the ground truth. Got 'dogg' in line 2 of map.csv; "
+            "did you mean 'dog'?",
+        ),
+        (
+            "map.csv",
+            "kitty,7\n",
+            "--class-map must lead to classes of the ground truth. Got 7 in line 1 of map.csv; "
+            "known: 1 (cat), 2 (dog).",
+        ),
+        (
+            "map.csv",
+            "from,to\nkity,cat\n",
+            "--class-map must name classes of the detections. Got none that occurs ('kity') in map.csv; "
+            "dt.csv has doggy, kitty.",
+        ),
+        (
+            "map.csv",
+            PAIRS + "kitty,cat\n",
+            "a class map must map each class once. Got 'kitty' twice in line 3 of map.csv.",
+        ),
+        (
+            "map.csv",
+            "kitty;cat\n",
+            "a line of a class map must be from,to. Got 'kitty;cat' in line 1 of map.csv; "
+            "separate the two with a comma.",
+        ),
+        (
+            "map.json",
+            '{"kitty": "cat"}',
+            'a line of a class map must be from,to. Got \'{"kitty": "cat"}\' in line 1 of map.json; '
+            "write a line for each class.",
+        ),
+        (
+            "data.yaml",
+            "names: [cat, dog]",
+            "a class map must be lines from,to. Got a YAML file in data.yaml; is it a class list? That goes to --dt-classes or --gt-classes.",
+        ),
+        ("map.csv", "from,to\n", "a class map must map at least one class. Got none in map.csv."),
+        (
+            "dt.cvs",
+            None,
+            "--class-map must be a file that exists, or a map with a name. Got 'dt.cvs'; "
+            "did you mean 'dt.csv'?",
+        ),
+        (
+            "sub/map.csv",
+            None,
+            "--class-map must be a file that exists, or a map with a name. Got 'sub/map.csv'; "
+            "there is no folder sub.",
+        ),
+        (
+            "onebased",
+            None,
+            "--class-map must be auto, zero-based, one-based, plus-one, minus-one, coco80to91, coco91to80 "
+            "or a file of lines from,to. Got 'onebased'; did you mean 'one-based'?",
+        ),
+    ],
+)
+def test_messages_name_the_line_of_the_map(
+    name: str,
+    text: str | None,
+    message: str,
+    cats: Callable[..., tuple[int, str]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cats("--class-map", name, text, capsys) == (2, f"boxscore: error: {message}")
+
+
+def test_a_head_line_is_none_where_a_class_has_its_name(tmp_path: Path) -> None:
+    truth = boxscore.GroundTruth.from_arrays([1, 2], ["cat", "to"], [[0, 0, 9, 9]] * 2)
+    (tmp_path / "dt.csv").write_text(
+        "image_id,class,score,x1,y1,x2,y2\n1,from,.9,0,0,9,9\n2,kitty,.8,0,0,9,9\n"
+    )
+    (tmp_path / "map.csv").write_text("from,to\nkitty,cat\n")
+    found = load_detections(tmp_path / "dt.csv", truth, class_map=tmp_path / "map.csv")
+    assert found.categories.names[found.category].tolist() == ["to", "cat"]
+    truth = boxscore.GroundTruth.from_arrays([1, 2], ["cat", "dog"], [[0, 0, 9, 9]] * 2)
+    with pytest.raises(InputError, match=r"Got 'to' in line 1 of .*map.csv; known: cat, dog"):
+        load_detections(tmp_path / "dt.csv", truth, class_map=tmp_path / "map.csv")
+
+
+def test_words_of_a_map_stand_for_one_class_each(tmp_path: Path) -> None:
+    truth = boxscore.GroundTruth.from_arrays([1, 1], ["cat", "dog"], [[0, 0, 9, 9]] * 2)
+    head = "image_id,class_id,class,score,x1,y1,x2,y2\n"
+    (tmp_path / "dt.csv").write_text(head + "1,2,1,.9,0,0,9,9\n1,3,x,.8,0,0,9,9\n1,1,y,.8,0,0,9,9\n")
+    (tmp_path / "map.csv").write_text("1,cat\n")
+    with pytest.raises(InputError) as caught:
+        load_detections(tmp_path / "dt.csv", truth, class_map=tmp_path / "map.csv")
+    assert str(caught.value) == (
+        "a class of a class map must stand for one class. Got '1', the name or id of 2 in line 1 of "
+        f"{tmp_path}/map.csv; give 'y', '1 (2)'."
+    )
+
+
+def test_text_that_spells_a_number_is_mapped(tmp_path: Path) -> None:
+    truth = boxscore.GroundTruth.from_arrays([1, 1], ["cat", "dog"], [[0, 0, 9, 9]] * 2)
+    (tmp_path / "dt.csv").write_text("image_id,class,score,x1,y1,x2,y2\n1,1,.9,0,0,9,9\n1,kitty,.8,0,0,9,9\n")
+    (tmp_path / "map.csv").write_text("1,dog\nkitty,cat\n")
+    found = load_detections(tmp_path / "dt.csv", truth, class_map=tmp_path / "map.csv")
+    assert found.categories.names[found.category].tolist() == ["dog", "cat"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "names.txt",
+            "kitty\n\ndoggy\n",
+            "a class list must have no blank line before its last name. Got one in line 2 of names.txt; "
+            "take it out, or write the name that is missing: the line says the number.",
+        ),
+        (
+            "names.txt",
+            "kitty\nkitty\n",
+            "a class list must name each class once. Got 'kitty' twice in line 2 of names.txt.",
+        ),
+        (
+            "names.csv",
+            "id,name\n0,kitty\n1,doggy\n",
+            "a line of a class list must be a name alone. Got '0,kitty' in line 2 of names.csv; "
+            "leave the numbers out and the head line: the first name is class 0.",
+        ),
+        (
+            "names.json",
+            '{"0": "kitty"}',
+            "a class list must have one name per line, or be data.yaml or a JSON list of names. Got a JSON "
+            "object in names.json; write the names in the order of their numbers, from 0.",
+        ),
+        (
+            "names.txt",
+            "cat\ndog\n",
+            "a class must be in the class list names.txt. Got 'kitty' in line 2 of dt.csv.",
+        ),
+    ],
+)
+def test_messages_name_the_class_list(
+    name: str,
+    text: str,
+    message: str,
+    cats: Callable[..., tuple[int, str]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cats("--dt-classes", name, text, capsys) == (2, f"boxscore: error: {message}")
+
+
+def test_a_class_list_may_be_json(tmp_path: Path) -> None:
+    (tmp_path / "names.json").write_text('["cat", "dog"]')
+    (tmp_path / "dt.csv").write_text("image_id,class_id,score,x1,y1,x2,y2\n1,1,.9,0,0,9,9\n")
+    truth = boxscore.GroundTruth.from_arrays([1, 1], ["cat", "dog"], [[0, 0, 9, 9]] * 2)
+    found = load_detections(tmp_path / "dt.csv", truth, classes=tmp_path / "names.json")
+    assert found.categories.names[found.category].tolist() == ["dog"]

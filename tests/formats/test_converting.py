@@ -47,6 +47,21 @@ def test_formats_hold_known_content() -> None:
     assert {"coco", "columns", "csv", "darknet", "parquet", "voc", "yolo"} <= {*writable_formats()}
 
 
+def test_a_side_below_zero_is_written_only_where_it_is_read_again(tmp_path: Path) -> None:
+    truth = boxscore.GroundTruth.from_arrays(["a", "b"], ["x", "x"], [[0, 0, 8, 9], [3, 3, 5, 9]])
+    boxes = np.array([[8.0, 0, 6, 9], [3, 3, 5, 9]])
+    sizes = boxes[:, 2:] - boxes[:, :2]  # one width is -2, as in WIDER FACE
+    truth = truth.replaced(boxes=boxes, sizes=sizes, area=sizes.prod(axis=1))
+    boxscore.save_as(truth, tmp_path / "a.npz")
+    assert boxscore.load_ground_truth(tmp_path / "a.npz").sizes.tolist() == sizes.tolist()
+    for name in ("a.json", "a.csv", "a.parquet"):
+        with pytest.raises(InputError, match="Got 1 box with a side below 0"):
+            boxscore.save_as(truth, tmp_path / name)
+        with pytest.warns(boxscore.BoxscoreWarning, match="1 box with a side below 0"):
+            boxscore.save_as(truth, tmp_path / name, lossy=True)
+        assert boxscore.load_ground_truth(tmp_path / name).boxes.tolist() == [[3, 3, 5, 9]]
+
+
 # ---------------------------------------------------------------- COCO
 
 
@@ -146,6 +161,26 @@ def test_coco_results_as_voc_results(tmp_path: Path) -> None:
     assert boxscore.evaluate(truth, again).metrics["AP50"] == boxscore.evaluate(truth, found).metrics["AP50"]
 
 
+def test_what_is_left_out_is_said_once_the_rest_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where nothing is written, nothing was left out; ``--strict`` ends before anything is written."""
+    call = ["convert", "--gt", str(COCO_TRUTH), "--output", str(tmp_path / "voc"), "--to", "voc", "--lossy"]
+    assert main([*call, "--strict"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"boxscore: error: {tmp_path / 'voc'}: left out, for voc files cannot hold it: ")
+    assert not (tmp_path / "voc").exists()
+    (tmp_path / "voc" / "Annotations").mkdir(parents=True)
+    (tmp_path / "voc" / "Annotations" / "other.xml").write_text("<annotation/>")
+    assert main(call) == 2
+    assert "left out" not in capsys.readouterr().err
+    (tmp_path / "voc" / "Annotations" / "other.xml").unlink()
+    assert main(call) == 0
+    left_out, written = capsys.readouterr().err.splitlines()
+    assert left_out == said.strip().replace("error", "warning")
+    assert written.endswith(f"rows written to {tmp_path / 'voc'}")
+
+
 def test_a_folder_with_other_annotations(tmp_path: Path) -> None:
     truth = boxscore.load_ground_truth(VOC_TRUTH, image_set="test")
     (tmp_path / "Annotations").mkdir()
@@ -163,9 +198,13 @@ def test_yolo_with_its_table_of_sizes(name: str, tmp_path: Path) -> None:
     found = boxscore.load_detections(COCO_FOUND, truth)
     quietly(boxscore.save_as, truth, tmp_path / "gt", format=name, lossy=True)
     boxscore.save_as(found, tmp_path / "dt", format=name)
-    again = quietly(
-        boxscore.load_ground_truth, tmp_path / "gt", image_sizes=tmp_path / "gt" / "image_sizes.csv"
-    )
+    table = tmp_path / "gt" / "image_sizes.csv"
+    again = boxscore.load_ground_truth(tmp_path / "gt", image_sizes=table)
+    beside = boxscore.load_ground_truth(tmp_path / "gt")
+    assert (beside.units, beside.boxes.tobytes()) == ("pixels", again.boxes.tobytes())
+    assert beside.images.sizes.tobytes() == again.images.sizes.tobytes()
+    assert boxscore.load_ground_truth(tmp_path / "gt" / "labels").units == "pixels"
+    assert boxscore.load_ground_truth(tmp_path / "gt", image_sizes="9x9").images.sizes.tolist()[0] == [9, 9]
     order = np.argsort(truth.image, kind="stable")
     assert np.abs(truth.boxes[order] - again.boxes).max() < 1e-12 * 320
     results = boxscore.load_detections(tmp_path / "dt", again, format=name)
@@ -177,6 +216,7 @@ def test_yolo_with_its_table_of_sizes(name: str, tmp_path: Path) -> None:
 def test_fractions_become_no_pixels(tmp_path: Path) -> None:
     truth = boxscore.load_ground_truth(COCO_TRUTH)
     quietly(boxscore.save_as, truth, tmp_path / "gt", format="yolo", lossy=True)
+    (tmp_path / "gt" / "image_sizes.csv").write_text("name;size\n")  # another table than boxscore writes
     unsized = quietly(boxscore.load_ground_truth, tmp_path / "gt")
     assert unsized.units == "fractions"
     for name in ("coco", "voc"):
@@ -185,6 +225,28 @@ def test_fractions_become_no_pixels(tmp_path: Path) -> None:
         assert "must be pixels" in str(error.value)
     boxscore.save_as(unsized, tmp_path / "again", format="yolo")
     boxscore.save_as(unsized, tmp_path / "again.npz")
+
+
+def test_an_image_without_a_size_is_named(tmp_path: Path) -> None:
+    truth = boxscore.GroundTruth.from_arrays([475779], ["cat"], [[0, 0, 4, 4]])
+    with pytest.raises(
+        boxscore.InputError, match=r"Got no size of image 475779 in arrays; give the sizes of images: "
+    ):
+        boxscore.save_as(truth, tmp_path / "out", format="yolo", lossy=True)
+
+
+def test_a_result_given_for_data_is_called_so(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(boxscore.evaluate(COCO_TRUTH, COCO_FOUND).to_json())
+    said = (
+        "result.json; this looks like a result of boxscore evaluate: it goes to boxscore check --result or "
+        "--no-regression, or to compare."
+    )
+    with pytest.raises(boxscore.InputError) as of_truth:
+        boxscore.load_ground_truth(path)
+    with pytest.raises(boxscore.InputError) as of_detections:
+        boxscore.evaluate(COCO_TRUTH, path)
+    assert [str(error.value)[-len(said) :] for error in (of_truth, of_detections)] == [said, said]
 
 
 # ---------------------------------------------------------------- what would be lost
@@ -391,6 +453,18 @@ def test_ids_of_more_than_64_bits_are_no_parquet(tmp_path: Path) -> None:
     truth = boxscore.GroundTruth.from_arrays([10**30], ["a"], [[0, 0, 9, 9]])
     with pytest.raises(InputError, match="numbers must be integers of 64 bits"):
         boxscore.save_as(truth, tmp_path / "gt.parquet")
+
+
+def test_masks_of_one_image_with_two_sizes_are_no_parquet(tmp_path: Path) -> None:
+    """As of a file of ground truth that declares the image twice."""
+    masks = boxscore.Masks([np.eye(8), np.eye(9)])
+    found = boxscore.Detections.from_arrays([1, 1], ["a", "a"], None, [0.5, 0.5], masks=masks)
+    with pytest.raises(InputError) as refused:
+        boxscore.save_as(found, tmp_path / "dt.parquet")
+    assert (
+        str(refused.value)
+        == "the width of a mask must be its image's. Got 9, where the image's is 8 in row 1."
+    )
 
 
 def test_no_keypoints_of_no_objects(tmp_path: Path) -> None:

@@ -64,3 +64,16 @@ def test_degrees_are_suspected() -> None:
         boxscore.rotated_box_iou([[0, 0, 2, 1, 30]], [[0, 0, 2, 1, 0]])
     with pytest.warns(BoxscoreWarning, match="detections: the angle of every rotated box"):
         Detections.from_arrays([1], [1], None, [0.5], rotated=[[0, 0, 2, 1, 45]])
+
+
+def test_which_of_two_folders_of_labels_is_read_is_said(tmp_path: Path) -> None:
+    """DOTA 1.0 and 1.5 label the same images: one folder was read without a word."""
+    for name, count in (("labelTxt", 1), ("labelTxt-v1.5", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text("0 0 9 0 9 9 0 9 ship 0\n" * count)
+    with pytest.warns(BoxscoreWarning) as said:
+        assert len(load_ground_truth(tmp_path)) == 1
+    (warning,) = said
+    text = f"{tmp_path}: labelTxt is read, not labelTxt-v1.5; give the folder itself to choose."
+    assert (str(warning.message), warning.message.severity) == (text, "info")  # type: ignore[union-attr]
+    assert len(load_ground_truth(tmp_path / "labelTxt-v1.5")) == 2

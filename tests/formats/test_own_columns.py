@@ -78,7 +78,7 @@ def test_data_frames_are_evaluated() -> None:
     assert evaluate(*NAMED, columns=SCORED)["AP"] == NUMBER
     assert evaluate(GroundTruth.from_pandas(TRUTH), FOUND)["AP"] == NUMBER
     assert evaluate(TRUTH, Detections.from_pandas(NAMED[1], columns=SCORED))["AP"] == NUMBER
-    with pytest.raises(InputError, match="box_format must be said where detections are read"):
+    with pytest.raises(InputError, match="box_format must be given where detections are read"):
         evaluate(TRUTH, Detections.from_pandas(FOUND), box_format="xyxy")
 
 
@@ -119,7 +119,7 @@ def test_lists_of_boxes_per_image(ending: str, tmp_path: Path) -> None:
         ({}, "columns must say at least one part and its column"),
         (
             {"image": "photo", "class": "kind"},
-            r"the columns of a box .*Got only photo, kind, .*; say which it is: --columns x1",
+            r"the columns of a box .*Got only photo, kind, .*; say which is which: --columns x1=NAME y1=NAME x2",
         ),
     ],
 )
@@ -129,8 +129,127 @@ def test_what_cannot_be_meant_is_refused(columns: Any, message: str, tmp_path: P
         load_ground_truth(gt, columns=columns)
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_misspelt_column_is_refused(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    gt, dt = (path.name for path in written(Path(), ending, NAMED))
+    wrong = [f"{part}={name}" for part, name in SCORED.items()]
+    there = "photo, kind, links, oben, rechts, unten"
+
+    def said(words: list[str], *, truth: str = gt) -> str:
+        assert main(["evaluate", truth, dt, *words]) == 2
+        return capsys.readouterr().err.splitlines()[-1].removeprefix("boxscore: error: ")
+
+    message = said(["--columns", *wrong, "area=flaeche"])
+    assert message.startswith("--columns must name columns that are in one of the tables. Got 'flaeche' in ")
+    assert sorted(message.split(" in ")[-1].split(";")[0].split(" and ")) == [dt, gt]
+    assert f"; there are {there}, " in message
+    found = ", ".join(map(str, NAMED[1].columns))
+    assert said(["--gt-columns", *wrong[:-1], "--dt-columns", *wrong[:-1], "score=pp"]) == (
+        f"--dt-columns must name columns that are in the table. Got 'pp' in {dt}; did you mean 'p'? "
+        f"There are {found}."
+    )
+    assert said(["--columns", *wrong[:-1], "score=pp"]) == (
+        f"detections must have a column score or confidence. Got only {found} in {dt}; --columns names a "
+        "column 'pp' that it does not have; did you mean 'p'?"
+    )
+    with pytest.raises(InputError, match=r"^columns must name columns that are in one of .* Got 'flaeche'"):
+        evaluate(gt, dt, columns={**SCORED, "area": "flaeche"})
+    truth = load_ground_truth(gt, columns=USUAL)
+    with pytest.raises(InputError, match=r"^columns must name columns that are in the table\. Got 'flaeche'"):
+        evaluate(truth, dt, columns={**SCORED, "area": "flaeche"})
+
+
+def test_a_misspelt_column_of_data_frames_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^columns must .* Got 'flaeche' in DataFrame; there are photo"):
+        evaluate(*NAMED, columns={**SCORED, "area": "flaeche"})
+    with pytest.raises(InputError, match=r"have a column score.*; columns names a column 'pp' that"):
+        evaluate(*NAMED, columns={**USUAL, "score": "pp"})
+    truth = GroundTruth.from_pandas(NAMED[0], columns=USUAL)
+    with pytest.raises(InputError, match=r"in the table\. Got 'pp' in DataFrame; did you mean 'p'"):
+        evaluate(truth, NAMED[1], columns={**USUAL, "score": "pp"})
+
+
+def test_one_of_two_tables_may_lack_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gt, dt = written(tmp_path, "csv", [TRUTH, NAMED[1]])
+    assert evaluate(gt, dt, columns=SCORED)["AP"] == NUMBER
+    pairs = [f"{part}={name}" for part, name in SCORED.items()]
+    two = ["compare", str(gt), str(dt), str(dt), "-o", "json", "--resamples", "10", "--columns"]
+    assert main([*two, *pairs]) == 0
+    assert main([*two, *pairs, "area=flaeche"]) == 2
+    assert "Got 'flaeche'" in capsys.readouterr().err
+    # Of the only table every column must be there.
+    assert main(["stats", str(gt), "--columns", "image=photo"]) == 2
+    assert "--columns must name columns that are in the table. Got 'photo'" in capsys.readouterr().err
+
+
+def test_columns_without_a_table_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "gt.json"
+    path.write_text('{"images": [], "annotations": [], "categories": []}')
+    assert main(["evaluate", str(path), str(path), "--columns", "image=photo"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "boxscore: error: --columns must be left out where the format is coco, which has no columns. Got "
+        "'image=photo'; these have: csv, openimages, jsonl, parquet."
+    )
+    with pytest.raises(InputError, match="columns must be given where a table of boxes is read"):
+        evaluate(path, path, columns={"image": "photo"})
+
+
 def test_other_formats_have_no_columns(tmp_path: Path) -> None:
     path = tmp_path / "gt.json"
     path.write_text('{"images": [], "annotations": [], "categories": []}')
     with pytest.raises(InputError, match="columns must be left out where the format is coco"):
         load_ground_truth(path, columns={"image": "photo"})
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        (
+            "photo,kind,l,t,r,b",
+            "a table of boxes must have a column of the image (image_id, image, filename) and the columns of a "
+            "box (x1,y1,x2,y2, or left,top,width,height, or bbox). Got only photo, kind, l, t, r, b in gt.csv; "
+            "say which is which: --columns image=NAME class=NAME x1=NAME y1=NAME x2=NAME y2=NAME, and score=NAME "
+            "for detections; --gt-columns and --dt-columns where the two files differ.",
+        ),
+        (
+            "image,kind,x1,y1,x2,y2",
+            "a table of boxes must have a column class, label or category_id. Got only image, kind, x1, y1, x2, "
+            "y2 in gt.csv; say which it is: --columns class=NAME; or, where there is only one class, name it in "
+            "a class list (--gt-classes, --dt-classes).",
+        ),
+    ],
+)
+def test_all_parts_that_are_missing_are_asked_for_at_once(
+    head: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("gt.csv").write_text(f"{head}\na,b,1,2,3,4\n")
+    Path("dt.csv").write_text("image,class,score,x1,y1,x2,y2\na,b,.5,1,2,3,4\n")
+    assert main(["evaluate", "gt.csv", "dt.csv"]) == 2
+    assert capsys.readouterr().err == f"boxscore: error: {message}\n"
+    first, kind = head.split(",")[:2]
+    columns = [
+        f"{part}={name}" for part, name in zip(("x1", "y1", "x2", "y2"), head.split(",")[2:], strict=True)
+    ]
+    assert (
+        main(
+            [
+                "evaluate",
+                "gt.csv",
+                "dt.csv",
+                "-q",
+                "--gt-columns",
+                f"image={first}",
+                f"class={kind}",
+                *columns,
+            ]
+        )
+        == 0
+    )

@@ -13,6 +13,7 @@ import pytest
 
 import boxscore
 from boxscore.cli import main
+from boxscore.errors import FileFormatError
 from boxscore.formats import detect_format, format_names, registry
 from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._look import Look
@@ -175,3 +176,15 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         lost(truth, ReadOnly())
     with pytest.raises(boxscore.InputError, match="be said"):
         boxscore.save_as(truth, tmp_path / "out")
+
+
+def test_folders_of_labels_that_belong_together_are_not_to_be_evaluated_one_by_one(tmp_path: Path) -> None:
+    for folder in ("cam1", "cam2"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "0001.txt").write_text("cat 0.9 0 0 20 20\n")
+    with pytest.raises(FileFormatError) as refused:
+        detect_format(tmp_path)
+    assert str(refused.value).endswith(
+        f"give one of {tmp_path / 'cam1'}, {tmp_path / 'cam2'}. To evaluate all of them together, make one CSV file "
+        "whose images are called 'cam1/0001'."
+    )

@@ -208,7 +208,7 @@ def test_names_of_coco_are_boxes_of_coco(tmp_path: Path) -> None:
 def test_fractions(tmp_path: Path) -> None:
     path = write(tmp_path / "gt.csv", "image,class,x1,y1,x2,y2\na.jpg,cat,0.25,0,0.5,1\n")
     assert load_ground_truth(path, image_sizes={"a": (200, 100)}).boxes.tolist() == [[50, 0, 100, 100]]
-    with pytest.warns(BoxscoreWarning, match="the sizes of 1 of 1 image are unknown"):
+    with pytest.warns(BoxscoreWarning, match="no image has a known size, so boxes stay fractions of them"):
         table = load_ground_truth(path)
     assert (table.units, table.boxes.tolist()) == ("fractions", [[0.25, 0, 0.5, 1]])
     assert not are_fractions(np.array([[0, 0, 1, 1.0]]))
@@ -392,7 +392,7 @@ def test_what_a_record_may_not_be(line: str, message: str, tmp_path: Path) -> No
 def test_lists_of_other_lengths(tmp_path: Path) -> None:
     for ending in (".jsonl", ".parquet"):
         path = save_records(tmp_path / f"gt{ending}", [{**LISTS[0], "labels": ["cat"]}])
-        with pytest.raises(FileFormatError, match=r"labels must be as many as the 2 boxes. Got 1 in "):
+        with pytest.raises(FileFormatError, match=r"labels must be as long as the boxes \(2\). Got 1 in "):
             load_ground_truth(path, box_format="xyxy")
 
 
@@ -613,7 +613,7 @@ def test_small_samples() -> None:
         load_ground_truth(kaggle / "ann3.csv")
     assert content(load_ground_truth(kaggle / "ann3.csv", box_format="xyxy")) == first
     for path in real("formats", "datumaro_tabular_dataset").rglob("*.csv"):
-        with pytest.raises(InputError, match="must have the columns of a box"):
+        with pytest.raises(InputError, match="and the columns of a box"):
             load_ground_truth(path)
 
 
@@ -707,3 +707,30 @@ def test_open_images_has_no_place_for_two_classes_of_one_name(tmp_path: Path) ->
     )
     with pytest.raises(InputError, match="class names must differ where a format knows classes by name"):
         boxscore.save_as(truth, tmp_path / "gt.csv", format="openimages", lossy=True)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_parquet_files_of_two_layouts_are_refused(tmp_path: Path, rows: int) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    flat = {
+        "image_id": [1],
+        "class": ["a"],
+        "score": [0.5],
+        "x1": [0.0],
+        "y1": [0.0],
+        "x2": [9.0],
+        "y2": [9.0],
+    }
+    objects = [{"bbox": [[0.0, 0, 9, 9]], "class": ["a"], "score": [0.5]}]
+    pq.write_table(pa.table(flat).slice(0, rows), tmp_path / "part-0.parquet")
+    pq.write_table(pa.table({"image_id": [1], "objects": objects}), tmp_path / "part-1.parquet")
+    message = (
+        "part files must have one layout. Got lists of objects in 1 of 2, and boxes in columns in the others"
+    )
+    truth = boxscore.GroundTruth.from_arrays([1], ["a"], [[0, 0, 9, 9]])
+    with pytest.raises(FileFormatError, match=message):
+        load_detections(tmp_path, truth)
+    with pytest.raises(FileFormatError, match=message):
+        boxscore.scan(truth, tmp_path)

@@ -400,7 +400,7 @@ def test_images_that_a_table_adds_are_counted(tmp_path: Path, capsys: pytest.Cap
     )
     inputs = ["evaluate", str(truth), str(found), "--no-digest", "--strict", "--image-sizes"]
     assert main([*inputs, str(sizes)]) == 0  # a note is no warning
-    assert capsys.readouterr().err == f"boxscore: note: {note}\n"
+    assert capsys.readouterr().err == f"boxscore: note: {note.replace(' (in Python unlisted_images=)', '')}\n"
     with pytest.warns(BoxscoreWarning) as warned:
         load_ground_truth(truth, image_sizes=sizes)
     assert [str(one.message) for one in warned] == [note]
@@ -408,7 +408,7 @@ def test_images_that_a_table_adds_are_counted(tmp_path: Path, capsys: pytest.Cap
     assert main([*inputs, str(few)]) == 0
     assert capsys.readouterr().err == (
         f"boxscore: note: 1 image is named by {few} alone and counts as an image without objects; "
-        "--unlisted-images drop (in Python unlisted_images=) leaves its detections out.\n"
+        "--unlisted-images drop leaves its detections out.\n"
     )
     many = {f"im{number}": (100, 100) for number in range(20)}
     lines = "".join(f"{name},cat,0,0,9,9\n" for name in [*many][2:])
@@ -434,8 +434,9 @@ def test_pixels_beside_fractions_come_before_unlisted_images(
         "fractions and pixels; give the sizes of images: --image-folder DIR, or --image-sizes FILE.csv or "
         "WIDTHxHEIGHT (in Python image_folder= or image_sizes=)."
     )
+    typed = expected.replace(" (in Python image_folder= or image_sizes=)", "")
     assert main(["evaluate", str(tmp_path / "labels"), str(found)]) == 2
-    assert capsys.readouterr().err.splitlines()[-1] == f"boxscore: error: {expected}"
+    assert capsys.readouterr().err.splitlines()[-1] == f"boxscore: error: {typed}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)
         truth = load_ground_truth(tmp_path / "labels")
@@ -451,5 +452,27 @@ def test_pixels_beside_fractions_come_before_unlisted_images(
 def test_sizes_are_refused_beside_tables(tmp_path: Path) -> None:
     truth, found = load_ground_truth(coco(tmp_path)), write(tmp_path, "dt.csv", FOUND)
     table = load_detections(found, truth, unlisted_images="background")
-    with pytest.raises(InputError, match=r"image_sizes must be said where files are read\. Got '9x9'\."):
+    with pytest.raises(InputError, match=r"image_sizes must be given where files are read\. Got '9x9'\."):
         boxscore.evaluate(truth, table, image_sizes="9x9")
+
+
+def test_what_to_do_where_partitions_are_evaluated_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message of an unlisted image named the option, and that of the option named no remedy."""
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    Path("gt.csv").write_text("image,class,x1,y1,x2,y2\na,cat,0,0,20,20\n")
+    Path("dt.csv").write_text("image,class,x1,y1,x2,y2,score\na,cat,0,0,20,20,0.9\nc,cat,0,0,9,9,0.8\n")
+    assert main(["convert", "--dt", "dt.csv", "--to", "parquet", "--output", "dt.parquet"]) == 0
+    capsys.readouterr()
+    call = ["evaluate", "gt.csv", "dt.parquet", "--memory-limit", "1GB"]
+    assert main([*call, "--unlisted-images", "drop"]) == 2
+    assert capsys.readouterr().err == (
+        "boxscore: error: --unlisted-images must be left out with --memory-limit. Got both; list the images in the "
+        "ground truth, or leave their detections out first: boxscore convert --gt GT --dt DT --unlisted-images drop "
+        "--to parquet --output FILE.\n"
+    )
+    drop = ["--unlisted-images", "drop", "--to", "parquet", "--output", "known.parquet"]
+    assert main(["convert", "--gt", "gt.csv", "--dt", "dt.parquet", *drop]) == 0
+    assert main(["evaluate", "gt.csv", "known.parquet", "--memory-limit", "1GB", "-o", "json"]) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import warnings
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -569,3 +570,22 @@ def test_an_image_without_objects_named_like_a_list(name: str, tmp_path: Path) -
     assert sorted(truth.images.ids.tolist()) == sorted(["a", name])
     (tmp_path / "labels" / f"{name}.txt").write_text("images/a.jpg\n")
     assert boxscore.load_ground_truth(tmp_path).images.ids.tolist() == ["a"]
+
+
+def test_an_image_called_classes_without_objects(tmp_path: Path) -> None:
+    labels, images = tmp_path / "labels", tmp_path / "images"
+    labels.mkdir()
+    images.mkdir()
+    (labels / "a.txt").write_text("0 .5 .5 .2 .2\n")
+    (labels / "classes.txt").write_text("")
+    samples = Path(__file__).parents[2] / "datasets" / "shapes_coco" / "images"
+    content = next(path for path in sorted(samples.iterdir())).read_bytes()
+    for name in ("a.png", "classes.png"):
+        (images / name).write_bytes(content)
+    truth = boxscore.load_ground_truth(tmp_path, classes=["cat"])
+    assert truth.images.ids.tolist() == ["a", "classes"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        truth = boxscore.load_ground_truth(labels, classes=["cat"], image_folder=images)
+    assert truth.images.ids.tolist() == ["a", "classes"]
+    assert truth.images.ids[truth.image].tolist() == ["a"]

@@ -4,7 +4,7 @@
 
 LVIS boxes: with the cap per image, and with a cap per class over the data set. ``--reference`` is a checkout of
 lvis-api, which then scores every case as well, and the drop-in face is compared with it in everything it returns.
-Open Images: boxes under both evaluators, masks, and groups of three weights.
+Open Images: boxes under both evaluators, masks, groups of three weights, and equal scores.
 Every cell must be equal to the last bit.
 """
 
@@ -32,6 +32,7 @@ from support.federated_cases import (  # noqa: E402
     federated_case,
     open_images_case,
     open_images_mask_case,
+    tied,
 )
 from support.open_images import scored_open_images  # noqa: E402
 
@@ -129,7 +130,7 @@ def check(folder: Path, seed: int, *, reference: bool) -> list[str]:
     return wrong + ([] if _same(ours, theirs) else ["oracle, cap per class"])
 
 
-def check_open_images(seed: int) -> list[str]:
+def check_open_images(seed: int, *, ties: bool) -> list[str]:
     wrong = []
     for name, weight in (
         ("openimages-challenge", 1.0),
@@ -141,13 +142,14 @@ def check_open_images(seed: int) -> list[str]:
         ("openimages-segmentation", 0.0),
     ):
         masks = name == "openimages-segmentation"
-        truths, found, listed, images, labels = (open_images_mask_case if masks else open_images_case)(seed)
+        case = (open_images_mask_case if masks else open_images_case)(seed)
+        truths, found, listed, images, labels = tied(case, seed) if ties else case
         rules = open_images.Rules(weight, None if name == "openimages-v2" else listed, masks)
         theirs = open_images.evaluate(truths, found, images, labels, rules)
         ours, mean = scored_open_images(truths, found, listed, images, labels, name, weight)
         whole = np.nanmean(theirs) if not np.isnan(theirs).all() else np.nan
         if not np.array_equal([*ours, mean], [*theirs, whole], equal_nan=True):
-            wrong.append(f"{name}, weight {weight}")
+            wrong.append(f"{name}, weight {weight}{', equal scores' * ties}")
     return wrong
 
 
@@ -172,7 +174,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(options.seed, options.seed + options.cases):
             wrong = check(Path(folder), seed, reference=options.reference is not None)
-            wrong += check_open_images(seed)
+            wrong += check_open_images(seed, ties=False) + check_open_images(seed, ties=True)
             different += bool(wrong)
             if wrong:
                 print(f"seed {seed}: {'; '.join(wrong)}")

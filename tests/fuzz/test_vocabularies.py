@@ -31,6 +31,8 @@ def case_of(names: dict[Any, str], folder: Path, ids: str = "from 1") -> Case:
         ({1: "-1", 2: "0"}, "through openimages"),
         ({1: "cat", 2: "cat"}, "through csv"),
         ({1: "2", 2: "1"}, "through yolo"),
+        ({1: "2", 2: "1", 3: "cat", 4: "cat"}, "class map from"),
+        ({"1": "2", "2": "1", "3": "cat", "4": "cat"}, "class map to"),
     ],
 )
 def test_as_under_plain_names(names: dict[int, str], check: str, tmp_path: Path) -> None:

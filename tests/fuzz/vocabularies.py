@@ -88,6 +88,11 @@ NAMES: dict[str, Sequence[str]] = {
         "name",
         "x1",
         "file",
+        "from",
+        "to",
+        "source",
+        "dt",
+        "gt",
     ),
     "paths": ("a/b", "a\\b", "../x", "/etc/passwd", "a.b", ".hidden", "C:", "con", "x.json", "~", "$HOME"),
     "blanks": (
@@ -380,6 +385,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "sweep": ("sweep", *INPUTS, "--iou-threshold", "0.5", "--metrics", "AP", "--per-class"),
     "stats": ("stats", "{}/gt.json"),
     "check": ("check", *INPUTS, "--min", "AP=0.1"),
+    "explain": ("explain", *INPUTS, "--from", "voc2012", "--to", "coco"),
+    "explain --ablation": ("explain", *INPUTS, "--from", "coco", "--ablation"),
 }
 """Commands that print tables, each in every form."""
 
@@ -607,6 +614,129 @@ def _groups(case: Case) -> None:
         raise DifferenceError("suppression by groups: other rows")
 
 
+def _mapped(side: str) -> Check:
+    """``--class-map FILE`` from labels, names and ids of ``side``: each class to the next, and the last to none."""
+
+    def check(case: Case) -> None:
+        plain_labels = list(case.plain.names.values())
+        own, others = (case.labels, plain_labels) if side == "from" else (plain_labels, case.labels)
+        if len(own) > 1:
+            expected = _by_map(case, side, _rotated(plain_labels, plain_labels), plain=True)
+            got = _by_map(case, side, _rotated(own, others), plain=False)
+            if got[0] or expected[0]:
+                lines = (*own, *others)
+                if not all(map(_is_line, lines)):
+                    _refused_line(got)
+                raise DifferenceError(f"a class map {side} labels: {got[2]}{expected[2]}")
+            compare_outputs(
+                got[1],
+                expected[1],
+                case.labels if side == "to" else plain_labels,
+                "csv",
+                f"a class map {side} labels",
+            )
+        for word in dict.fromkeys((*case.vocabulary.names.values(), *map(str, case.vocabulary.names))):
+            if word.strip() == word and _is_line(word):
+                _one_mapped(case, side, word)
+
+    return check
+
+
+def _one_mapped(case: Case, side: str, word: str) -> None:
+    """A name or id in a class map is the one class that it can be, or is refused."""
+    can_be = [
+        at
+        for at, (each, its_name) in enumerate(case.vocabulary.names.items())
+        if word in (str(each), its_name, case.labels[at])
+    ]
+    plain_labels = list(case.plain.names.values())
+    own = case.labels if side == "from" else plain_labels
+    pairs = {True: dict.fromkeys(plain_labels, ""), False: dict.fromkeys(own, "")}  # all others are left out
+    if side == "to":
+        pairs[False][own[-1]] = word
+        pairs[True][own[-1]] = plain_labels[can_be[0]]
+    else:
+        del pairs[False][own[can_be[0]]]
+        pairs[False][word] = pairs[True][plain_labels[can_be[0]]] = plain_labels[-1]
+    got = _by_map(case, side, [*pairs[False].items()], plain=False)
+    if len(can_be) > 1:
+        if got[0] != 2 or "must stand for one class. Got " not in got[2]:
+            raise DifferenceError(f"a class map {side} {word!r} can be {can_be}: {got}")
+        return
+    expected = _by_map(case, side, [*pairs[True].items()], plain=True)
+    if not all(map(_is_line, pairs[False])):
+        _refused_line(got)
+    if got[0] != expected[0]:
+        raise DifferenceError(f"a class map {side} {word!r}: {got[2] or expected[2]}")
+    labels = case.labels if side == "to" else plain_labels
+    compare_outputs(got[1], expected[1], labels, "csv", f"a class map {side} {word!r}")
+
+
+def _refused_line(got: tuple[int, str, str]) -> None:
+    """A line of a map cannot have a line break, and the message says what to do."""
+    if got[0] == 2 and "A class whose name has a line break is written as its id" in got[2]:
+        raise RefusedError("a line of a class map must be from,to. Got ...")
+
+
+def _is_line(word: str) -> bool:
+    """Whether a word can stand in a line of a file."""
+    return word.splitlines() == [word]
+
+
+def _rotated(sources: Labels, targets: Labels) -> list[tuple[str, str]]:
+    return list(zip(sources, [*targets[1:], ""], strict=True))
+
+
+def _by_map(case: Case, side: str, pairs: Sequence[tuple[str, str]], *, plain: bool) -> tuple[int, str, str]:
+    """Evaluate by a map, where the side that is not ``side`` has plain names: columns keep names and ids."""
+    folder = case.plain_folder if plain else case.folder
+    key = f"{side} {pairs}"
+    known = _MAPPED.get((folder, key)) if plain else None
+    if known is not None:
+        return known
+    truth, found = (tables(case.plain if plain or side != own else case.vocabulary) for own in ("to", "from"))
+    boxscore.save_as(truth[0], folder / f"{side}_gt.npz", format="columns")
+    boxscore.save_as(found[1], folder / f"{side}_dt.npz", format="columns")
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(pairs)
+    (folder / "map.csv").write_text(text.getvalue(), encoding="utf-8", newline="")
+    inputs = [str(folder / f"{side}_{name}.npz") for name in ("gt", "dt")]
+    outcome = run(
+        ["evaluate", *inputs, f"--class-map={folder / 'map.csv'}", "--output", "csv", "--per-class"]
+    )
+    if plain:
+        _MAPPED[folder, key] = outcome
+    return outcome
+
+
+_MAPPED: dict[tuple[Path, str], tuple[int, str, str]] = {}
+
+
+def _draw(case: Case) -> None:
+    """Drawings: as many, of one name each, with the classes' labels beside the boxes."""
+    from matplotlib import pyplot
+
+    from boxscore.reports.plots._style import label
+    from boxscore.reports.plots.boxes import draw_evaluated
+
+    both = []
+    for each in (case.vocabulary, case.plain):
+        truth, found = tables(each)
+        evaluation = boxscore.evaluate(truth, found)
+        texts = []
+        for name in ("im1", "im2"):
+            figure = draw_evaluated(None, evaluation, name)
+            figure.canvas.draw()
+            texts.append([text.get_text() for axes in figure.axes for text in axes.texts])
+            pyplot.close(figure)
+        both.append(texts)
+    _same(*both, case.labels, "draw", lambda name: {label(name, longest=24)})
+    inputs = [each.replace("{}", str(case.folder)) for each in INPUTS]
+    status, out, message = run(["draw", *inputs, "-o", str(case.folder / "pictures"), "--form", "svg"])
+    if status or sorted(case.folder.glob("pictures/*")) != sorted(map(Path, out.splitlines())):
+        raise DifferenceError(f"draw: {status} {out} {message}")
+
+
 def _convert(case: Case) -> None:
     """``convert --classes LABEL`` keeps the class."""
     for number, label in enumerate(case.labels):
@@ -670,6 +800,9 @@ CHECKS: dict[str, Check] = {
     "nms and fuse": _nms,
     "groups": _groups,
     "convert --classes": _convert,
+    "class map from": _mapped("from"),
+    "class map to": _mapped("to"),
+    "draw": _draw,
     "validate": _validate,
     "report": _report,
     "flat metrics": _flat,

@@ -112,7 +112,9 @@ def test_semantic_prints_what_the_function_says(capsys: pytest.CaptureFixture[st
 def test_the_report_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command, files in ((SEMANTIC, set()), (PANOPTIC, {"segments.csv"})):
         assert main([*command, "--report", "out"]) == 0
-        assert capsys.readouterr().err == "boxscore: report written to out\n".removeprefix("boxscore: ")
+        assert capsys.readouterr().err == "boxscore: report written to out/report.md\n".removeprefix(
+            "boxscore: "
+        )
         written = {path.name for path in (folder / "out").iterdir()}
         assert written == {"report.md", "result.json", "per_class.csv", "per_image.csv"} | files
         value = json.loads((folder / "out" / "result.json").read_text(encoding="utf-8"))

@@ -222,7 +222,7 @@ TABLE = segments(1, 2)
         (
             (MAP, TABLE),
             (MAP, segments(1, 1)),
-            "ids of segments must be different. Got 1 twice in prediction of image 0.",
+            "ids of segments must be unique. Got 1 twice in prediction of image 0.",
         ),
         (
             (MAP, TABLE),
@@ -243,7 +243,7 @@ TABLE = segments(1, 2)
         (
             [(MAP, TABLE)] * 2,
             [(MAP, TABLE)],
-            "prediction must be as many as truth. Got 1 of them, and truth has more.",
+            "prediction must be as long as truth. Got length 1, and truth has more.",
         ),
         ([MAP], [MAP], "truth must be pairs (map, table). Got a ndarray."),
         (
@@ -284,7 +284,7 @@ def test_where_truth_and_table_disagree_some_rules_warn_and_others_refuse() -> N
 def test_what_does_not_merge() -> None:
     one = example(1)
     for other in (example(1), panoptic_quality([], [], categories={3: 1}), example(2)):
-        with pytest.raises(InputError, match=r"must be different|same rules and classes"):
+        with pytest.raises(InputError, match=r"must be unique|same rules and classes"):
             one + other
     with pytest.raises(InputError, match="at least one"):
         PanopticQuality.merge([])

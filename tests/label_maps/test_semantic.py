@@ -252,12 +252,12 @@ def test_nothing_at_all_is_nan() -> None:
         ),
         (
             {"truth": [TRUTH, TRUTH], "prediction": [PREDICTION]},
-            "prediction must be as many as truth. Got 1 of them, and truth has more.",
+            "prediction must be as long as truth. Got length 1, and truth has more.",
         ),
-        ({"images": []}, "images must be as many as truth. Got 0 of them, and truth has more."),
+        ({"images": []}, "images must be as long as truth. Got length 0, and truth has more."),
         (
             {"truth": [TRUTH] * 2, "prediction": [PREDICTION] * 2, "images": ["a", "a"]},
-            "images must be different. Got 'a' twice.",
+            "images must be unique. Got 'a' twice.",
         ),
         (
             {"classes": 2.5},
@@ -275,7 +275,7 @@ def test_what_is_refused(change: dict[str, Any], message: str) -> None:
 def test_a_parts_rules_and_classes_must_be_those_of_the_others() -> None:
     other = example(1).read_as("detectron2")
     for wrong in (other, example(1)):
-        with pytest.raises(InputError, match=r"must be different|same rules and classes"):
+        with pytest.raises(InputError, match=r"must be unique|same rules and classes"):
             example(1) + wrong
 
 
@@ -302,8 +302,8 @@ def test_own_rules_from_a_file(tmp_path: Any) -> None:
     [
         ({"averaged": "some"}, "averaged must be one of 'truth', 'union', 'all'. Got 'some'."),
         ({"average": "all"}, "a key must be known. Got average; did you mean 'averaged'?"),
-        ({"classes": [1, 1]}, "classes must be different. Got [1, 1]."),
-        ({"classes": [1], "class_names": ["a", "b"]}, "class_names must be as many as classes (1). Got 2."),
+        ({"classes": [1, 1]}, "classes must be unique. Got [1, 1]."),
+        ({"classes": [1], "class_names": ["a", "b"]}, "class_names must be as long as classes (1). Got 2."),
         ({"relabelled_predictions": [3]}, "relabelled_predictions must be pairs [from, to]. Got 3."),
         ({"ignored_labels": ["x"]}, "ignored_labels must be a whole number >= -2147483648. Got 'x'."),
         ({"extends": 3}, "extends must be the name of rules. Got 3."),

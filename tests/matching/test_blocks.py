@@ -14,6 +14,7 @@ from boxscore.diagnostics import tie_bounds
 from boxscore.protocols import load_protocol
 from boxscore.similarity.box import BoxSimilarity
 from support import limits
+from support.examples import first_of
 from support.matches import assert_same_matches, match_tables
 from support.searches import searches
 
@@ -62,7 +63,7 @@ def crowd(
 
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
-@pytest.mark.parametrize("most", [0, 7, 40])
+@pytest.mark.parametrize("most", first_of(1, [7, 0, 40]))
 def test_blocks_match_the_same(rules: Any, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = load_protocol(rules)
     for seed in range(3):
@@ -77,7 +78,7 @@ def test_blocks_match_the_same(rules: Any, most: int, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
-@pytest.mark.parametrize("workers", [2, 3, 9])
+@pytest.mark.parametrize("workers", first_of(1, [3, 2, 9]))
 def test_processes_match_the_same(rules: Any, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = load_protocol(rules)
     monkeypatch.setattr(BoxSimilarity, "forks_from", 0)

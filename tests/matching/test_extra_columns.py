@@ -92,7 +92,7 @@ def filled(matches: Matches, protocol: Protocol, seed: int) -> Matches:
         keys = np.flatnonzero(values.random(K * images) < 0.5)
         made = keys // images, (keys % images).astype(np.int32), drawn(values, column, len(keys), protocol)
         extra |= dict(zip(column.names, made, strict=True))
-    return dataclasses.replace(matches, extra=extra)
+    return dataclasses.replace(matches, extra=extra).in_class_order()  # hits of groups decide about ties
 
 
 # ---------------------------------------------------------------- what is known of matches, slowly

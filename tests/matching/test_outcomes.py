@@ -10,11 +10,11 @@ from support.evaluations import evaluation, shapes
 def test_outcomes_agree_with_the_matches_table() -> None:
     for result in (shapes(), evaluation()):
         outcomes, table = result.outcomes, result.matches
-        expected = table["outcome"].replace("beyond cap", "ignored")
+        expected = table["outcome"].replace("beyond max detections", "ignored")
         codes = {name: set(outcomes.detection[expected == name].tolist()) for name in expected.unique()}
         assert all(len(own) == 1 for own in codes.values())
         assert len(set.union(*codes.values())) == len(codes)
-        assert ((outcomes.rank < 0) == (table["outcome"] == "beyond cap")).all()
+        assert ((outcomes.rank < 0) == (table["outcome"] == "beyond max detections")).all()
 
 
 def test_an_object_is_found_by_its_true_positive_alone() -> None:

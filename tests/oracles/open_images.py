@@ -190,3 +190,27 @@ def evaluate(truths: list[Truth], found: list[Found], images: int, labels: int, 
             entries += (mask_entries_of if rules.masks else entries_of)(mine, here, rules.weight)
         values.append(average_precision(entries, positives) if positives else math.nan)
     return values
+
+
+def expanded(
+    truths: list[Truth], found: list[Found], verified: dict[tuple[int, int], bool], parents: list[list[int]]
+) -> tuple[list[Truth], list[Found], set[tuple[int, int]]]:
+    """Give everything to all classes above its own; what is not there (False) is of none of those below either."""
+    above: list[set[int]] = []
+    for own in parents:  # those of a class come before it
+        above.append(set())
+        for parent in own:
+            above[-1] |= {parent} | above[parent]
+    pairs: set[tuple[int, int]] = set()
+    for (image, label), there in verified.items():
+        pairs.add((image, label))
+        for other in range(len(parents)):
+            if other in above[label] if there else label in above[other]:
+                pairs.add((image, other))
+    more_truths = [
+        one._replace(label=label) for one in truths for label in [one.label, *sorted(above[one.label])]
+    ]
+    more_found = [
+        one._replace(label=label) for one in found for label in [one.label, *sorted(above[one.label])]
+    ]
+    return more_truths, more_found, pairs

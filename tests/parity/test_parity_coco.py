@@ -93,7 +93,7 @@ def test_matches_table_equals_evalimgs(case: Case, folder: Path) -> None:
     assert frame["score"].tolist() == [row["score"] for row in case.results]
     for row, line in enumerate(frame.itertuples()):
         if row not in expected:
-            assert line.outcome == "beyond cap"
+            assert line.outcome == "beyond max detections"
             continue
         kind, annotation, up_to, rank, iou = expected[row]
         assert (line.outcome, line.annotation_id, line.rank) == (kind, annotation, rank), row

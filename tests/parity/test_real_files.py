@@ -81,7 +81,7 @@ def test_cut_lists_leave_annotations_out(tmp_path: Path) -> None:
         f"gt.json: {total} annotations left out, as in pycocotools: {classes} of 1 category that is not listed "
         f"(2), {images} of 1 image that is not listed (1).",
         f"dt.json: {found} detections left out, of 1 class that the ground truth does not have: 2. None is "
-        "left; are classes numbered differently? See --class-map and class_map=.",
+        "left; are classes numbered differently? See --class-map (in Python class_map=).",
     )
 
 

@@ -16,6 +16,7 @@ from boxscore import InputError, Protocol, ProtocolError, load_protocol
 from boxscore.protocols import IOU_TYPES, protocol_names, protocol_of_type, protocol_toml, read_toml
 from boxscore.protocols.fields import ALWAYS, all_fields
 from boxscore.protocols.grids import colon, grid
+from boxscore.protocols.other_names import OTHER_PROTOCOLS, meant_protocols
 from boxscore.protocols.signature import FIRST
 from boxscore.protocols.tables import MatchingRules
 
@@ -488,7 +489,8 @@ def test_the_extended_protocol_is_not_changed() -> None:
     [
         ("voc207", "did you mean 'voc2007'?"),
         ("coco.tom", "did you mean 'coco'?"),
-        ("COCO", "boxscore protocols lists them."),
+        ("COCO", "did you mean 'coco'?"),
+        ("kitti", "boxscore protocols lists them."),
         ("", "boxscore protocols lists them."),
     ],
 )
@@ -568,3 +570,36 @@ def test_what_differs_from_coco_is_not_replaced_by_cocos_own() -> None:
     with pytest.raises(ProtocolError) as caught:
         protocol_of_type(mine, "keypoints")
     assert "protocol mine must compare keypoints" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("voc", "'voc2007' or 'voc2012'"),
+        ("pascal", "'voc2007' or 'voc2012'"),
+        ("PASCAL-VOC", "'voc2007' or 'voc2012'"),
+        ("voc2010", "'voc2012'"),
+        ("VOC2007", "'voc2007'"),
+        ("coco2017", "'coco'"),
+        ("coco_segm", "'coco-segm'"),
+        ("lvis1", "'lvis'"),
+        ("LVIS-v1.0", "'lvis'"),
+        ("openimages", "'openimages-v2' or 'openimages-challenge'"),
+        ("yolov8", "'ultralytics' or 'ultralytics-old'"),
+        ("dota2", "'dota-v1.5'"),
+    ],
+)
+def test_what_others_call_a_protocol(name: str, meant: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        load_protocol(name)
+    assert str(caught.value) == (
+        f"protocol must be a known name or a .toml file. Got {name!r}; did you mean {meant}?"
+    )
+
+
+def test_other_names_lead_to_protocols_that_are_there() -> None:
+    known = protocol_names()
+    for name, meant in OTHER_PROTOCOLS.items():
+        assert name not in known
+        assert set(meant) <= set(known)
+        assert meant_protocols(name, known) == list(meant)

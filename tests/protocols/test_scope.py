@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 from typing import Any, get_args
@@ -17,7 +18,7 @@ from boxscore.diagnostics._tools import fits
 from boxscore.protocols import protocol_names
 from boxscore.protocols.acting import UNSAID, Act, Refusal, Scope, Way
 from boxscore.protocols.fields import Field, all_fields
-from boxscore.protocols.scope import describing_fields
+from boxscore.protocols.scope import ProtocolScope, describing_fields
 from support.each import each
 from support.insides import check_bounds, check_mergeable, prepared
 from support.scenes import BOX_PROTOCOLS, Scene, det, obj, outcomes, rules
@@ -78,7 +79,7 @@ def changed(*changes: tuple[str, Any]) -> dict[str, Any]:
 
 def every_protocol() -> Iterator[Protocol]:
     """Those that ship, and COCO's with one to three choices changed."""
-    yield from map(load_protocol, protocol_names())
+    yield from shipped()
     single = [(path, value) for path, values in VALUES.items() for value in values]
     for count in (1, 2, 3):
         for changes in itertools.combinations(single, count):
@@ -89,7 +90,22 @@ def every_protocol() -> Iterator[Protocol]:
                     continue
 
 
-EVERY = list(every_protocol())
+@functools.cache
+def shipped() -> tuple[Protocol, ...]:
+    """Those that ship, read once."""
+    return tuple(map(load_protocol, protocol_names()))
+
+
+@functools.cache
+def scopes() -> tuple[ProtocolScope, ...]:
+    """What the rules of each that ships say together."""
+    return tuple(protocol.scope for protocol in shipped())
+
+
+@functools.cache
+def every() -> tuple[Protocol, ...]:
+    """All of them, read once."""
+    return tuple(every_protocol())
 
 
 def old_parts(p: Protocol) -> Iterator[tuple[str, str, Any, str]]:
@@ -189,17 +205,18 @@ def message(check: Any, *given: Any, **options: Any) -> str:
     return ""
 
 
+@pytest.mark.long
 def test_parts_are_refused_in_the_same_words() -> None:
-    for protocol in EVERY:
+    for protocol in every():
         old = messages(old_parts(protocol))
         assert sorted(map(str, protocol.scope.refusals("parts"))) == sorted(old), protocol
         assert message(check_mergeable, protocol) in (old or [""])
-    assert sum(not protocol.scope.allows("parts") for protocol in EVERY) > 50
+    assert sum(not protocol.scope.allows("parts") for protocol in every()) > 50
 
 
 @pytest.mark.long
 def test_bounds_are_refused_in_the_same_words() -> None:
-    for protocol in EVERY:
+    for protocol in every():
         old = messages(old_bounds(protocol))
         assert message(check_bounds, protocol) in (old or [""]), protocol
         assert {str(error) for error in protocol.scope.refusals("bounds")} == {
@@ -210,8 +227,9 @@ def test_bounds_are_refused_in_the_same_words() -> None:
         assert message(check_bounds, load_protocol(name)) == (old or [""])[0]
 
 
+@pytest.mark.long
 def test_what_ranges_and_sweeps_asked_is_answered_the_same() -> None:
-    for p in EVERY:
+    for p in every():
         splits = p.matching.cap_scope != "data_set_class" and not p.rounding.stretch_scores
         by_row = not any(
             (
@@ -231,17 +249,18 @@ def test_what_ranges_and_sweeps_asked_is_answered_the_same() -> None:
         assert p.scope.allows("unlabelled_images") == (not labels)
 
 
+@pytest.mark.long
 def test_an_evaluator_refuses_in_the_same_words() -> None:
-    capped = (
-        "matching.cap_scope must be 'class' or 'image' for an Evaluator. Got 'data_set_class'; a cap over all "
-        "images cannot be met batch by batch: evaluate a results file."
+    over_all = (
+        "matching.cap_scope must be 'class' or 'image' for an Evaluator. Got 'data_set_class'; max "
+        "detections over all images cannot be applied batch by batch: evaluate a results file."
     )
     stretched = (
         "rounding.stretch_scores must be false for an Evaluator. Got true; the least and the largest score are "
         "known at the end: evaluate a results file."
     )
-    for protocol in EVERY:
-        old = capped if protocol.matching.cap_scope == "data_set_class" else ""
+    for protocol in every():
+        old = over_all if protocol.matching.cap_scope == "data_set_class" else ""
         old = old or (stretched if protocol.rounding.stretch_scores else "")
         assert message(protocol.scope.check, "batches") == old
         assert protocol.scope.allows("batches") == protocol.scope.is_matched_alone
@@ -262,8 +281,28 @@ def test_an_evaluator_refuses_in_the_same_words() -> None:
                 "masks": {"box_only_truth": "absorb"},
                 "ignore": {"outside": "absorb", "detection_area": "mask"},
             },
-            'ignore.outside must be "ignore", and ignore.height_slack 0, where ground truths may lack their '
-            "masks. Got 'absorb'.",
+            "ignore.outside must be \"ignore\" where ground truths may lack their masks. Got 'absorb'.",
+        ),
+        (
+            {
+                "similarity": "mask",
+                "masks": {"box_only_truth": "absorb"},
+                "ignore": {"height_slack": 1.25, "detection_area": "mask"},
+            },
+            "ignore.height_slack must be 0 where ground truths may lack their masks. Got 1.25.",
+        ),
+        (
+            {
+                "similarity": "mask",
+                "masks": {"box_only_truth": "absorb"},
+                "ignore": {"detection_area": "mask"},
+                "matching": {"iou_thresholds": [0.5], "class_thresholds": {"a": [0.7]}},
+            },
+            "matching.class_thresholds must be left out where ground truths may lack their masks. Got some.",
+        ),
+        (
+            {"group": {"treatment": "merge"}, "ignore": {"height_slack": 1.25}},
+            "ignore.height_slack must be 0 where groups are merged. Got 1.25.",
         ),
         (
             {
@@ -274,7 +313,11 @@ def test_an_evaluator_refuses_in_the_same_words() -> None:
         ),
         (
             {"summary": [{"key": "JI", "metric": "JI"}], "ignore": {"outside": "iof"}},
-            "ignore.outside must be \"ignore\", and ignore.height_slack 0, where the summary has JI. Got 'iof'.",
+            "ignore.outside must be \"ignore\" where the summary has JI. Got 'iof'.",
+        ),
+        (
+            {"summary": [{"key": "JI", "metric": "JI"}], "ignore": {"height_slack": 1.25}},
+            "ignore.height_slack must be 0 where the summary has JI. Got 1.25.",
         ),
         (
             {
@@ -344,7 +387,7 @@ def is_prepared_apart(protocol: Protocol, groups: list[list[int]]) -> bool:
 OF_BOXES = [name for name in protocol_names() if load_protocol(name).similarity == "box"]
 
 
-@each([*OF_BOXES, *(p for p in EVERY[:80] if p.name == "custom")])
+@each([*OF_BOXES, *(p for p in itertools.islice(every_protocol(), 80) if p.name == "custom")])
 def test_what_is_prepared_by_row_is_prepared_apart(case: str | Protocol) -> None:
     protocol = load_protocol(case)
     apart = is_prepared_apart(protocol, [[0], [1], [2], [3], [4]])

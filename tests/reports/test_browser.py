@@ -258,7 +258,7 @@ def test_the_confusion_matrix_by_keyboard(page: Page, tmp_path: Path) -> None:
     lit = [node.text for node in page.every("#matrix text.lit")]
     assert sorted(lit) == ["(background)", "circle"]
     matrix.send_keys("\ue007")  # enter
-    assert page.text("#cell-panel h3").startswith("circle found where nothing is: 2")
+    assert page.text("#cell-panel h3").startswith("circle on the background: 2")
     assert page.every("#cell-panel .card")
 
 

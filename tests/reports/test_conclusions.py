@@ -201,7 +201,7 @@ def test_the_most_frequent_confusion(seed: int, noise: float) -> None:
         assert text == "7 detections"
         return
     name, other, times, alone = re.fullmatch(  # type: ignore[union-attr]
-        r"7 detections\. Most often (.*) is taken for (.*), (\w+(?: times)?) at scores from 0\.3"
+        r"7 detections\. Most often (.*) is predicted as (.*), (\w+(?: times)?) at scores from 0\.3"
         r"(?:, which alone costs (.*))?",
         text,
     ).groups()

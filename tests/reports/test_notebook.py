@@ -146,7 +146,7 @@ def test_statistics_explanations_and_label_maps() -> None:
     statistics = boxscore.table_statistics(result.ground_truth)
     counts, sizes, classes = Shown(statistics._repr_html_()).tables
     assert counts == [list(statistics.counts), [str(count) for count in statistics.counts.values()]]
-    assert len(sizes) == 1 + len(statistics.sizes["what"])
+    assert len(sizes) == 1 + len(statistics.sizes["quantity"])
     assert len(classes) == 1 + len(statistics.per_class["class"])
     explanation = diagnostics.explain(result.ground_truth, result.detections, "tide")
     (table,) = Shown(explanation._repr_html_()).tables
@@ -170,7 +170,7 @@ def test_compare_is_the_comparison_of_two() -> None:
     assert given.printed_frame().equals(expected.printed_frame())
     with pytest.raises(InputError, match=r"other must be an Evaluation\. Got a str; evaluate"):
         first.compare("results.json")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="names must be two, and differ"):
+    with pytest.raises(InputError, match="names must be two different names"):
         first.compare(other, names=("a", "a"))
 
 

@@ -30,7 +30,7 @@ def test_each_oddity_is_said() -> None:
     for part in (
         "as given",
         "1 annotation with a box of width or height 0",
-        "39 detections with a box that leaves its image by more than 1 pixel (up to 1.5)",
+        "39 detections reach more than 1 pixel outside their image (up to 1.5)",
         "1 annotation overlaps an earlier one of the same image and class by 0.9 or more",
         "1 class of 3 has no annotation",
         "1 class with annotations has no detection",
@@ -55,7 +55,7 @@ def test_a_page_says_what_validate_finds(make: object) -> None:
     }
     left = {item.code for item in known} - {item.code for item in without}
     assert left <= {
-        *("repeated-detection", "beyond-cap", "classes-numbered-differently", "images-off-by-one")
+        *("repeated-detection", "beyond-max-detections", "classes-numbered-differently", "images-off-by-one")
     }
 
 

@@ -69,7 +69,9 @@ def test_another_class_of_the_image(protocol: str, last: str) -> None:
     """A hundred better ones of another class: only a cap over the whole image leaves the hit out."""
     evaluation = evaluate(BEHIND_ANOTHER_CLASS, protocol)
     check_oracles(BEHIND_ANOTHER_CLASS, evaluation)
-    assert evaluation.matches["outcome"].iloc[-1] == {"T": "true positive", "-": "beyond cap"}[last]
+    assert (
+        evaluation.matches["outcome"].iloc[-1] == {"T": "true positive", "-": "beyond max detections"}[last]
+    )
 
 
 def test_recall_by_cap() -> None:

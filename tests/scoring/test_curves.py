@@ -70,7 +70,7 @@ def outcomes_at(seed: int, iou: float, area: str, cap: int, scores: int = 12) ->
 def ranked_outcomes(seed: int, iou: float, area: str, cap: int) -> dict[str, list[tuple[float, str]]]:
     """Score and outcome of each class's detections, from the highest score; equal ones by image and rank."""
     rows = outcomes_at(seed, iou, area, cap).matches
-    rows = rows[rows["outcome"] != "beyond cap"]
+    rows = rows[rows["outcome"] != "beyond max detections"]
     rows = rows.assign(descending=-rows["score"]).sort_values(["descending", "image_id", "rank"])
     states: dict[str, list[tuple[float, str]]] = {str(k): [] for k in range(K)}
     for name, score, outcome in zip(rows["class"], rows["score"], rows["outcome"], strict=True):
@@ -220,8 +220,8 @@ def test_classes_without_ground_truth(rule: str, single: bool) -> None:
 
 def test_without_choosing_it_is_all_sizes_and_the_largest_cap() -> None:
     evaluation = boxscore.evaluate(*tables(3))
-    assert evaluation.curves().equals(evaluation.curves(area="all", cap=2))
-    assert not evaluation.curves().equals(evaluation.curves(area="all", cap=0))
+    assert evaluation.curves().equals(evaluation.curves(area="all", max_detections=100))
+    assert not evaluation.curves().equals(evaluation.curves(area="all", max_detections=1))
     with pytest.raises(dataclasses.FrozenInstanceError):
         evaluation.protocol = load_protocol("voc2012")  # type: ignore[misc]
 

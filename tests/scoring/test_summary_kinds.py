@@ -9,7 +9,7 @@ import pytest
 from tests.scoring.test_curves import K, tables
 
 import boxscore
-from boxscore.protocols.protocol import SUMMARY_KINDS
+from boxscore.protocols.summary import SUMMARY_KINDS
 
 
 def case(thresholds: int, points: int, kind: str = "AP") -> boxscore.Evaluation:

@@ -11,8 +11,9 @@ from tests.support.weights import evaluated_anew
 
 import boxscore
 from boxscore.protocols import load_protocol, protocol_names
-from boxscore.protocols.protocol import SUMMARY_KINDS
+from boxscore.protocols.summary import SUMMARY_KINDS
 from support.every_cell import summary_of, weighed_summary, with_every_cell
+from support.examples import first_of
 from support.scenes import CROWDS
 
 TIE_ORDERS = ["as_ranked", "true_positives_first", "true_positives_last"]
@@ -36,7 +37,7 @@ def check_ones(evaluation: boxscore.Evaluation) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first_of(1, range(3)))
 @pytest.mark.parametrize("name", BOX_PROTOCOLS)
 def test_weights_of_one_change_no_bit_of_a_shipped_protocol(name: str, seed: int) -> None:
     for protocol in (load_protocol(name), with_every_cell(name, "AP", "AR")):

@@ -252,7 +252,7 @@ def test_no_boxes(measure: Any, empty: Any) -> None:
         (
             ([[0, 0, 1, 1]], [[0, 0, 1, -1]]),
             {"box_format": "xywh"},
-            "boxes2 must have height >= 0. Got height -1.0 in row 0; are these x1,y1,x2,y2?",
+            "boxes2 must have height >= 0. Got height -1.0 in row 0; were two corners swapped?",
         ),
         (
             ([[0, 0, 1, 1]], [[0, 0, 1, 1], [0, 0, math.nan, 1]]),

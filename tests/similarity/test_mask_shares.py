@@ -14,6 +14,7 @@ from boxscore._utils.processes import Forked
 from boxscore.similarity import mask_pairs
 from boxscore.similarity.mask import MaskSimilarity
 from support import limits
+from support.examples import first_of
 from support.instances import Record, evaluate, load
 from support.matches import assert_same_matches
 from support.searches import searches
@@ -47,7 +48,7 @@ def mask_case(seed: int) -> tuple[Record, list[Record]]:
 
 
 @pytest.mark.parametrize("protocol", ["coco-segm", "coco-boundary"])
-@pytest.mark.parametrize("workers", [2, 5])
+@pytest.mark.parametrize("workers", first_of(1, [5, 2]))
 def test_processes_find_the_same(
     protocol: str, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

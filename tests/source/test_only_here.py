@@ -132,3 +132,13 @@ def test_only_ignoring_reads_the_flags(file: str) -> None:
 @each([*FLAG_READERS, *FLAG_DISPLAYS])
 def test_an_exception_is_of_a_place_that_is_there(place: str) -> None:
     assert (ROOT / place).exists()
+
+
+# ---------------------------------------------------------------- which line a warning names
+
+
+@each([file for file in FILES if file != "_utils/user_warnings.py"])
+def test_only_one_function_warns(
+    file: str,
+) -> None:  # it finds the user's line, which no number of levels does
+    assert [f"line {node.lineno}" for node in attributes_read(file, {"warn", "warn_explicit"})] == []

@@ -75,7 +75,22 @@ def _box(rng: np.random.Generator) -> list[float]:
     return [float(x), float(y), float(width), float(height)]
 
 
-def open_images_case(seed: int) -> tuple[list[Truth], list[Found], set[tuple[int, int]], int, int]:
+OpenImagesCase = tuple[list[Truth], list[Found], set[tuple[int, int]], int, int]
+
+
+def tied(case: OpenImagesCase, seed: int) -> OpenImagesCase:
+    """Draw seven scores in ten anew, from three values."""
+    rng = np.random.default_rng([seed, 1])
+    few = rng.choice([-0.5, 0.5, 6.0], len(case[1])).tolist()
+    again = (rng.random(len(case[1])) < 0.7).tolist()
+    found = [
+        one._replace(score=score) if change else one
+        for one, score, change in zip(case[1], few, again, strict=True)
+    ]
+    return case[0], found, *case[2:]
+
+
+def open_images_case(seed: int) -> OpenImagesCase:
     """Return objects and groups, detections of different scores, labels of images, images and classes."""
     rng = np.random.default_rng(seed)
     images, labels = int(rng.integers(1, 5)), int(rng.integers(1, 12))
@@ -97,7 +112,7 @@ def open_images_case(seed: int) -> tuple[list[Truth], list[Found], set[tuple[int
     return truths, found, listed, images, labels
 
 
-def open_images_mask_case(seed: int) -> tuple[list[Truth], list[Found], set[tuple[int, int]], int, int]:
+def open_images_mask_case(seed: int) -> OpenImagesCase:
     """Return the same with masks: of most objects, of all detections, whose boxes are those around them."""
     rng = np.random.default_rng(seed)
     truths, found, listed, images, labels = open_images_case(seed)

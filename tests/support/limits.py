@@ -32,6 +32,11 @@ def few_detections_fetched(patch: pytest.MonkeyPatch, count: int) -> None:
     patch.setattr(result, "FETCHED", count)
 
 
+def few_detections_rated(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Give precision, recall and F1 per class of at most so many detections."""
+    patch.setattr(result, "RATED", count)
+
+
 def heavy_detections(patch: pytest.MonkeyPatch, size: int) -> None:
     """Let each detection that is scored take so many bytes of a memory limit."""
     patch.setattr(local, "SCORED", size)

@@ -24,6 +24,7 @@ def bits(evaluation: boxscore.Evaluation) -> dict[str, Any]:
         **arrays,
         **values,
         "class counts": counts,
+        "images": evaluation.image_fingerprint,
         "metrics": np.array(list(evaluation.metrics.values())).tobytes(),
         "ap by iou": evaluation.ap_by_iou().tobytes(),
         "counts": evaluation.counts,

@@ -114,7 +114,7 @@ def evaluate(scene: Scene, protocol: str | boxscore.Protocol, *, masks: bool = F
         return boxscore.evaluate(*scene.tables(masks=masks), protocol=protocol)
 
 
-LETTERS = {"true positive": "T", "false positive": "F", "ignored": "I", "beyond cap": "-"}
+LETTERS = {"true positive": "T", "false positive": "F", "ignored": "I", "beyond max detections": "-"}
 
 
 def outcomes(evaluation: boxscore.Evaluation) -> str:

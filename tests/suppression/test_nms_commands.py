@@ -12,6 +12,7 @@ import pytest
 
 import boxscore
 from boxscore.cli import main
+from boxscore.data.boxes import box_convert, written_form
 from boxscore.formats import _json
 from boxscore.formats.results import load_results, save_results
 from boxscore.suppression import suppress
@@ -167,7 +168,7 @@ def test_options_without_effect_are_noticed(capsys: pytest.CaptureFixture[str], 
     given = ["nms", "--dt", raw, "--output", output, "--iou-threshold", 0.5, "--sigma", 2]
     assert call(capsys, *given) == (
         "boxscore: warning: sigma 2.0 has no effect with method 'hard'; it is read by soft-gaussian, "
-        f"matrix-gaussian.\n4 of 5 detections kept in {output}\n"
+        f"matrix-gaussian.\n4 of 5 detections kept, written to {output}\n"
     )
     call(capsys, *given, "--strict", status=2)
 
@@ -184,7 +185,7 @@ def test_records_stay_as_they_are(capsys: pytest.CaptureFixture[str], raw: Path)
 def test_what_is_said(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
     output = raw.parent / "kept.json"
     errors = call(capsys, "nms", "--dt", raw, "--output", output, "--iou-threshold", "0.5")
-    assert errors == f"4 of 5 detections kept in {output}\n"
+    assert errors == f"4 of 5 detections kept, written to {output}\n"
 
 
 def test_soft_methods_write_the_lowered_scores(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
@@ -272,7 +273,7 @@ def test_what_stood_there_stays_when_writing_fails(
         ({"bbox": [1, 2, 3]}, "bbox must have 4 numbers. Got another number in detection 0 of raw.json."),
         (
             {"bbox": [9, 9, -4, 2]},
-            "boxes must have width >= 0. Got width -4.0 in detection 0 of raw.json; are these x1,y1,x2,y2?",
+            "boxes must have width >= 0. Got width -4.0 in detection 0 of raw.json; were two corners swapped?",
         ),
         (
             {"score": float("nan")},
@@ -297,7 +298,7 @@ def test_bad_files(
 
 
 def test_bad_input(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
-    assert nms(capsys, raw, status=2) == "iou_threshold must be given with method 'hard'. Got None."
+    assert nms(capsys, raw, status=2) == "--iou-threshold must be given with method 'hard'. Got None."
     assert nms(capsys, raw, "--method", "sof-linear", status=2).endswith("did you mean 'soft-linear'?")
     wrong = nms(capsys, raw, "--iou-threshold", 1.2, status=2)
     assert wrong == "--iou-threshold must be a number in [0, 1]. Got 1.2."
@@ -419,7 +420,7 @@ def test_fuse(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
     )
     output = raw.parent / "fused.json"
     errors = call(capsys, "fuse", raw, other, "--weights", 2, 1, "--output", output)
-    assert errors == f"5 boxes from 7 detections of 2 models in {output}\n"
+    assert errors == f"5 boxes from 7 detections of 2 models, written to {output}\n"
     fused = json.loads(output.read_text())
     assert all(list(record) == ["image_id", "category_id", "bbox", "score"] for record in fused)
     assert [record["score"] for record in fused] == sorted((r["score"] for r in fused), reverse=True)
@@ -600,3 +601,83 @@ def test_fuse_bad_input(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
         "results of another data set?"
     )
     assert message(raw, "--method", "nmw", "--confidence", "max").startswith("--confidence must be left out")
+
+
+# ---------------------------------------------------------------- boxes in another form
+
+
+def scene(count: int = 400) -> tuple[list[dict[str, Any]], np.ndarray[Any, Any]]:
+    """Detections clipped to images of 640 x 480, and their corners: pairs that overlap by more than half."""
+    random = np.random.default_rng(5)
+    low = random.uniform(-40, [600, 440], (count, 2))
+    corners = np.hstack([low, low + random.uniform(20, 90, (count, 2))])
+    corners = np.round(np.vstack([corners, corners + 2]).clip(0, [640, 480, 640, 480]) * 4) / 4
+    rows = [
+        {"image_id": at % 9, "category_id": at % 3, "bbox": [], "score": round(float(score), 6)}
+        for at, score in zip([*range(count)] * 2, random.uniform(0, 1, 2 * count), strict=True)
+    ]
+    return rows, corners
+
+
+def file_of(path: Path, rows: list[dict[str, Any]], numbers: Any) -> Path:
+    path.write_text(
+        json.dumps([row | {"bbox": box} for row, box in zip(rows, numbers.tolist(), strict=True)])
+    )
+    return path
+
+
+FORMS = {"xyxy": "xyxy", "yxyx": "xyxy", "xywh": "", "yxhw": "", "cxcywh": "cxcywh"}
+"""Forms of boxes, and the option that is named where they are read as x,y,width,height without images."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("method", ["hard", "nmm"])
+@pytest.mark.parametrize("fractions", [False, True])
+def test_boxes_in_another_form(
+    form: str, method: str, fractions: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, corners = scene()
+    as_written = written_form(form)  # type: ignore[arg-type]
+    scale = [1024.0, 512.0, 1024.0, 512.0] if fractions else [1.0, 1.0, 1.0, 1.0]
+    usual = file_of(tmp_path / "usual.json", rows, box_convert(corners, "xyxy", "xywh"))
+    other = file_of(tmp_path / "other.json", rows, as_written.numbers_of(corners / scale))
+    kept = {}
+    for path, options in ((usual, []), (other, ["--dt-box-format", form])):
+        output = tmp_path / f"kept-{path.name}"
+        errors = call(
+            capsys, "nms", path, "--output", output, "--method", method, "--iou-threshold", 0.5, *options
+        )
+        assert "warning" not in errors
+        kept[path] = json.loads(output.read_bytes())
+    assert len(kept[usual]) == {"hard": 409, "nmm": 408}[method]
+    numbers = np.array([row["bbox"] for row in kept[other]])
+    back = box_convert(as_written.corners_of(numbers) * scale, "xyxy", "xywh")
+    assert [row | {"bbox": []} for row in kept[other]] == [row | {"bbox": []} for row in kept[usual]]
+    assert np.abs(back - [row["bbox"] for row in kept[usual]]).max() < 1e-9
+    fused = tmp_path / "fused.json"
+    call(capsys, "fuse", other, other, "--output", fused, "--dt-box-format", form)
+    errors = call(capsys, "nms", other, "--output", fused, "--iou-threshold", 0.5)
+    named = f" Read them with --dt-box-format {FORMS[form]}.\n"
+    assert named in errors if FORMS[form] else "warning" not in errors
+
+
+def test_the_form_is_said_of_boxes_of_negative_size(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, corners = scene(30)
+    path = file_of(tmp_path / "dt.json", rows, box_convert(corners, "xyxy", "xywh"))
+    options = ("--output", tmp_path / "kept.json", "--iou-threshold", 0.5, "--dt-box-format", "xyxy")
+    errors = call(capsys, "nms", path, *options, status=2)
+    assert errors.startswith("boxscore: error: boxes must have ")
+    assert errors.endswith(f" of {path}; are these x,y,w,h? Read them with --dt-box-format xywh.\n")
+
+
+def test_a_warning_is_said_once_of_a_file_given_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corners = [[100 + at, 100 + at, 130 + at, 130 + at] for at in range(40)]
+    records = [{"image_id": 1, "category_id": 1, "bbox": box, "score": 0.5} for box in corners]
+    path = tmp_path / "dt.json"
+    path.write_text(json.dumps(records))
+    assert main(["fuse", str(path), str(path), "-o", str(tmp_path / "fused.json")]) == 0
+    assert capsys.readouterr().err.count("Are these x1,y1,x2,y2?") == 1

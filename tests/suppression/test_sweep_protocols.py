@@ -14,6 +14,7 @@ from boxscore.diagnostics import sweep
 from boxscore.diagnostics.sweeping import Sweep
 from boxscore.protocols import load_protocol
 from support.drawn import drawn, each_protocol
+from support.examples import first_of
 from support.matches import assert_same_matches, match_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
@@ -86,13 +87,15 @@ def test_a_row_is_suppression_and_then_evaluation(protocol: str) -> None:
         assert refused == (1 if load_protocol(protocol).matching.ranked_files else 0)
 
 
-@pytest.mark.parametrize("protocol", ["widerface", "crowdhuman", "visdrone", "lvis", "detectron2-voc2012"])
+@pytest.mark.parametrize(
+    "protocol", first_of(2, ["widerface", "lvis", "crowdhuman", "visdrone", "detectron2-voc2012"])
+)
 def test_some_images_and_classes(protocol: str) -> None:
     """What is stretched is stretched over all that is left, not over what is chosen of it."""
     check(*drawn(protocol, 3), protocol, images=[2, 1], classes=["pedestrian"])
 
 
-@pytest.mark.parametrize("protocol", ["coco", "crowdhuman", "lvis"])
+@pytest.mark.parametrize("protocol", first_of(1, ["crowdhuman", "coco", "lvis"]))
 def test_classes_without_ground_truth_are_suppressed_too(protocol: str) -> None:
     """A detection of a class that is not evaluated suppresses and fills caps like any other."""
     truth, found = drawn(protocol, 1)

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from boxscore._utils.text import (
     counted,
+    counted_of,
     csv_table,
+    fixed,
     json_text,
     json_value,
     latex_comment,
@@ -270,7 +272,40 @@ def test_a_count_with_its_noun(count: int, noun: str, text: str) -> None:
     assert counted(count, noun) == text
 
 
+def test_a_count_of_a_total() -> None:
+    assert counted_of(1, 1, "image") == "1 of 1 image"
+    assert counted_of(4952, 4952, "image") == "4,952 of 4,952 images"
+    assert counted_of(0, 12345, "box") == "0 of 12,345 boxes"
+
+
 def test_a_verb_for_what_was_counted() -> None:
     plural = ["have", "are", "do", "reach", "overlap"]
     assert [verb(1, each) for each in plural] == ["has", "is", "does", "reaches", "overlaps"]
     assert [verb(0, each) for each in plural] == [verb(2, each) for each in plural] == plural
+
+
+@pytest.mark.parametrize(
+    ("value", "signed", "text"),
+    [
+        (-0.00004, False, "0.0000"),
+        (-0.0, False, "0.0000"),
+        (-0.00005001, False, "-0.0001"),
+        (-1e-20, True, "0.0000"),
+        (1e-20, True, "0.0000"),
+        (0.25, True, "+0.2500"),
+        (-0.25, True, "-0.2500"),
+        (-math.inf, False, "-inf"),
+        (math.nan, True, "+nan"),
+    ],
+)
+def test_zero_has_no_sign(value: float, signed: bool, text: str) -> None:
+    assert fixed(value, signed=signed) == text
+
+
+def test_no_form_writes_a_negative_zero() -> None:
+    columns = {"delta": [-0.0, np.float64(-0.0), -1e-9]}
+    for table in (text_table(columns), markdown_table(columns), latex_table(columns)):
+        assert "-0.0000" not in table.replace("$-$", "-")
+    assert csv_table(columns).splitlines() == ["delta", "0.0", "0.0", "-1e-09"]
+    assert json_text({"a": -0.0, "b": [np.float64(-0.0)]}) == json_text({"a": 0.0, "b": [0.0]})
+    assert "-" not in json_text({"a": -0.0})

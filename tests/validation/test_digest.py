@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import html
 import json
@@ -65,11 +66,13 @@ SPOILS = [case[0] for case in CASES if case[0].__name__ not in REFUSED]
 
 @pytest.mark.parametrize("spoil", SPOILS, ids=[spoil.__name__ for spoil in SPOILS])
 def test_it_is_a_part_of_validate(spoil: Spoil, tmp_path: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
         tables = load(tmp_path, spoil)
         evaluation = boxscore.evaluate(*tables)
     wanted = ALWAYS | (BELOW if evaluation.metrics["AP"] < LOW else set())
+    if any("Read the detections with --class-map" in str(one.message) for one in warned):
+        wanted = wanted - {"classes-numbered-differently"}  # said by the evaluation, with the option
     expected = {
         (found.code, found.severity, found.count, found.message)
         for found in validate(*tables)
@@ -103,6 +106,7 @@ def test_which_faults_it_sees(tmp_path: Path) -> None:
     rest = {"area-disagrees-with-mask", "class-without-detections"}
     elsewhere = {"class-always-called-another", "class-without-results-file"}  # with tests of their own
     elsewhere |= {code for code in ALWAYS if code.endswith("s-without-effect")}
+    elsewhere |= {"classes-numbered-differently"}  # the evaluation itself has said so of these
     assert seen == (ALWAYS | BELOW | FORMS) - flags - rest - elsewhere
 
 
@@ -323,7 +327,38 @@ def test_boxes_in_another_form_are_the_one_finding(
     assert main(["evaluate", *paths]) == 0
     words = " ".join(capsys.readouterr().err.split())
     assert words.endswith(end)
-    assert words.count("boxscore: ") == 2  # the loader's warning, and the finding
+    assert words.count("boxscore: ") == 1  # the loader's warning is in the finding
+    for name in (["check", "--min", "AP=0"], ["compare", paths[1]]):
+        main([name[0], *paths, *name[1:], *(["--names", "a", "b"] if name[0] == "compare" else [])])
+        words = " ".join(capsys.readouterr().err.split())
+        assert words.count("reach outside their image;") == words.count("error in the input: ") > 0
+    with pytest.warns(boxscore.BoxscoreWarning) as caught:
+        boxscore.evaluate(*paths)
+    assert [type(warning.message) for warning in caught] == [boxscore.FindingWarning]
+
+
+def test_boxes_in_another_form_are_said_without_the_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the loader: without the quick checks, and where something stops the command before them."""
+    spoil = next(spoil for spoil in SPOILS if spoil.__name__ == "swapped_axes")
+    with pytest.warns(boxscore.BoxscoreWarning, match="y1,x1,y2,x2"):
+        load(tmp_path, spoil)
+    paths = [str(tmp_path / "gt.json"), str(tmp_path / "dt.json")]
+    for options, status, ways in (
+        (["--no-digest"], 0, {"digest": False}),
+        (["--classes", "7"], 2, {"classes": [7]}),
+    ):
+        assert main(["evaluate", *paths, *options]) == status
+        assert capsys.readouterr().err.startswith(
+            f"boxscore: warning: {paths[1]}: read as x,y,width,height, "
+        )
+        with (
+            pytest.warns(boxscore.BoxscoreWarning, match="reach outside") as caught,
+            contextlib.suppress(boxscore.InputError),
+        ):
+            boxscore.evaluate(*paths, **ways)  # type: ignore[arg-type]
+        assert [type(warning.message) for warning in caught] == [boxscore.BoxscoreWarning]
 
 
 def test_results_of_few_images() -> None:

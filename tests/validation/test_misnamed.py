@@ -56,8 +56,8 @@ def test_names_that_were_cut() -> None:
         ).astype(np.int32),
     )
     assert finding.message == (
-        "1 class is always called another: 12 of 12 located objects of class hot dog are called dog. Were "
-        "class names cut at a blank, or looked up by a part of them?"
+        "1 class is always predicted as another: 12 of 12 localised objects of class hot dog are predicted as "
+        "dog. Were class names cut at a space, or looked up by a part of them?"
     )
     assert finding.repaired == boxscore.evaluate(truth, right)["AP"]
     assert finding.value == boxscore.evaluate(truth, detections)["AP"]
@@ -97,7 +97,7 @@ def test_detectors_that_confuse_are_no_tables(seed: int) -> None:
 
 def test_numbers_are_no_names_that_were_cut() -> None:
     (finding,) = called(*tables({"52": (30, ["2"]), "2": (9, ["2"])}))
-    assert "30 of 30 located objects of class 52 are called class 2. Was the table" in finding.message
+    assert "30 of 30 localised objects of class 52 are predicted as class 2. Was the table" in finding.message
     assert called(*tables({"52": (29, ["2"]), "2": (9, ["2"])})) == []
 
 
@@ -113,9 +113,9 @@ def test_yolov2_looked_names_up_by_a_part() -> None:
     pair = truth, boxscore.load_detections(real("coco_val2017", "yolov2_608.json"), truth)
     (finding,) = (one for one in quick_findings(boxscore.evaluate(*pair, digest=False)) if one.code == CODE)
     assert finding.message == (
-        "3 classes are always called another: 35 of 40 located objects of class carrot are called car, 39 of 48 "
-        "located objects of class hot dog are called dog and 91 of 94 located objects of class teddy bear are "
-        "called bear. Were class names cut at a blank, or looked up by a part of them?"
+        "3 classes are nearly always predicted as another: 35 of 40 localised objects of class carrot are predicted "
+        "as car, 39 of 48 localised objects of class hot dog are predicted as dog and 91 of 94 localised "
+        "objects of class teddy bear are predicted as bear. Were class names cut at a space, or looked up by a part of them?"
     )
     assert finding.effect_text == "AP 0.1938; these renamed: 0.2021 (+0.0083)"
 
@@ -128,3 +128,12 @@ def test_other_real_detectors_name_what_they_see(name: str) -> None:
         truth, boxscore.load_detections(real("coco_val2017", name), truth), digest=False
     )
     assert CODE not in {one.code for one in quick_findings(result)}
+
+
+def test_nearly_always_where_it_is_not_all() -> None:
+    pair = tables({"hot dog": (12, ["dog"] * 11 + ["cat"]), "dog": (20, ["dog"]), "cat": (9, ["cat"])})
+    (finding,) = called(*pair)
+    assert finding.message == (
+        "1 class is nearly always predicted as another: 11 of 12 localised objects of class hot dog are predicted "
+        "as dog. Were class names cut at a space, or looked up by a part of them?"
+    )

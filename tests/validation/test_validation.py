@@ -324,7 +324,7 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (rounded_scores, "tied-scores", "warning", r"share their score .* rounded\?", 0),
     (floor, "score-floor", "warning", r"scores look cut at 0\.511: export with conf=0\.001", 0),
     (low_floor, "score-floor", "info", r"curves end at recall 0\.9\d on average \(IoU 0\.50:0\.95\)", 0),
-    (many, "beyond-cap", "info", r"beyond the cap of 100 per image and class", 0),
+    (many, "beyond-max-detections", "info", r"not evaluated: max detections is 100 per image and class", 0),
     (cut, "detections-cut-per-image", "warning", r"12 images have exactly 20 detections", 12),
     (swapped_classes, "classes-numbered-differently", "error", r"two classes are swapped", 2),
     (off_by_one, "classes-numbered-differently", "error", r"1 too low\. Off by one\?", 3),
@@ -540,6 +540,24 @@ def test_a_class_without_a_results_file_is_named(tmp_path: Path) -> None:
     assert found["class-without-detections"].message.endswith("AP 0: hexagon")
     whole = validate_files(voc / "VOC2007", voc / "results", image_set="test", protocol="voc2007")
     assert "class-without-results-file" not in {one.code for one in whole}
+
+
+BOXES = [[0, 0, 20, 20], [30, 30, 60, 60], [5, 5, 40, 40]]
+
+
+def test_classes_whose_ids_are_names_of_others_may_lack_detections() -> None:
+    """What AP would be without them was asked by id, which stands for two classes, and stopped evaluate."""
+    categories = {"1": "cat", "2": "1", "3": "dog"}
+    truth = boxscore.GroundTruth.from_arrays(["a", "b", "b"], ["1", "2", "3"], BOXES, categories=categories)
+    found = boxscore.Detections.from_arrays(
+        ["a"], ["1"], BOXES[:1], [0.9], images=truth.images, categories=categories
+    )
+    (finding,) = [one for one in validate(truth, found) if one.code == "class-without-detections"]
+    assert (
+        finding.message == "2 classes with annotations have no detection, which is AP 0 each: 1 (2) and dog"
+    )
+    with pytest.warns(boxscore.BoxscoreWarning, match="2 classes with annotations have no detection"):
+        boxscore.evaluate(truth, found)
 
 
 def test_which_findings_may_be_errors() -> None:

@@ -13,8 +13,6 @@ import contextlib
 
 import numpy as np
 
-__all__ = ["keep_freed_memory"]
-
 KEPT = 24 << 20
 """Bytes; the threshold moves for blocks of up to 32 MiB."""
 

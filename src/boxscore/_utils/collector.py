@@ -6,8 +6,6 @@ import contextlib
 import gc
 from collections.abc import Iterator
 
-__all__ = ["paused_collector"]
-
 
 @contextlib.contextmanager
 def paused_collector() -> Iterator[None]:

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import difflib
 import errno
+import itertools
 import os
 import shutil
 import stat
@@ -25,22 +27,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
+from boxscore._utils import checks
 from boxscore._utils.unfinished import unfinished
 from boxscore.errors import FileFormatError, InputError
-
-__all__ = [
-    "Content",
-    "guarded",
-    "is_file",
-    "read_at_most",
-    "read_bytes",
-    "read_text",
-    "refuse_replacing",
-    "temporary_folder",
-    "write_atomically",
-    "write_folder",
-    "write_new_folder",
-]
 
 Content = str | bytes | Iterable[bytes]
 """Of a file: whole or in pieces. In text, what is none (from file names) is written as ``\\udc80``."""
@@ -105,6 +94,26 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is anything at a path; a name that is too long is not there."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def nearest_file(path: Path) -> str:
+    """Suggest the file nearest to one that is not there, or say what is missing."""
+    folder = path.parent
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in itertools.islice(entries, checks.MOST_COMPARED)]
+    except (OSError, ValueError):
+        return f"there is no folder {folder}"
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.75)
+    return f"did you mean {str(folder / near[0])!r}?" if near else f"it is not in {folder.absolute()}"
 
 
 def read_at_most(file: IO[bytes], most: int) -> bytes:

@@ -10,8 +10,6 @@ from typing import Any
 
 from boxscore._utils.collector import paused_collector
 
-__all__ = ["lazy_names", "shortcut"]
-
 
 def lazy_names(
     package: str,

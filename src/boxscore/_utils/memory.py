@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 
-__all__ = ["OUT_OF_MEMORY", "is_out_of_memory", "require_room"]
-
 OUT_OF_MEMORY = 3
 """The exit status of the command line: the input may be good, and no check has failed."""
 

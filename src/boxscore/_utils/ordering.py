@@ -21,22 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "SMALL",
-    "among",
-    "descending_order",
-    "group_order",
-    "inverse_order",
-    "radix_order",
-    "ragged_ranges",
-    "rank_in_runs",
-    "run_starts",
-    "stable_order",
-    "top_k_per_group",
-]
-
-Positions = NDArray[np.intp]
-KeyArray = NDArray[np.uint64]
+from boxscore._utils.array_types import KeyArray, Positions
 
 DIGIT_BITS = 16
 

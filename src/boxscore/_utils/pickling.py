@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, BinaryIO
 
-__all__ = ["PicklesFields", "mapped_pickle", "write_pickle"]
-
 ALIGNED = 64
 """Arrays start at multiples of so many bytes."""
 

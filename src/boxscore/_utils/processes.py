@@ -25,8 +25,6 @@ from typing import BinaryIO, Generic, NamedTuple, TypeVar, cast
 from boxscore._utils import unfinished
 from boxscore._utils.pickling import mapped_pickle, write_pickle
 
-__all__ = ["Forked", "quiet_children", "time_limit"]
-
 Result = TypeVar("Result")
 
 LEAST_SECONDS = 30.0

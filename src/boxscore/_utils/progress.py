@@ -2,8 +2,9 @@
 
 Conventions
 -----------
-- Only where stderr is a terminal and nobody asked for silence. A library's caller hears nothing: stages are
-  named for who asks for them with :func:`named_stages`, which the command line does.
+- Bars are for terminals; stages are named in a pipe and a log of CI as well, a line each. Nothing is said
+  where somebody asked for silence. A library's caller hears nothing: stages are named for who asks for them
+  with :func:`named_stages`, which the command line does.
 - A stage is named when the work has taken :data:`SILENT` seconds. A timer of the process does that, not a
   thread: readers are forked. Without such timers (Windows, a host that uses them) stages are named when they
   begin.
@@ -20,17 +21,20 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-__all__ = ["named_stages", "progress", "progress_is_shown", "stage", "without_progress"]
-
 Item = TypeVar("Item")
 
 _unwanted = 0
 """How many callers want none."""
 
 
+def _is_wanted() -> bool:
+    """Whether there is a stderr, and nobody asked for silence."""
+    return not _unwanted and sys.stderr is not None
+
+
 def progress_is_shown() -> bool:
     """Whether stderr is a terminal, and nobody asked for silence."""
-    return not _unwanted and sys.stderr is not None and sys.stderr.isatty()
+    return _is_wanted() and sys.stderr.isatty()
 
 
 @contextlib.contextmanager
@@ -48,6 +52,7 @@ def progress(items: Iterable[Item], **options: Any) -> Iterable[Item]:
     """Iterate with a bar on stderr if it is shown; else make none, for tqdm's leave a thread."""
     if not progress_is_shown():
         return items
+    stage("")  # the bar says what goes on
     from tqdm import tqdm
 
     return tqdm(items, file=sys.stderr, **options)
@@ -85,7 +90,7 @@ class _Stages:
             self._tell()
 
     def _tell(self) -> None:
-        if os.getpid() == self._owner and self._name != self._said and progress_is_shown():
+        if os.getpid() == self._owner and self._name not in ("", self._said) and _is_wanted():
             self._said = self._name
             with contextlib.suppress(RuntimeError):  # the timer rang while stderr was being written to
                 self._say(f"{self._name} ...")
@@ -107,9 +112,9 @@ def stage(name: str) -> None:
 
 @contextlib.contextmanager
 def named_stages(say: Callable[[str], None]) -> Iterator[None]:
-    """Name the stages of long work on a terminal, with ``say``."""
+    """Name the stages of long work, with ``say``."""
     global _stages
-    before, _stages = _stages, _Stages(say) if _stages is None and progress_is_shown() else _stages
+    before, _stages = _stages, _Stages(say) if _stages is None and _is_wanted() else _stages
     mine = _stages if before is None else None
     try:
         yield

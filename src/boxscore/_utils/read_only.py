@@ -15,8 +15,6 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-__all__ = ["ReadOnlyDict", "ReadOnlyList", "read_only", "unchangeable"]
-
 Value = TypeVar("Value")
 
 

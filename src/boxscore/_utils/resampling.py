@@ -18,22 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.progress import progress as shown
 
-__all__ = [
-    "LARGEST_SEED",
-    "MOST_RESAMPLES",
-    "Draws",
-    "Groups",
-    "Method",
-    "WeightSets",
-    "check_intervals",
-    "draw_weights",
-    "interval",
-    "spread",
-]
-
-FloatArray = NDArray[np.float64]
 Method = Literal["bias_corrected", "percentile"]
 
 MOST_RESAMPLES = 10_000_000

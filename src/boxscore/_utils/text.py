@@ -4,6 +4,7 @@ Conventions
 -----------
 - A table here is a mapping of column name to a sequence of values, all of one length. For a DataFrame pass
   ``dict(frame.items())``.
+- No number is written as a negative zero.
 - Undefined is ``-`` in text and Markdown, ``--`` in LaTeX, empty in CSV, ``null`` in JSON.
 - Names come from files and are not trusted, in heads as in cells: control characters never reach a terminal,
   ``|``, ``<`` and line ends never end a Markdown cell, no name is a LaTeX command, and a CSV cell never
@@ -21,28 +22,6 @@ from typing import Any
 import numpy as np
 
 from boxscore._utils.widths import aligned, cut, display_width, folded, wrapped
-
-__all__ = [
-    "Columns",
-    "Paint",
-    "counted",
-    "csv_table",
-    "html_folded",
-    "html_lines",
-    "html_summary",
-    "html_table",
-    "json_text",
-    "json_value",
-    "latex_comment",
-    "latex_table",
-    "latex_text",
-    "markdown_table",
-    "markdown_text",
-    "printable",
-    "short_list",
-    "text_table",
-    "verb",
-]
 
 Columns = Mapping[str, Sequence[Any]]
 """Values by column name."""
@@ -64,6 +43,12 @@ def printable(text: str) -> str:
     )
 
 
+def fixed(value: float | np.floating[Any], digits: int = 4, *, signed: bool = False) -> str:
+    """Write a number with so many decimals; what is rounded to zero has no sign."""
+    text = f"{value:{'+' if signed else ''}.{digits}f}"
+    return text.lstrip("+-") if text[0] in "+-" and not float(text) else text
+
+
 def short_list(values: Iterable[Any], most: int = 8) -> str:
     """Name the first few of many."""
     names = [printable(str(value)) for value in itertools.islice(values, most + 1)]
@@ -74,6 +59,11 @@ def counted(count: int, noun: str) -> str:
     """Write a count with its noun: ``1 box``, ``1,040 boxes``."""
     ending = "" if count == 1 else "es" if noun.endswith(("s", "x")) else "s"
     return f"{count:,} {noun}{ending}"
+
+
+def counted_of(count: int, total: int, noun: str) -> str:
+    """Write a count of a total with its noun: ``1 of 1 box``, ``3 of 1,040 boxes``."""
+    return f"{count:,} of {counted(total, noun)}"
 
 
 def verb(count: int, plural: str) -> str:
@@ -149,7 +139,7 @@ def _cell(value: Any, digits: int) -> str:
     if isinstance(value, (int, np.integer)):
         return str(int(value))
     if isinstance(value, (float, np.floating)):
-        return "-" if math.isnan(value) else f"{value:.{digits}f}"
+        return "-" if math.isnan(value) else fixed(value, digits)
     return printable(str(value))
 
 
@@ -388,15 +378,15 @@ _FORMULA = re.compile(r"[\t\r]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\
 
 
 def json_value(value: Any) -> Any:
-    """Turn NumPy values, NaN and infinities into what JSON has; NaN and infinities become null."""
+    """Turn NumPy values into what JSON has; NaN and infinities become null, and -0.0 becomes 0.0."""
     if isinstance(value, Mapping):
         return {str(key): json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
         return [json_value(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+    if isinstance(value, float):
+        return value + 0.0 if math.isfinite(value) else None
     return value
 
 

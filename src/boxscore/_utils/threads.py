@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-__all__ = ["in_threads"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-__all__ = ["End", "begin", "end_all", "forget", "unfinished"]
-
 End = Callable[[], object]
 """Ends some work, at any moment and any number of times; may not raise."""
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["aligned", "cut", "display_width", "folded", "wrapped"]
-
 
 def display_width(text: str) -> int:
     """Count the columns that a printable text takes."""

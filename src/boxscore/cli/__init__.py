@@ -26,6 +26,7 @@ from boxscore._version import __version__
 from boxscore.cli.arguments import EVERYWHERE, Option, errors_as_typed
 from boxscore.cli.diagnostics import DIAGNOSTICS
 from boxscore.cli.overwriting import inputs_protected
+from boxscore.cli.packages import look_for_packages
 from boxscore.cli.parser import ArgumentParser, add_options
 from boxscore.cli.streams import Settings, say, show, using
 from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError, shortened
@@ -189,6 +190,7 @@ def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
             stages = named_stages(lambda text: say(text, name="boxscore"))
             as_typed = errors_as_typed(command.options, arguments)
             with inputs_protected(command.options, arguments), using(chosen), stages, as_typed:
+                look_for_packages(arguments)
                 return command.run(arguments)
         except VerificationError as error:
             _say(str(error))
@@ -222,26 +224,35 @@ def _say(text: str) -> None:
     """Print a message to stderr, without control characters, which names in files may contain."""
     first = text.partition(":")[0]
     colour = {"error": "red", "warning": "yellow"}.get(first, "")
-    say(text, name="boxscore", colour=colour, quiet=first == "warning")
+    say(text, name="boxscore", colour=colour, quiet=first in ("warning", "note"))
 
 
 def _shower(arguments: argparse.Namespace) -> Callable[..., None]:
-    """Return what shows warnings; with ``--strict`` it raises those that ``--allow`` does not name."""
+    """Return what shows each warning once; ``--strict`` raises those that ``--allow`` does not name."""
     allowed = getattr(arguments, "allow", ())
+    said: set[str] = set()
 
     def raise_or_show(warning: Warning | str, category: type[Warning], *rest: Any) -> None:
-        if arguments.strict and isinstance(warning, BoxscoreWarning) and warning.code not in allowed:
-            raise warning
-        _show_warning(warning, category, *rest)
+        if isinstance(warning, BoxscoreWarning) and arguments.strict and warning.code not in allowed:
+            _raise_unless_note(warning)
+        if str(warning) not in said:
+            said.add(str(warning))
+            _show_warning(warning, category, *rest)
 
     return raise_or_show
+
+
+def _raise_unless_note(warning: BoxscoreWarning) -> None:
+    if warning.severity != "info":
+        raise warning
 
 
 def _show_warning(
     warning: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object
 ) -> None:
     if issubclass(category, BoxscoreWarning):
-        _say(f"warning: {warning}")
+        is_note = isinstance(warning, BoxscoreWarning) and warning.severity == "info"
+        _say(f"{'note' if is_note else 'warning'}: {warning}")
     else:
         for line in warnings.formatwarning(warning, category, filename, lineno).splitlines():
             say(line, quiet=False)

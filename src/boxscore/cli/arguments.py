@@ -24,61 +24,6 @@ from typing import Any, NamedTuple, get_args
 from boxscore._utils.checks import nearest
 from boxscore.errors import FileFormatError, InputError
 
-__all__ = [
-    "ALLOW",
-    "ANNOTATION_ID_ZERO",
-    "AREA",
-    "AT_SCORE",
-    "CLASSES",
-    "CLUSTER",
-    "COMPARISON_REPORT",
-    "DETECTIONS",
-    "DETECTION_AREA",
-    "DETECTION_FILES",
-    "EVERYWHERE",
-    "FILE_FORMS",
-    "FOLDER_OUTPUT",
-    "FORMAT",
-    "GROUND_TRUTH",
-    "GROUND_TRUTH_FILES",
-    "GROUPS",
-    "HEADINGS",
-    "HIT_THRESHOLD",
-    "IMAGES",
-    "IMAGE_FOLDER",
-    "IMAGE_SET",
-    "INPUTS",
-    "IOU_THRESHOLD",
-    "IOU_TYPE",
-    "LABEL_MAP_OPTIONS",
-    "MEMORY_LIMIT",
-    "METRICS",
-    "OUTPUT",
-    "OUTPUT_FORMS",
-    "OUTPUT_GROUP",
-    "PART",
-    "PER_CLASS",
-    "PLOT_FORMS",
-    "PROTOCOL",
-    "PROTOCOL_CHANGES",
-    "READERS",
-    "REPORT",
-    "REPORT_CONTENT",
-    "RESAMPLING",
-    "RESULTS_OUTPUT",
-    "ROWS",
-    "SORT",
-    "TABLE_FORMS",
-    "TOP",
-    "WORKERS",
-    "Form",
-    "Option",
-    "errors_as_typed",
-    "form_of",
-    "inputs_beside",
-    "score_threshold",
-]
-
 OUTPUT_FORMS = ("text", "json", "csv", "markdown", "latex")
 FILE_FORMS = {".txt": "text", ".json": "json", ".csv": "csv", ".md": "markdown", ".tex": "latex"}
 """The form of the result in a file, by how its name ends."""
@@ -131,6 +76,8 @@ class Option(NamedTuple):
     writes : tuple of str
         What is written where the value leads: ``"."`` is the path itself, patterns are of files in it. A
         path whose option writes nothing is an input, which no output may replace.
+    sought_as : tuple of str
+        Other words that are typed for it, which no option is called.
     """
 
     name: str
@@ -151,6 +98,7 @@ class Option(NamedTuple):
     exclusive: str = ""
     combine: Callable[[list[Any]], Any] | None = None
     writes: tuple[str, ...] = ()
+    sought_as: tuple[str, ...] = ()
 
     @property
     def dest(self) -> str:
@@ -185,12 +133,9 @@ def errors_as_typed(
             name = option.typed(key=keys)
             parameter = option.name.replace("-", "_")
             names = (option.dest, parameter, f"matching.{parameter}", *([f"--{option.name}"] if keys else []))
-            if (
-                error.name not in names
-                or not (name and error.rule)
-                or given is option.default
-                or given == option.default
-            ):
+            is_missing = given is None and error.rule.startswith("be given")
+            as_default = given is option.default or given == option.default
+            if error.name not in names or not (name and error.rule) or (as_default and not is_missing):
                 continue
             raise type(error)(
                 name, error.rule, got=error.got, place=error.place, cause=error.cause
@@ -238,13 +183,13 @@ def _iou_types() -> Sequence[str]:
 
 
 def _annotation_id_zero() -> Sequence[str]:
-    from boxscore.protocols.protocol import AnnotationIdZero
+    from boxscore.protocols.rules.id_zero import AnnotationIdZero
 
     return get_args(AnnotationIdZero)
 
 
 def _detection_areas() -> Sequence[str]:
-    from boxscore.protocols.protocol import DetectionArea
+    from boxscore.protocols.rules.areas import DetectionArea
 
     return get_args(DetectionArea)
 
@@ -343,7 +288,7 @@ PROTOCOL_CHANGES = (MAX_DETECTIONS, IOU_THRESHOLDS, AREA_RANGES, SCORE_THRESHOLD
 """Flags that write a protocol."""
 ANNOTATION_ID_ZERO = Option(
     "annotation-id-zero",
-    "whether a match with annotation id 0 is one, or none as in pycocotools (default: as the protocol says)",
+    "a match with annotation id 0 counts, or is no match as in pycocotools (default: as the protocol says)",
     choices=_annotation_id_zero,
     key="evaluation.annotation_id_zero",
     group=PROTOCOL_GROUP,
@@ -418,10 +363,30 @@ MEMORY_LIMIT = Option(
 READERS = WORKERS.but(help="processes that read a large file (default: every processor)")
 
 
+def _box_formats_in_pixels() -> Sequence[str]:
+    return [name for name in _box_formats() if not name.endswith("n")]
+
+
 def _box_formats() -> Sequence[str]:
     from boxscore.data.boxes import WRITTEN_FORMATS
 
     return WRITTEN_FORMATS
+
+
+DT_BOX_FORMAT = Option(
+    "dt-box-format",
+    "order of the four numbers of their boxes, as for --gt-box-format",
+    choices=_box_formats,
+    metavar="FORM",
+    key="detections.box_format",
+    group=UNSAID,
+)
+RESULTS_BOX_FORMAT = DT_BOX_FORMAT.but(
+    help="order of the four numbers of their boxes, in pixels or fractions, where it is not the format's: "
+    "xyxy, xywh, cxcywh, yxyx, yxhw",
+    choices=_box_formats_in_pixels,
+    key="",
+)
 
 
 COLUMNS = Option(
@@ -442,7 +407,8 @@ def _unlisted() -> Sequence[str]:
 
 IMAGE_FOLDER = Option(
     "image-folder",
-    "the images: their sizes, and which have no objects, where the files do not say; shown in reports",
+    "folder of the images: gives their sizes and names those without objects, where the files do not; "
+    "reports show them",
     kind=Path,
     metavar="DIR",
     key="output.image_folder",
@@ -450,8 +416,8 @@ IMAGE_FOLDER = Option(
 )
 IMAGE_SIZES = Option(
     "image-sizes",
-    "width and height of the images, where boxes are fractions of them, and which have no objects: a CSV "
-    "file image,width,height; or 640x480, of all images",
+    "width and height of the images, for boxes that are fractions of them; also names images without "
+    "objects: a CSV file image,width,height; or 640x480 for all images",
     kind=Path,
     metavar="FILE.csv|WxH",
     key="ground_truth.image_sizes",
@@ -503,7 +469,7 @@ GROUND_TRUTH_FILES = (
     ),
     COLUMNS.but(
         name="gt-columns",
-        help="the same, of the ground truth's table alone",
+        help="as --columns, for the ground truth only",
         key="ground_truth.columns",
     ),
 )
@@ -526,16 +492,9 @@ DETECTION_FILES = (
         key="detections.classes",
         group=UNSAID,
     ),
-    Option(
-        "dt-box-format",
-        "order of the four numbers of their boxes, as for --gt-box-format",
-        choices=_box_formats,
-        metavar="FORM",
-        key="detections.box_format",
-        group=UNSAID,
-    ),
+    DT_BOX_FORMAT,
     COLUMNS,
-    COLUMNS.but(name="dt-columns", help="the same, of the detections' table alone", key="detections.columns"),
+    COLUMNS.but(name="dt-columns", help="as --columns, for the detections only", key="detections.columns"),
     Option(
         "class-map",
         "which class of the ground truth each class of the detections is: auto (by the boxes), zero-based, "
@@ -601,12 +560,12 @@ PER_CLASS = Option("per-class", "add one row per class", kind=bool, default=Fals
 SORT = Option(
     "sort",
     "order the rows by this column, worst first: the lowest scores, the highest costs and counts; "
-    "COLUMN:asc or COLUMN:desc says it otherwise",
+    "COLUMN:asc or COLUMN:desc sets the order",
     metavar="COLUMN",
     default="",
     key="output.sort",
 )
-TOP = Option("top", "print the first N rows alone", kind=int, metavar="N", key="output.top")
+TOP = Option("top", "print only the first N rows", kind=int, metavar="N", key="output.top")
 ROWS = (SORT, TOP)
 """Options of tables with one row per class, image, slice, ..."""
 METRICS = Option(
@@ -617,14 +576,14 @@ WIDE = Option(
 )
 STRICT = Option(
     "strict",
-    "exit with status 2 on a line 'warning' or 'error in the input', not on a 'note about the input'",
+    "exit status 2 on any 'warning' or 'error in the input'; a 'note about the input' does not count",
     kind=bool,
     default=False,
     group=OUTPUT_GROUP,
 )
 QUIET = Option(
     "quiet",
-    "print the result and errors alone: no warnings, remarks or progress",
+    "print only the result and errors: no warnings, notes or progress",
     short="-q",
     kind=bool,
     default=False,
@@ -738,8 +697,13 @@ LABEL_MAP_OPTIONS = (
 # ---------------------------------------------------------------- suppression
 
 GROUPS = (
-    Option("max-per-group", "keep the best N of an image and class", kind=int, metavar="N"),
-    Option("max-per-image", "keep the best N of an image", kind=int, metavar="N"),
+    Option(
+        "max-per-group",
+        "keep the N best detections of each class in an image",
+        kind=int,
+        metavar="N",
+    ),
+    Option("max-per-image", "keep the N best detections of an image", kind=int, metavar="N"),
     Option("class-agnostic", "suppress all classes together", kind=bool, default=False, exclusive="together"),
     Option(
         "groups",

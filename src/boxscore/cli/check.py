@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
-from boxscore._utils.text import markdown_table, text_table
+from boxscore._utils.text import fixed, markdown_table, text_table
 from boxscore._version import __version__
 from boxscore.cli.arguments import (
     ALLOW,
@@ -49,8 +49,6 @@ from boxscore.reports import gate, history
 from boxscore.reports.junit import as_junit
 from boxscore.similarity.registry import similarity_of
 
-__all__ = ["OPTIONS", "run"]
-
 OPTIONS = (
     *(option.but(required=False) if option in (GROUND_TRUTH, DETECTIONS) else option for option in INPUTS),
     OUTPUT,
@@ -59,7 +57,13 @@ OPTIONS = (
         "min", 'lower bounds, e.g. AP=0.35 "traffic light AP=0.2"', many=True, default=(), metavar="BOUND"
     ),
     Option("max", "upper bounds", many=True, default=(), metavar="BOUND"),
-    Option("no-regression", "no metric may be below this result's", kind=Path, metavar="FILE.json"),
+    Option(
+        "no-regression",
+        "no metric may be below this result's",
+        kind=Path,
+        metavar="FILE.json",
+        sought_as=("--baseline",),
+    ),
     Option(
         "baseline-detections",
         "no metric may be significantly below that of these detections",
@@ -93,13 +97,13 @@ class _Checked(NamedTuple):
 def run(arguments: argparse.Namespace) -> int:
     """Read or evaluate, check, record, print; return the exit status."""
     tolerance = checks.number_between(arguments.tolerance, 0, 1, name="--tolerance")
-    with remembered_warnings() as messages:
+    with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
         checked = _checked(arguments)
-    result, found = checked.result, Digest([], {})
-    if checked.evaluation is not None:
-        found = digest_of(checked.evaluation, allowed=arguments.allow, warned=messages.warnings)
-        if arguments.strict:
-            refuse_errors(found)
+        result, found = checked.result, Digest([], {})
+        if checked.evaluation is not None:
+            found = digest_of(checked.evaluation, allowed=arguments.allow, warned=messages)
+    if arguments.strict:
+        refuse_errors(found)
     done = gate.check_bounds(
         result,
         minimum=[gate.parse_bound(text, result, name="--min") for text in arguments.min],
@@ -179,13 +183,13 @@ def _differences(
     columns = similarity_of(inputs.protocol).needed_columns
     any_sides = inputs.protocol.boxes.degenerate != "count"
     options = read_options(**detection_arguments(arguments), instances=columns, any_sides=any_sides)
-    with remembered_warnings() as messages:
+    with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
         table = read_detections(arguments.baseline_detections, inputs.ground_truth, options)
         truth = listing(inputs.ground_truth, [table])
         if truth is not inputs.ground_truth:
             evaluation = evaluate_inputs(inputs._replace(ground_truth=truth))
         baseline = evaluate_inputs(inputs._replace(ground_truth=truth, detections=table))
-    found = digest_of(baseline, name="baseline", allowed=arguments.allow, warned=messages.warnings)
+        found = digest_of(baseline, name="baseline", allowed=arguments.allow, warned=messages)
     comparison = compare_detectors(
         {"baseline": baseline, "checked": evaluation},
         resamples=arguments.resamples,
@@ -237,7 +241,7 @@ def _written(
         share = f"{100 * arguments.confidence:g} %"
         note += f"\nsignificant: the whole {share} interval of the difference lies below {below}"
     if any(check.rule == gate.NO_ERROR for check in done):
-        note += f"\n{gate.NO_ERROR}: mend it, or accept it with --allow NAME"
+        note += f"\n{gate.NO_ERROR}: correct it, or accept it with --allow NAME"
     columns, form = _columns(done), arguments.output
     if form == "markdown":
         mark = ":x:" if failed else ":white_check_mark:"
@@ -263,7 +267,8 @@ def _columns(done: Sequence[gate.Check]) -> dict[str, Any]:
     }
     if any(check.low is not None for check in done):
         columns["difference"] = [
-            None if check.low is None else f"[{check.low:.4f}, {check.high:.4f}]" for check in done
+            None if check.low is None or check.high is None else f"[{fixed(check.low)}, {fixed(check.high)}]"
+            for check in done
         ]
     return {**columns, "result": ["passed" if check.passed else "FAILED" for check in done]}
 

@@ -6,11 +6,15 @@ import argparse
 import contextlib
 from typing import Any
 
-from boxscore.cli.inputs import chosen_protocol, detection_arguments, ground_truth_arguments, refuse_unlisted
+from boxscore.cli.inputs import (
+    chosen_protocol,
+    detection_arguments,
+    ground_truth_arguments,
+    refuse_unlisted,
+    unlisted_in_partitions,
+)
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.errors import InputError
-
-__all__ = ["evaluate_on_cluster"]
 
 LOCAL = "local"
 """In place of an address: a cluster on this machine for this command, of ``--workers`` processes."""
@@ -40,7 +44,7 @@ def evaluate_on_cluster(arguments: argparse.Namespace) -> Any:
         if getattr(arguments, name, None) not in (None, False):
             cause = "rows stay on the cluster; leave out one of the two"
             raise InputError(option, "be left out with --scheduler", got="both", cause=cause)
-    with contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack, unlisted_in_partitions():
         if arguments.scheduler == LOCAL:
             client = stack.enter_context(local_cluster(arguments.workers))
         else:

@@ -15,6 +15,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from boxscore._utils.progress import stage
 from boxscore._utils.text import counted, printable, short_list
 from boxscore.cli.arguments import (
     COMPARISON_REPORT,
@@ -27,22 +28,25 @@ from boxscore.cli.arguments import (
     ROWS,
     Option,
 )
-from boxscore.cli.inputs import detection_arguments, evaluate_inputs, read_inputs
+from boxscore.cli.inputs import detection_arguments, evaluate_inputs, read_inputs, settle_columns
 from boxscore.cli.output import (
+    Digest,
     Section,
     chosen_rows,
     digest_of,
+    finding_lines,
     print_frame,
     refuse_errors,
     remembered_warnings,
+    report_written,
     rows_of,
     save_comparison,
     table_columns,
     written,
 )
 from boxscore.cli.streams import coloured, say, show
+from boxscore.data.class_names import EVERY_CLASS
 from boxscore.data.unlisted import listing
-from boxscore.diagnostics._result import EVERY_CLASS
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.reading import read_detections, read_options
@@ -53,8 +57,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from boxscore.diagnostics.compare import DetectorComparison
-
-__all__ = ["OPTIONS", "run"]
 
 OPTIONS = (
     *(option.but(many=True) if option is DETECTIONS else option for option in INPUTS),
@@ -117,18 +119,22 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     if len(paths) < 2:
         raise InputError("--detections", "name two files or more to compare", got=len(paths))
     names = _names(paths, arguments.names)
-    with remembered_warnings() as messages:
-        if arguments.memory_limit is None:
+    with_findings = arguments.memory_limit is None
+    with remembered_warnings(hold_box_forms=with_findings and not arguments.strict) as messages:
+        if with_findings:
             results = _evaluated(paths, arguments)
         else:
             from boxscore.cli.larger import evaluation_in_parts
 
             each = (_with_detections(path, arguments) for path in paths)
             results = [stack.enter_context(evaluation_in_parts(one)) for one in each]
-    named = dict(zip(names, results, strict=True))
-    found = [digest_of(result, name=name) for name, result in named.items() if arguments.memory_limit is None]
+        named = dict(zip(names, results, strict=True))
+        found = [
+            digest_of(result, name=name, warned=messages) for name, result in named.items() if with_findings
+        ]
     for one in found if arguments.strict else ():
         refuse_errors(one)
+    stage("comparing")
     comparison = compare_detectors(
         named,
         resamples=arguments.resamples,
@@ -166,11 +172,20 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
             frame, results[0], arguments.output, title="Comparison over resampled images", words=words
         )
     if arguments.report:
-        say(f"report written to {arguments.report}")
-    for one in found:
-        for line in one.lines:
-            say(line)
+        report_written(arguments.report)
+    for line in _findings_of(list(named), found):
+        say(line)
     return 0
+
+
+def _findings_of(names: list[str], found: list[Digest]) -> list[str]:
+    """Say each finding once, after the names of the detectors whose finding it is."""
+    whose: dict[str, list[str]] = {}
+    for number, one in enumerate(found):
+        for text in one.texts:
+            whose.setdefault(text, []).append(names[number])
+    lines = (finding_lines(f"{short_list(owners)}: {text}") for text, owners in whose.items())
+    return [line for each in lines for line in each]
 
 
 def _with_detections(path: Path, arguments: argparse.Namespace) -> argparse.Namespace:
@@ -179,6 +194,7 @@ def _with_detections(path: Path, arguments: argparse.Namespace) -> argparse.Name
 
 def _evaluated(paths: list[Path], arguments: argparse.Namespace) -> list[Evaluation]:
     """Read the ground truth once, and evaluate each."""
+    settle_columns(arguments)
     first = read_inputs(_with_detections(paths[0], arguments))
     columns = similarity_of(first.protocol).needed_columns
     any_sides = first.protocol.boxes.degenerate != "count"
@@ -196,13 +212,15 @@ def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, wo
         f"{counts['detections']:,} and {counted(found, 'detection')}, "
         f"{counted(counts['ground_truths'], 'ground truth')}, {counted(counts['images'], 'image')}; "
         f"{100 * how.confidence:g} % intervals of the difference from "
-        f"{counted(how.resamples, 'paired resample')}"
+        f"{counted(how.resamples, 'paired resample')}\n"
+        "delta: other minus first, with its interval from low to high; other_wins: share of the resamples in "
+        "which the other is better"
     )
     rows = frame[frame["other"] == other].drop(columns=["first", "other", "standard_error"])
     for name, nothing in (("class", EVERY_CLASS), ("decided_by_ties", False)):
         if rows[name].isin([nothing, None]).all():
             rows = rows.drop(columns=name)
-    first_out = ("decided_by_ties", "probability")
+    first_out = ("decided_by_ties", "other_wins")
     title = f"{printable(comparison.first)} (first) and {printable(other)} (other)"
     title += f", {words}" if words else ""
     return Section(title, table_columns(rows), note, first_out=first_out, paint=_painted)
@@ -217,7 +235,7 @@ def _names(paths: list[Path], given: list[str] | None) -> list[str]:
     """Names as given; else file names without endings if they differ, else whole paths, else numbered."""
     if given is not None:
         if len(given) != len(paths):
-            raise InputError("--names", f"be as many as the detectors: {len(paths)}", got=len(given))
+            raise InputError("--names", f"name each of the {len(paths)} detectors", got=len(given))
         if not all(name.strip() for name in given):
             raise InputError("--names", "not be empty", got=short_list(map(repr, given)))
         if len(set(given)) != len(given):

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from boxscore.cli.arguments import Option
 from boxscore.errors import InputError
 
-__all__ = ["SHELLS", "completion_script"]
-
 SHELLS = ("bash", "zsh")
 
 _HEAD = """\

@@ -1,7 +1,7 @@
 """Write ground truth or detections in another format, whole or a part of them.
 
 What the format cannot hold is named and refused, unless --lossy leaves it out. Several data sets are merged:
-classes are united by name, ids that clash are renumbered. Then classes are renamed, and rows and images
+classes are joined by name, ids that clash are renumbered. Then classes are renamed, and rows and images
 chosen, drawn and split, in this order.
 
 Examples
@@ -39,7 +39,13 @@ from boxscore.cli.arguments import (
     RESULTS_OUTPUT,
     Option,
 )
-from boxscore.cli.inputs import chosen, chosen_classes, detection_arguments, ground_truth_arguments
+from boxscore.cli.inputs import (
+    chosen,
+    chosen_classes,
+    detection_arguments,
+    ground_truth_arguments,
+    settle_columns,
+)
 from boxscore.cli.streams import say
 from boxscore.data.hierarchy import Hierarchy, expand_classes
 from boxscore.data.operations import (
@@ -57,11 +63,9 @@ from boxscore.formats.image_label_files import read_hierarchy
 from boxscore.formats.image_sizes import image_sizes_of, with_known_sizes
 from boxscore.formats.open_images import save_image_labels
 from boxscore.formats.parquet import FORMAT as FORMAT_OF_PARTITIONS
+from boxscore.formats.parquet import arrow
 from boxscore.formats.reading import read_ground_truth, read_listed, read_options
 from boxscore.formats.results import load_results
-
-__all__ = ["OPTIONS", "run"]
-
 
 OPTIONS = (
     GROUND_TRUTH.but(help=f"{GROUND_TRUTH.help}; several are merged", many=True, required=False),
@@ -99,7 +103,7 @@ OPTIONS = (
     ),
     Option(
         "remap-classes",
-        "rename, unite or leave out classes: a file with lines from,to as for --class-map",
+        "rename, merge or leave out classes: a file with lines from,to as for --class-map",
         kind=Path,
         metavar="FILE.csv",
         group=PART,
@@ -149,7 +153,9 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, save; return the exit status."""
-    target = Target(arguments.output, arguments.to, lossy=arguments.lossy)
+    target = Target(arguments.output, arguments.to, lossy=arguments.lossy, strict=arguments.strict)
+    if target.format.name == FORMAT_OF_PARTITIONS.name:
+        arrow()
     if arguments.partitions is not None:
         _check_partitions(arguments, target)
     shares = None if arguments.split is None else _shares(arguments.split)
@@ -164,14 +170,14 @@ def run(arguments: argparse.Namespace) -> int:
     if hierarchy is not None:
         table = _expanded(table, hierarchy)
     if mapping is not None:
-        table = remap_classes(table, mapping)
+        table = remap_classes(table, mapping.settled(table.categories, table.categories))
     table = _part(table, arguments)
     if arguments.output_image_labels is not None:
         _write_labels(table, arguments.output_image_labels)
         table = table.replaced(image_labels=None)  # a file of boxes need not hold them
     if arguments.partitions is not None:
-        kept, _ = target.kept(table, arguments.output)
-        FORMAT_OF_PARTITIONS.save_partitions(kept, arguments.output, arguments.partitions)
+        with target.kept(table, arguments.output) as (kept, _):
+            FORMAT_OF_PARTITIONS.save_partitions(kept, arguments.output, arguments.partitions)
         say(f"{counted(len(table), 'row')} written to {arguments.output}")
         return 0
     if shares is None:
@@ -219,7 +225,8 @@ def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
         raise InputError("--gt or --dt", "be given", got="neither")
     if truths and results and len(truths) != len(results):
         got = f"{len(results)} of {len(truths)}"
-        raise InputError("detections", "be as many as ground truths", got=got)
+        raise InputError("detections", "be given for each ground truth", got=got)
+    settle_columns(arguments)
     sizes = image_sizes_of(arguments.image_sizes, arguments.image_folder)
     expanding = arguments.expand_hierarchy is not None  # which changes no box, and keeps those of any sides
     common: dict[str, Any] = {"any_sides": expanding, "needs_areas": not expanding}
@@ -258,10 +265,11 @@ def _part(table: GroundTruth | Detections, arguments: argparse.Namespace) -> Gro
 
 
 def _write(table: GroundTruth | Detections, path: Path, target: Target) -> None:
-    target.save(table, path)
+    with target.kept(table, path) as (kept, _):
+        target.format.save(kept, path)
     size = path.stat().st_size if path.is_file() else 0
     text = f" ({size / 1e6:.1f} MB)" if size >= 1e6 else f" ({size / 1e3:.0f} kB)" if size else ""
-    say(f"{counted(len(table), 'row')} written to {path}{text}")
+    say(f"{counted(len(kept), 'row')} written to {path}{text}")
 
 
 def _area(text: str) -> tuple[float, float]:

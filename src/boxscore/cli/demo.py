@@ -19,8 +19,6 @@ from boxscore.cli.streams import show
 from boxscore.evaluation import evaluate
 from boxscore.formats import load_detections, load_ground_truth
 
-__all__ = ["OPTIONS", "SAMPLES", "run"]
-
 SAMPLES = Path(__file__).parent / "samples"
 """Made by ``datasets/make_demo.py``."""
 _FILES = ("instances.json", "detections.json")

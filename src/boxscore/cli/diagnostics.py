@@ -6,6 +6,7 @@ A row names a function of ``boxscore.diagnostics`` and the options that give its
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from boxscore.evaluation import Evaluation
     from boxscore.reports.rows import Rows
 
-__all__ = ["DIAGNOSTICS", "Diagnostic"]
-
 
 class Diagnostic(NamedTuple):
     """One command.
@@ -47,6 +46,9 @@ class Diagnostic(NamedTuple):
         Of ``boxscore.diagnostics``; takes an evaluation and what it has parameters for.
     title : str
         Above its table; may name options in braces.
+    note : str
+        Below the title in a terminal, of the function itself, not of what is asked for instead; may name the
+        protocol in braces.
     options : tuple of Option
         Beside the input and the form of output.
     instead : mapping of str to str
@@ -78,6 +80,7 @@ class Diagnostic(NamedTuple):
     unset: Mapping[str, Callable[[Evaluation], Any]] = {}
     in_parts: bool = False
     sort: str | None = ""
+    note: str = ""
 
     @property
     def arguments(self) -> tuple[Option, ...]:
@@ -102,24 +105,35 @@ class Diagnostic(NamedTuple):
     def run(self, arguments: argparse.Namespace) -> int:
         """Read, evaluate, print; return the exit status."""
         from boxscore.cli.inputs import evaluate_inputs, read_inputs
-        from boxscore.cli.output import rows_of
+        from boxscore.cli.output import Digest, digest_of, refuse_errors, remembered_warnings, rows_of
+        from boxscore.cli.streams import say
         from boxscore.reports.rows import ALL_ROWS
 
         rows = ALL_ROWS if self.sort is None else rows_of(arguments, sort=self.sort)
-        if not self.in_parts:
-            self._print(evaluate_inputs(read_inputs(arguments)), arguments, rows)
-            return 0
-        from boxscore.cli.larger import evaluation_in_parts
+        in_memory = getattr(arguments, "memory_limit", None) is None
+        with contextlib.ExitStack() as stack:
+            with remembered_warnings(hold_box_forms=in_memory and not arguments.strict) as messages:
+                if self.in_parts:
+                    from boxscore.cli.larger import evaluation_in_parts
 
-        with evaluation_in_parts(arguments) as evaluation:
+                    evaluation = stack.enter_context(evaluation_in_parts(arguments))
+                else:
+                    evaluation = evaluate_inputs(read_inputs(arguments))
+                found = digest_of(evaluation, warned=messages) if in_memory else Digest([], {})
+            if arguments.strict:
+                refuse_errors(found)
             self._print(evaluation, arguments, rows)
+        for line in found.lines:
+            say(line)
         return 0
 
     def _print(self, evaluation: Evaluation, arguments: argparse.Namespace, rows: Rows) -> None:
         import inspect
 
         from boxscore import diagnostics
+        from boxscore._utils.progress import stage
         from boxscore.cli.output import chosen_rows, print_frame
+        from boxscore.data.class_names import EVERY_CLASS
         from boxscore.reports.rows import ALL_ROWS
 
         for dest, value_of in self.unset.items():
@@ -137,10 +151,18 @@ class Diagnostic(NamedTuple):
             if parameter in values
         }
         per_class = values.get("per_class", True) or rows != ALL_ROWS
-        frame, totals = _frames(function(evaluation, **options), per_class=per_class)
+        stage(f"computing: {self.title.format_map(vars(arguments))}")
+        result = function(evaluation, **options)
+        frame, totals = _frames(result, per_class=per_class)
+        note = "" if asked else self.note.format(protocol=evaluation.protocol.name)
+        if arguments.output == "text" and hasattr(result, "terminal_rows"):
+            frame, rest = result.terminal_rows(frame)
+            note = note or rest
         frame, words = chosen_rows(frame, rows, falling=evaluation.protocol.lower_is_better)
         frame = frame if totals is None else _below(frame, totals)
         title = self.title.format_map(vars(arguments))
+        if arguments.output == "text" and "class" in frame and (frame["class"] == EVERY_CLASS).all():
+            frame, title = frame.drop(columns="class"), f"{title}, all classes together"
         first_out = self.first_out(frame) if self.first_out is not None and not asked else []
         print_frame(
             frame,
@@ -150,6 +172,7 @@ class Diagnostic(NamedTuple):
             digits=self.digits,
             first_out=first_out,
             words=words,
+            note=note,
         )
 
 
@@ -208,7 +231,7 @@ DIAGNOSTICS = {
         "what each kind of error costs (TIDE)",
         "Show how much AP each kind of error costs (TIDE).",
         "error_types",
-        "Error types (TIDE)",
+        "Error types (TIDE) at IoU {iou_threshold:g}, background below {background_iou:g}",
         (
             HIT_THRESHOLD,
             Option(
@@ -235,11 +258,12 @@ DIAGNOSTICS = {
             Option("list", "list every error instead", kind=bool, default=False),
         ),
         instead={"list": "error_list"},
+        note="ap is TIDE's: 101 recall points and its own matching; evaluate's, under {protocol}, can differ",
         examples=("", "--per-class --output csv", "--list --output csv"),
     ),
     "confusion": Diagnostic(
-        "confusion matrix: which classes are taken for which",
-        "Count which classes are taken for which, with the background as a class of its own.",
+        "confusion matrix: which classes are predicted as which",
+        "Count which classes are predicted as which, with the background as a class of its own.",
         "confusion_matrix",
         "Confusion matrix at IoU {iou_threshold:g} and score {score_threshold:.4g} (rows: truth)",
         (
@@ -259,7 +283,8 @@ DIAGNOSTICS = {
             ),
             Option(
                 "top",
-                "list the N largest confusions with their images instead",
+                "list the N largest confusions between classes with their images instead; csv and json have "
+                "the N largest with the background as well",
                 kind=int,
                 metavar="N",
                 variable="limit",

@@ -14,20 +14,17 @@ from __future__ import annotations
 import argparse
 import math
 import re
-import warnings
 from pathlib import Path
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_folder
+from boxscore._utils.user_warnings import warn_user
 from boxscore.cli.arguments import AT_SCORE, FOLDER_OUTPUT, INPUTS, PLOT_FORMS, Option
 from boxscore.cli.inputs import evaluate_inputs, existing_folder, read_inputs
 from boxscore.cli.output import picture
 from boxscore.cli.streams import say, show
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-
-__all__ = ["OPTIONS", "plain_file_name", "run"]
-
 
 OPTIONS = (
     *INPUTS,
@@ -95,7 +92,7 @@ def _picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
 
 
 def _warn_of_blank_frame(text: str) -> None:
-    warnings.warn(f"{text.rstrip('.')}; drawn on a blank frame.", BoxscoreWarning, stacklevel=3)
+    warn_user(f"{text.rstrip('.')}; drawn on a blank frame.")
 
 
 def plain_file_name(text: str) -> str:

@@ -34,6 +34,7 @@ from boxscore.cli.output import (
     evaluation_as,
     refuse_errors,
     remembered_warnings,
+    report_written,
     rows_of,
     save_report,
 )
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
     from boxscore.distributed.result import DistributedEvaluation
     from boxscore.evaluation import Evaluation
 
-__all__ = ["OPTIONS", "run"]
-
 OPTIONS = (
     *INPUTS,
     OUTPUT,
@@ -56,7 +55,7 @@ OPTIONS = (
     MEMORY_LIMIT,
     Option(
         "save-part",
-        "also save what scores need of these images, for boxscore merge: an .npz file",
+        "also save these images as a part, which boxscore merge combines with others: an .npz file",
         kind=Path,
         metavar="FILE.npz",
         key="output.save_part",
@@ -110,14 +109,15 @@ def run(arguments: argparse.Namespace) -> int:
         from boxscore.compat.verification import check_protocol, verify
 
         check_protocol(chosen_protocol(arguments))
-    with remembered_warnings() as messages:
+    with remembered_warnings(hold_box_forms=arguments.digest and not arguments.strict) as messages:
         larger = _larger(arguments) if arguments.scheduler is None else _on_cluster(arguments)
         if larger is not None:
             show(_written(larger, arguments, messages))
             return 0
-        evaluation = evaluate_inputs(read_inputs(arguments))
-    # Whatever can fail comes before the first number is printed.
-    found = digest_of(evaluation, allowed=arguments.allow) if arguments.digest else Digest([], {})
+        evaluation, found = evaluate_inputs(read_inputs(arguments)), Digest([], {})
+        # Whatever can fail comes before the first number is printed.
+        if arguments.digest:
+            found = digest_of(evaluation, allowed=arguments.allow, warned=messages)
     if arguments.strict:
         refuse_errors(found)
     verification = verify(evaluation) if arguments.verify else None
@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
         evaluation.save_part(arguments.save_part)
     show(result)
     if arguments.report:
-        say(f"report written to {arguments.report}")
+        report_written(arguments.report)
     for line in found.lines:
         say(line)
     if verification is not None:

@@ -5,8 +5,8 @@ Examples
   boxscore explain instances.json results.json --from ultralytics-old --to coco
   boxscore explain instances.json results.json --number 0.595
   boxscore explain VOC2007 results_dir --image-set test --from voc2012 --ablation
-  boxscore explain boxes.csv predictions.csv --image-labels labels.csv --hierarchy hierarchy.json \
-      --from openimages-challenge --expansions
+  boxscore explain boxes.csv predictions.csv --image-labels labels.csv --hierarchy hierarchy.json
+  ... --from openimages-challenge --expansions
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["OPTIONS", "run"]
 
 OPTIONS = (
     *INPUTS,

@@ -13,8 +13,6 @@ from boxscore.cli.output import Section, written
 from boxscore.cli.streams import show
 from boxscore.formats.registry import format_named, format_names
 
-__all__ = ["OPTIONS", "run"]
-
 OPTIONS = (OUTPUT.but(key=""),)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore._utils.text import counted
-from boxscore.cli.arguments import DETECTIONS, READERS, RESULTS_OUTPUT, Option
+from boxscore.cli.arguments import DETECTIONS, READERS, RESULTS_BOX_FORMAT, RESULTS_OUTPUT, Option
 from boxscore.cli.inputs import readers
 from boxscore.cli.streams import say
 from boxscore.data.tables import Detections
@@ -28,9 +28,6 @@ from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError
 from boxscore.suppression._ranked import boxes_of
 from boxscore.suppression.fusion import Confidence, nmw, weighted_boxes_fusion
-
-__all__ = ["OPTIONS", "run"]
-
 
 OPTIONS = (
     DETECTIONS.but(help="results, one per model", many=True, metavar="FILE", key=""),
@@ -63,6 +60,7 @@ OPTIONS = (
         f"wbf: score of a fused box, one of {', '.join(get_args(Confidence))} (default: average)",
         metavar="RULE",
     ),
+    RESULTS_BOX_FORMAT,
     READERS,
 )
 
@@ -81,7 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.method != "wbf":
             raise InputError("confidence", "be left out with method 'nmw'", got=repr(arguments.confidence))
         options["confidence"] = arguments.confidence
-    read = [load_results(file, read_options(processes=readers(arguments))) for file in files]
+    how = read_options(processes=readers(arguments), box_format=arguments.dt_box_format)
+    read = [load_results(file, how) for file in files]
     for results in read[1:]:
         if results.format != read[0].format:
             raise InputError(
@@ -121,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     save_table(table, arguments.output, like=read[0])
     total = sum(map(len, tables))
     made, given = counted(len(fused.scores), "box"), counted(total, "detection")
-    say(f"{made} from {given} of {counted(len(files), 'model')} in {arguments.output}")
+    say(f"{made} from {given} of {counted(len(files), 'model')}, written to {arguments.output}")
     return 0
 
 

@@ -16,8 +16,6 @@ from boxscore._utils.widths import wrapped
 from boxscore.cli.arguments import HEADINGS, OUTPUT_GROUP, Option
 from boxscore.cli.streams import coloured, terminal_width
 
-__all__ = ["command_help", "program_help"]
-
 COLUMN = 24
 """Where the texts of options begin."""
 WIDEST = 100

@@ -11,22 +11,20 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import warnings
 from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
 from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
 from boxscore.cli.arguments import METRICS, OUTPUT, PLOT_FORMS, Option
 from boxscore.cli.output import Section, picture, written
 from boxscore.cli.streams import show
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import InputError
 from boxscore.protocols.metric_names import metric_named
 from boxscore.reports.gate import same_rules
 from boxscore.reports.history import Record, read_history
-
-__all__ = ["OPTIONS", "run"]
 
 SHOWN = 3
 """Metrics of the table and the picture where none are chosen."""
@@ -49,11 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     records, damaged = read_history(arguments.history)
     if damaged:
         lines = f"{len(damaged)} damaged line{'s are' if len(damaged) > 1 else ' is'}"
-        warnings.warn(
-            f"{arguments.history}: {lines} skipped, the first is line {damaged[0]}.",
-            BoxscoreWarning,
-            stacklevel=2,
-        )
+        warn_user(f"{arguments.history}: {lines} skipped, the first is line {damaged[0]}.")
     shown = list(records[-1].metrics)[:SHOWN]
     known = list(dict.fromkeys(name for record in reversed(records) for name in record.metrics))
     chosen = [metric_named(name, known, option="--metrics") for name in arguments.metrics or shown]

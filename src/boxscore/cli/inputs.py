@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,13 +16,14 @@ from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
 from boxscore._utils.progress import stage
 from boxscore.cli.streams import say, stderr_is_terminal
-from boxscore.data.alignment import image_rows_by_name
+from boxscore.data.alignment import UnlistedImagesError, image_rows_by_name
 from boxscore.data.column_names import OwnNames, own_names
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
+from boxscore.formats._leading import SIDES, Side
 from boxscore.formats.reading import read_options, takes_sizes
 from boxscore.formats.registry import format_at
 from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type
@@ -32,21 +34,17 @@ from boxscore.similarity.registry import similarity_of
 if TYPE_CHECKING:
     from boxscore.suppression.suppressing import GroupOptions
 
-__all__ = [
-    "Inputs",
-    "chosen",
-    "chosen_classes",
-    "chosen_protocol",
-    "detection_arguments",
-    "evaluate_inputs",
-    "existing_folder",
-    "ground_truth_arguments",
-    "group_options",
-    "read_inputs",
-    "readers",
-    "refuse_unlisted",
-]
-
+EXPECTED = {
+    "coco": (".json",),
+    "csv": (".csv", ".tsv"),
+    "openimages": (".csv",),
+    "parquet": (".parquet", ".pq", ""),
+    "jsonl": (".jsonl", ".ndjson"),
+    "columns": (".npz",),
+    "yolo": (".yaml", ".yml", ""),
+    "voc": ("",),
+}
+"""How files of formats end, and "" for folders: where they do, nobody need be told."""
 
 LONGEST_ID = 1000
 """Digits; Python reads numbers of no more than 4,300 from text."""
@@ -74,10 +72,10 @@ def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
         "any_sides": any(rules.boxes.degenerate != "count" for rules in every),
         "needs_areas": any(len(rules.ignore.area_ranges) > 1 for rules in every),
     }
-    for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
-        detected, reason = detect_format(path)
-        if arguments.format == "auto" and stderr_is_terminal():
-            say(f"{name}: {path} is {reason}; reading it as {detected}")
+    for side, path in zip(SIDES, (arguments.ground_truth, arguments.detections), strict=True):
+        detected, reason = detect_format(path, side=side)
+        if arguments.format == "auto" and _is_surprising(path, detected) and stderr_is_terminal():
+            _note(f"{side}: {path} is {reason}; reading it as {detected}")
     stage("reading ground truth and detections")
     ground_truth, detections = load_both(
         arguments.ground_truth,
@@ -95,17 +93,20 @@ def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
     )
 
 
+def _is_surprising(path: Path, name: str) -> bool:
+    """Whether a format is another than the name of its file or folder lets expect."""
+    return ("" if path.is_dir() else path.suffix.lower()) not in EXPECTED.get(name, ())
+
+
 def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what the arguments say of the files of ground truth, by the names that loaders use."""
     return {
         "format": arguments.format,
         "image_set": arguments.image_set,
         "classes": arguments.gt_classes,
-        **_sizes_for(arguments.ground_truth, arguments.format, arguments.gt_box_format, arguments),
+        **_sizes_for(arguments, of_detections=False),
         "box_format": arguments.gt_box_format,
-        "columns": _columns(
-            arguments.ground_truth, arguments.format, arguments.columns, arguments.gt_columns
-        ),
+        "columns": _columns(arguments, of_detections=False),
         "segments": arguments.segments,
         "image_labels": arguments.image_labels,
         "hierarchy": arguments.hierarchy,
@@ -119,28 +120,47 @@ def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "format": arguments.dt_format,
         "classes": arguments.dt_classes,
-        **_sizes_for(arguments.detections, arguments.dt_format, arguments.dt_box_format, arguments),
+        **_sizes_for(arguments, of_detections=True),
         "box_format": arguments.dt_box_format,
-        "columns": _columns(
-            arguments.detections, arguments.dt_format, arguments.columns, arguments.dt_columns
-        ),
+        "columns": _columns(arguments, of_detections=True),
         "class_map": arguments.class_map,
         "unlisted_images": arguments.unlisted_images,
     }
 
 
-def _columns(
-    path: Path | Sequence[Path] | None,
-    name: str,
-    both: Sequence[str] | None,
-    own: Sequence[str] | None,
-) -> OwnNames | None:
-    """Return what is said of a side's columns; what is said of both goes to tables, which may lack some."""
-    if both is None or own is not None:
-        return None if own is None else own_names(_pairs(own))
-    if isinstance(path, Path) and "columns" not in format_at(path, name).takes:
-        return None
-    return own_names(_pairs(both), shared=True)
+def _columns(arguments: argparse.Namespace, *, of_detections: bool) -> OwnNames | None:
+    """Return what is said of a side's columns.
+
+    What is said of both sides goes to those that are tables: all of it must be in the only one, or in one of
+    two. Where neither is a table the first refuses it.
+    """
+    settle_columns(arguments)
+    sides = [
+        (arguments.ground_truth, arguments.format, getattr(arguments, "gt_columns", None)),
+        (arguments.detections, arguments.dt_format, arguments.dt_columns),
+    ]
+    path, _, own = sides[of_detections]
+    if arguments.columns is None or own is not None:
+        name = "--dt-columns" if of_detections else "--gt-columns"
+        return None if own is None else own_names(_pairs(own), name=name)
+    are_tables = [_is_table(path, name, side) for (path, name, _), side in zip(sides, SIDES, strict=True)]
+    if all(are_tables):
+        return arguments.columns  # type: ignore[no-any-return]
+    refuses = path is not None and not any(are_tables) and (not of_detections or sides[0][0] is None)
+    return arguments.columns._replace(tables=None) if are_tables[of_detections] or refuses else None
+
+
+def _is_table(path: Path | Sequence[Path] | None, name: str, side: Side) -> bool:
+    """Whether a side is a table, or several files of which any may be one."""
+    if path is None:
+        return False
+    return not isinstance(path, Path) or "columns" in format_at(path, name, side=side).takes
+
+
+def settle_columns(arguments: argparse.Namespace) -> None:
+    """Read what is said of the columns of both sides, once for all tables of a command."""
+    if arguments.columns is not None and not isinstance(arguments.columns, OwnNames):
+        arguments.columns = own_names(_pairs(arguments.columns), shared=True, name="--columns")
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:
@@ -159,6 +179,13 @@ def _note(text: str) -> None:
     say(f"note: {text}", name="boxscore")
 
 
+UNLISTED_IN_PARTITIONS = (
+    "list the images in the ground truth, or leave their detections out first: boxscore convert --gt GT "
+    "--dt DT --unlisted-images drop --to parquet --output FILE"
+)
+"""What to do about images that are not listed, where partitions are evaluated one by one."""
+
+
 def refuse_unlisted(how: str | None) -> None:
     """Refuse what becomes of unlisted images where no program sees all detections."""
     if how not in (None, "error"):
@@ -166,18 +193,35 @@ def refuse_unlisted(how: str | None) -> None:
             "--unlisted-images",
             "be error where detections are evaluated in partitions",
             got=how,
-            cause="list the images in the ground truth",
+            cause=UNLISTED_IN_PARTITIONS,
         )
 
 
-def _sizes_for(
-    path: Path | Sequence[Path] | None, name: str, box_format: str | None, arguments: argparse.Namespace
-) -> dict[str, Path | None]:
+@contextlib.contextmanager
+def unlisted_in_partitions() -> Iterator[None]:
+    """Let the error for an unlisted image say what can be done in partitions, not what one memory can do."""
+    try:
+        yield
+    except UnlistedImagesError as error:
+        cause = error.cause.replace(error.remedy, UNLISTED_IN_PARTITIONS)
+        raise InputError(error.name, error.rule, got=error.got, place=error.place, cause=cause) from None
+
+
+def _sizes_for(arguments: argparse.Namespace, *, of_detections: bool) -> dict[str, Path | None]:
     """Return what says the sizes of images for a side that has a use for it: it is given once, for both."""
+    path, name, box_format = (
+        (arguments.detections, arguments.dt_format, arguments.dt_box_format)
+        if of_detections
+        else (arguments.ground_truth, arguments.format, arguments.gt_box_format)
+    )
     said = {"image_sizes": arguments.image_sizes, "image_folder": arguments.image_folder}
     if said["image_folder"] is not None:
         existing_folder(said["image_folder"], name="--image-folder")
-    if not any(said.values()) or not isinstance(path, Path) or takes_sizes(path, name, box_format):
+    if (
+        not any(said.values())
+        or not isinstance(path, Path)
+        or takes_sizes(path, SIDES[of_detections], name, box_format)
+    ):
         return said
     return dict.fromkeys(said)
 

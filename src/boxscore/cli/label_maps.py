@@ -8,14 +8,12 @@ from typing import Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_folder
-from boxscore._utils.text import counted, csv_table, json_text
+from boxscore._utils.text import counted_of, csv_table, json_text
 from boxscore.cli.output import Section, chosen_rows, rows_of, table_columns, table_rows, written
 from boxscore.cli.streams import say, show
 from boxscore.label_maps.panoptic import PanopticQuality
 from boxscore.label_maps.semantic import SemanticIoU
 from boxscore.reports.rows import ALL_ROWS
-
-__all__ = ["print_result"]
 
 WORST_IMAGES = 48
 """Of the page; the CSV file has all."""
@@ -65,7 +63,7 @@ def print_result(
         _write_report(result, arguments, Section(title, summary, note), value)
     show(written(arguments.output, sections, value=value, table=table, footer=result.signature))
     if arguments.report:
-        say(f"report written to {arguments.report}")
+        say(f"report written to {arguments.report / 'report.md'}")
 
 
 def _write_report(
@@ -80,7 +78,7 @@ def _write_report(
     sections = [
         head,
         Section("Per class", table_columns(classes)),
-        Section("Worst images", table_columns(worst), f"{len(worst):,} of {counted(len(images), 'image')}"),
+        Section("Worst images", table_columns(worst), f"{counted_of(len(worst), len(images), 'image')}"),
     ]
     whole = {**value, "per_class": table_rows(classes), "per_image": table_rows(images)}
     files = {

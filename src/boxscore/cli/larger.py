@@ -10,6 +10,7 @@ from pathlib import Path
 
 from boxscore._utils.files import temporary_folder
 from boxscore.cli.inputs import (
+    UNLISTED_IN_PARTITIONS,
     chosen_classes,
     chosen_protocol,
     detection_arguments,
@@ -19,6 +20,7 @@ from boxscore.cli.inputs import (
     read_inputs,
     readers,
     refuse_unlisted,
+    unlisted_in_partitions,
 )
 from boxscore.distributed.bounds import (
     BoundedEvaluation,
@@ -30,15 +32,20 @@ from boxscore.distributed.engine import Here
 from boxscore.distributed.local import LocalEngine, Plan, bytes_of_text, check_scoring, plan_within
 from boxscore.distributed.parts import check_mergeable, part_of
 from boxscore.distributed.plan import asked_keys
-from boxscore.distributed.result import DistributedEvaluation, evaluation_of, headers_of, warn_of_parts
+from boxscore.distributed.result import (
+    NO_ROWS,
+    OF_PARTS,
+    DistributedEvaluation,
+    evaluation_of,
+    headers_of,
+    warn_of_parts,
+)
 from boxscore.distributed.scanning import Task, streamed
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.parquet_groups import ParquetGroups
 from boxscore.formats.reading import read_options
 from boxscore.formats.registry import is_parquet
-
-__all__ = ["bounds_larger", "evaluate_larger", "evaluation_in_parts", "is_larger"]
 
 MANY = 1 << 23
 """Boxes of detections from which they are evaluated in partitions unless something needs all at once."""
@@ -51,9 +58,14 @@ ASKING = {"memory_limit": "--memory-limit", "bounds": "--bounds"}
 """Options that ask for partitions, and what they are called."""
 
 
+def _asked(arguments: argparse.Namespace) -> str | None:
+    """Return the option that asks for partitions."""
+    return next((name for name in ASKING if getattr(arguments, name, None) not in (None, False)), None)
+
+
 def is_larger(arguments: argparse.Namespace) -> bool:
     """Whether the input is evaluated in partitions: as asked, or because it is Parquet and very long."""
-    asked = next((name for name in ASKING if getattr(arguments, name, None) not in (None, False)), None)
+    asked = _asked(arguments)
     path: Path = arguments.detections
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
     needing = [
@@ -66,6 +78,8 @@ def is_larger(arguments: argparse.Namespace) -> bool:
         raise InputError(ASKING[asked], "be of detections in Parquet", got=repr(str(path)), cause=cause)
     if asked and needing:
         cause = "partitions are forgotten once they are matched: leave out one of the two"
+        if needing[0] == "--unlisted-images":
+            cause = UNLISTED_IN_PARTITIONS
         raise InputError(needing[0], f"be left out with {ASKING[asked]}", got="both", cause=cause)
     if not in_parquet or needing:
         return False
@@ -87,7 +101,14 @@ def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
         yield evaluate_inputs(read_inputs(arguments))
         return
     with _partitions(arguments) as (engine, tasks, plan):
-        yield _evaluated(engine, tasks, plan)
+        try:
+            yield _evaluated(engine, tasks, plan)
+        except InputError as error:
+            if error.cause != NO_ROWS:
+                raise
+            asked = error.name.removesuffix(OF_PARTS)
+            cause = "partitions hold scores and outcomes, no boxes: leave it out"
+            raise InputError(asked, "be asked for without --memory-limit", got="it", cause=cause) from None
 
 
 def _evaluated(engine: LocalEngine, tasks: Sequence[Task], plan: Plan) -> DistributedEvaluation:
@@ -136,7 +157,9 @@ def _partitions(
     beside = memory_of_adding(groups.boxes) if bounds else 0
     plan = plan_within(limit, groups.boxes, images, workers, beside=beside)
     scratch = existing_folder(getattr(arguments, "scratch", None), name="--scratch")
+    asked = _asked(arguments) is not None  # else another call takes the option that the message names
     with (
+        unlisted_in_partitions() if asked else contextlib.nullcontext(),
         temporary_folder(scratch) as folder,
         streamed(
             arguments.ground_truth,

@@ -1,4 +1,4 @@
-"""Merge parts that were saved apart, each of other images, into the numbers of all images at once.
+"""Combine parts that were saved separately, each of different images, into one result of all images.
 
 A part is what boxscore evaluate --save-part, Evaluation.save_part or Evaluator.save_part writes: on every
 rank of a training run, on every machine, for every day of data. The numbers are those of one evaluation, to
@@ -20,8 +20,6 @@ from boxscore.cli.arguments import OUTPUT, PER_CLASS, ROWS, Option
 from boxscore.cli.output import evaluation_as, remembered_warnings, rows_of
 from boxscore.cli.streams import show
 from boxscore.distributed import load_part, merge
-
-__all__ = ["OPTIONS", "run"]
 
 OPTIONS = (
     Option(

@@ -20,15 +20,21 @@ import argparse
 
 import numpy as np
 
-from boxscore._utils.text import counted
-from boxscore.cli.arguments import DETECTIONS, GROUPS, IOU_TYPE, READERS, RESULTS_OUTPUT, Option
+from boxscore._utils.text import counted, counted_of
+from boxscore.cli.arguments import (
+    DETECTIONS,
+    GROUPS,
+    IOU_TYPE,
+    READERS,
+    RESULTS_BOX_FORMAT,
+    RESULTS_OUTPUT,
+    Option,
+)
 from boxscore.cli.inputs import group_options, readers
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.data.patches import PATCH_FORMS, merge_patches
 from boxscore.suppression.methods import METHODS, check_method
 from boxscore.suppression.suppressing import suppress
-
-__all__ = ["OPTIONS", "run"]
 
 SIMILARITIES = {
     "bbox": "box",
@@ -58,7 +64,7 @@ OPTIONS = (
         group="",
     ),
     Option("sigma", "width of the Gaussian methods", kind=float, metavar="S"),
-    Option("score-threshold", "drop what scores below this afterwards", kind=float, metavar="S"),
+    Option("score-threshold", "then leave out detections that score below this", kind=float, metavar="S"),
     Option(
         "merge-patches",
         "first put detections in patches <image>__<scale>__<x>___<y> back into their images: scaled divides "
@@ -66,6 +72,7 @@ OPTIONS = (
         choices=PATCH_FORMS,
     ),
     *GROUPS,
+    RESULTS_BOX_FORMAT,
     READERS,
 )
 
@@ -82,7 +89,11 @@ def run(arguments: argparse.Namespace) -> int:
     _progress(f"reading {arguments.detections}")
     results = load_results(
         arguments.detections,
-        read_options(instances=["masks"] if options["similarity"] == "mask" else [], processes=processes),
+        read_options(
+            instances=["masks"] if options["similarity"] == "mask" else [],
+            processes=processes,
+            box_format=arguments.dt_box_format,
+        ),
         oriented=options["similarity"] not in ("box", "mask"),
     )
     table = results.table
@@ -101,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     order = np.argsort(left.indices)
     if arguments.merge_patches is not None:
         save_table(left.apply(table), arguments.output, like=results)
-        say(f"{len(left.indices):,} of {counted(len(table), 'detection')} kept in {arguments.output}")
+        say(f"{counted_of(len(left.indices), len(table), 'detection')} kept, written to {arguments.output}")
         return 0
     save_results(
         results,
@@ -110,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
         scores=left.scores[order] if left.changes == "scores" else None,
         boxes=left.boxes[order] if left.changes == "boxes" else None,
     )
-    say(f"{len(left.indices):,} of {counted(len(table), 'detection')} kept in {arguments.output}")
+    say(f"{counted_of(len(left.indices), len(table), 'detection')} kept, written to {arguments.output}")
     return 0
 
 

@@ -26,38 +26,19 @@ from boxscore._utils.text import (
 )
 from boxscore._utils.widths import wrapped
 from boxscore.cli.inputs import existing_folder
-from boxscore.cli.streams import settings, show, signature_lines, table_width, width
+from boxscore.cli.streams import as_typed, say, settings, show, signature_lines, table_width, width
 from boxscore.errors import BoxscoreWarning, FindingWarning, InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports import text
 from boxscore.reports.rows import ALL_ROWS, Rows
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
     from matplotlib.figure import Figure
 
     from boxscore.diagnostics.compare import DetectorComparison
-
-__all__ = [
-    "Digest",
-    "Remembered",
-    "Section",
-    "chosen_rows",
-    "digest_of",
-    "evaluation_as",
-    "evaluation_text",
-    "picture",
-    "print_frame",
-    "refuse_errors",
-    "remembered_warnings",
-    "rows_of",
-    "save_comparison",
-    "save_report",
-    "table_columns",
-    "table_rows",
-    "written",
-]
-
 
 MOST_PRINTED = 1 << 24
 """Cells of a printed table; each takes some 100 bytes as text."""
@@ -106,7 +87,9 @@ def written(
 
 def _as_text(section: Section, longest: int) -> str:
     columns = width()
-    head = "\n".join(wrapped(text, columns) for text in (section.title, section.note) if text)
+    head = "\n".join(
+        wrapped(line, columns) for text in (section.title, section.note) if text for line in text.split("\n")
+    )
     if not len(next(iter(section.columns.values()), ())):
         return f"{head}\n\n(none)"
     table = text_table(
@@ -165,34 +148,50 @@ def evaluation_text(evaluation: Evaluation, *, per_class: bool = False, rows: Ro
 
 
 class Digest(NamedTuple):
-    """What the quick checks find: lines to say, and the errors among it that are not allowed, in words."""
+    """What the quick checks find: lines to say, and the errors among it that are not allowed, in words.
+
+    ``texts`` are the findings without the name of the result that they are of.
+    """
 
     lines: list[str]
     errors: dict[str, str]
+    texts: Sequence[str] = ()
 
 
 def digest_of(
-    evaluation: Evaluation, *, name: str = "", allowed: Sequence[str] = (), warned: Sequence[Warning] = ()
+    evaluation: Evaluation,
+    *,
+    name: str = "",
+    allowed: Sequence[str] = (),
+    warned: Remembered | None = None,
 ) -> Digest:
     """Run the quick checks of the input; ``warned`` are warnings from before, some of which are errors."""
     from boxscore._utils import checks
-    from boxscore.validation.digest import ERRORS, digest, quick_findings
+    from boxscore.validation.digest import ERRORS, MOST_SAID, digest, quick_findings
 
     for code in allowed:
         checks.one_of(code, ERRORS, name="--allow")
     stage("checking the input")
     findings = quick_findings(evaluation)
-    texts = [f"{name and f'{name}: '}{text}" for text in digest(findings)]
+    said = digest(findings)
+    texts = [f"{name and f'{name}: '}{text}" for text in said]
     errors = {
         finding.code: text
         for finding, text in zip(findings, texts, strict=False)
         if finding.severity == "error"
     }
-    for warning in warned:
-        if isinstance(warning, BoxscoreWarning) and warning.severity == "error":
-            errors.setdefault(warning.code, str(warning))
-    lines = [line for text in texts for line in _folded(printable(f"boxscore: {text}"))]
-    return Digest(lines, {code: text for code, text in errors.items() if code not in allowed})
+    if warned is not None:
+        warned.forget_held({finding.code for finding in findings[:MOST_SAID]}, evaluation)
+        for warning in warned.warnings:
+            if warning.severity == "error":
+                errors.setdefault(warning.code, str(warning))
+    lines = [line for text in texts for line in finding_lines(text)]
+    return Digest(lines, {code: text for code, text in errors.items() if code not in allowed}, said)
+
+
+def finding_lines(text: str) -> list[str]:
+    """Fold a finding for stderr."""
+    return _folded(printable(as_typed(f"boxscore: {text}")))
 
 
 def refuse_errors(found: Digest) -> None:
@@ -224,10 +223,11 @@ def print_frame(
     digits: int = 4,
     first_out: Sequence[str | tuple[str, ...]] = (),
     words: str = "",
+    note: str = "",
 ) -> None:
     """Print one table of an evaluation: with title, counts and signature, or alone as CSV.
 
-    ``words`` say which rows are shown, and in which order.
+    ``words`` say which rows are shown, and in which order; ``note`` stands below the counts in a terminal.
     """
     if frame.size > MOST_PRINTED:
         raise InputError(
@@ -243,7 +243,8 @@ def print_frame(
         "rows": table_rows(frame),
     }
     head = f"{title}, {words}" if words else title
-    section = Section(head, table_columns(frame), evaluation.counts_text, digits, first_out)
+    notes = [evaluation.counts_text, *([note] if note and form == "text" else [])]
+    section = Section(head, table_columns(frame), "\n".join(notes), digits, first_out)
     show(written(form, [section], value=value, footer=evaluation.signature))
 
 
@@ -286,7 +287,9 @@ def picture(figure: Figure, form: str) -> bytes:
     from boxscore.reports.plots._style import pyplot
 
     output = io.BytesIO()
-    figure.savefig(output, format=form, dpi=150)
+    with warnings.catch_warnings():  # of a picture that is a hair's breadth wide
+        warnings.filterwarnings("ignore", "constrained_layout not applied", UserWarning)
+        figure.savefig(output, format=form, dpi=150)
     pyplot().close(figure)
     return output.getvalue()
 
@@ -299,6 +302,11 @@ def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages:
     from boxscore.reports.folder import write_report
 
     write_report(evaluation, arguments.report, **_content(arguments, messages))
+
+
+def report_written(folder: Path) -> None:
+    """Say which file of a report's folder to open."""
+    say(f"report written to {folder / 'report.html'}")
 
 
 def save_comparison(
@@ -325,22 +333,37 @@ def _content(arguments: argparse.Namespace, messages: Sequence[str]) -> dict[str
 
 
 class Remembered(list[str]):
-    """The texts of warnings, and the warnings."""
+    """The texts of warnings, and the warnings; ``held`` are those that are not shown yet."""
 
     def __init__(self) -> None:
         super().__init__()
         self.warnings: list[BoxscoreWarning] = []
+        self.held: list[tuple[Any, ...]] = []
+
+    def forget_held(self, codes: Collection[str], evaluation: Evaluation) -> None:
+        """Leave out what findings of these codes say of the tables of an evaluation."""
+        sources = tuple(f"{table.source}: " for table in (evaluation.ground_truth, evaluation.detections))
+        self.held = [
+            one for one in self.held if one[0].code not in codes or not str(one[0]).startswith(sources)
+        ]
 
 
 @contextlib.contextmanager
-def remembered_warnings() -> Iterator[Remembered]:
-    """Collect boxscore's warnings for the report, and show them as before."""
+def remembered_warnings(*, hold_box_forms: bool = False) -> Iterator[Remembered]:
+    """Collect boxscore's warnings for the report, and show them as before.
+
+    Those of boxes in another form may be held back to the end, unless the findings say them.
+    """
     shown, messages = warnings.showwarning, Remembered()
 
     def remember(warning: Warning | str, category: type[Warning], *rest: Any) -> None:
         if isinstance(warning, BoxscoreWarning):
-            messages.append(str(warning))
+            if str(warning) not in messages:
+                messages.append(str(warning))
             messages.warnings.append(warning)
+            if hold_box_forms and warning.code.endswith("-box-order"):
+                messages.held.append((warning, category, *rest))
+                return
         shown(warning, category, *rest)
 
     warnings.showwarning = remember  # type: ignore[assignment]
@@ -348,3 +371,5 @@ def remembered_warnings() -> Iterator[Remembered]:
         yield messages
     finally:
         warnings.showwarning = shown
+        for one in messages.held:
+            shown(*one)

@@ -28,8 +28,6 @@ from boxscore._utils.files import guarded, refuse_replacing
 from boxscore.cli.arguments import Form, Option
 from boxscore.errors import BoxscoreError, InputError
 
-__all__ = ["inputs_protected"]
-
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
 DESCRIPTIONS = (".yaml", ".yml", ".data", ".txt")
 """Endings of files that name the folders of a data set."""

@@ -30,9 +30,6 @@ from boxscore.cli.output import remembered_warnings
 from boxscore.label_maps.folders import panoptic_quality_of_files
 from boxscore.label_maps.rules import load_panoptic_rules
 
-__all__ = ["OPTIONS", "run"]
-
-
 OPTIONS = (
     GROUND_TRUTH.but(help="panoptic JSON of the truth", key="", metavar="FILE"),
     Option("gt-folder", "its PNG maps", kind=Path, metavar="DIR", required=True),

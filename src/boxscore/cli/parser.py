@@ -15,8 +15,6 @@ from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, Option
 from boxscore.cli.streams import say
 from boxscore.errors import InputError, shortened
 
-__all__ = ["ArgumentParser", "add_options"]
-
 _KINDS = {"int": "a whole number", "float": "a number"}
 
 
@@ -146,7 +144,8 @@ class ArgumentParser(argparse.ArgumentParser):
         if not word.startswith("-"):
             return f"{self.command} has no use for {words!r}.", ""
         names = [name for action in self._actions for name in action.option_strings]
-        begun = [name for name in names if name.startswith(word)] if len(word) > 3 else []
+        begun = [f"--{option.name}" for option in self.options if word in option.sought_as]
+        begun += [name for name in names if name.startswith(word)] if len(word) > 3 else []
         hint = f"did you mean {' or '.join(begun)}?" if begun else nearest(word, names).replace("'", "")
         return f"{self.command} has no option {word}{'; ' + hint if hint else '.'}", ""
 

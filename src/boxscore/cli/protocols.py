@@ -9,9 +9,6 @@ from boxscore.cli.arguments import Option
 from boxscore.cli.streams import show, table_width
 from boxscore.protocols import load_protocol, protocol_names, protocol_toml
 
-__all__ = ["OPTIONS", "run"]
-
-
 OPTIONS = (Option("name", "print this protocol's TOML", positional=True),)
 
 

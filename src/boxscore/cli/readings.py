@@ -23,8 +23,6 @@ from boxscore.cli.streams import show
 from boxscore.data.alignment import align, select
 from boxscore.protocols import load_protocol
 
-__all__ = ["OPTIONS", "run"]
-
 OPTIONS = (*INPUTS, OUTPUT)
 
 

@@ -13,11 +13,15 @@ from pathlib import Path
 
 from boxscore.cli.arguments import INPUTS, OUTPUT, REPORT, REPORT_CONTENT
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
-from boxscore.cli.output import digest_of, evaluation_as, refuse_errors, remembered_warnings, save_report
+from boxscore.cli.output import (
+    digest_of,
+    evaluation_as,
+    refuse_errors,
+    remembered_warnings,
+    report_written,
+    save_report,
+)
 from boxscore.cli.streams import say, show
-
-__all__ = ["OPTIONS", "run"]
-
 
 OPTIONS = (
     *INPUTS,
@@ -29,11 +33,14 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, write; return the exit status."""
-    with remembered_warnings() as messages:
+    with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
+        found = digest_of(evaluation, warned=messages)
     if arguments.strict:
-        refuse_errors(digest_of(evaluation))
+        refuse_errors(found)
     save_report(evaluation, arguments, messages)
     show(evaluation_as(arguments.output, evaluation, messages=messages))
-    say(f"report written to {arguments.report}")
+    report_written(arguments.report)
+    for line in found.lines:
+        say(line)
     return 0

@@ -15,11 +15,10 @@ from boxscore._utils import checks
 from boxscore.cli import evaluate
 from boxscore.cli.arguments import Form, Option, errors_as_typed, form_of
 from boxscore.cli.overwriting import inputs_protected
+from boxscore.cli.packages import look_for_packages
 from boxscore.cli.streams import settings, using
 from boxscore.errors import InputError, ProtocolError
 from boxscore.protocols import load_protocol, read_toml
-
-__all__ = ["OPTIONS", "known_keys", "read_config", "run"]
 
 OPTIONS = (
     Option(
@@ -37,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         using(settings()._replace(file=config.output.path)),
         errors_as_typed(evaluate.OPTIONS, config, keys=True),
     ):
+        look_for_packages(config)
         return evaluate.run(config)
 
 

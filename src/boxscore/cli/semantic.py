@@ -36,9 +36,6 @@ from boxscore.errors import InputError
 from boxscore.label_maps.folders import semantic_iou_of_folders
 from boxscore.label_maps.rules import load_semantic_rules
 
-__all__ = ["OPTIONS", "run"]
-
-
 OPTIONS = (
     GROUND_TRUTH.but(help="label maps of the truth: a folder, or one PNG file", key=""),
     DETECTIONS.but(help="predicted label maps: a folder, or one PNG file", key=""),

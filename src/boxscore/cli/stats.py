@@ -31,9 +31,6 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 from boxscore.reports.rows import with_rows
 
-__all__ = ["OPTIONS", "run"]
-
-
 OPTIONS = (
     GROUND_TRUTH,
     DETECTIONS.but(help="count these instead, of the images and classes of the ground truth", required=False),
@@ -57,8 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     chosen, words = rows.of(statistics.per_class)
     classes = with_rows(statistics.per_class, chosen)
     counts: dict[str, list[Any]] = {
-        "what": [name.replace("_", " ") for name in statistics.counts],
-        "number": list(statistics.counts.values()),
+        "quantity": [name.replace("_", " ") for name in statistics.counts],
+        "count": list(statistics.counts.values()),
     }
     sections = [
         Section(statistics.source, counts),

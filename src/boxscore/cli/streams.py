@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,20 +25,6 @@ from typing import NamedTuple, TextIO
 from boxscore._utils.progress import progress_is_shown, without_progress
 from boxscore._utils.text import printable
 from boxscore._utils.widths import folded, wrapped
-
-__all__ = [
-    "Settings",
-    "coloured",
-    "say",
-    "settings",
-    "show",
-    "signature_lines",
-    "stderr_is_terminal",
-    "table_width",
-    "terminal_width",
-    "using",
-    "width",
-]
 
 USUAL_WIDTH, LEAST_WIDTH = 80, 40
 """Columns; a narrower terminal breaks lines itself."""
@@ -104,13 +91,18 @@ def show(text: str) -> None:
             print(text, flush=True)
 
 
+def as_typed(text: str) -> str:
+    """Leave out of a message what it says for Python alone: ``--images (in Python images=)``."""
+    return re.sub(r" \(in Python,? [^()]*\)", "", text)
+
+
 def say(text: str, *, name: str = "", colour: str = "", quiet: bool = True) -> None:
     """Print one line on stderr, after a name where it is a message; what is before its colon may be coloured.
 
     ``--quiet`` leaves it out, unless it is said that it does not.
     """
     if sys.stderr is not None and not (quiet and _now.quiet):
-        text = printable(text)
+        text = printable(as_typed(text))
         if not _now.wide and _is_terminal(sys.stderr):
             columns = _columns_of(sys.stderr) - len(f"{name}: " if name else "")
             text = wrapped(text, columns, indent="  ", whole=True)

@@ -34,8 +34,6 @@ from boxscore.suppression.methods import METHODS
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["OPTIONS", "grid", "run"]
-
 MOST = 10_000
 """Numbers a range may have; more is a misprint."""
 
@@ -147,13 +145,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_plot(path: Path) -> None:
-    """Find out before the work whether the plot can be drawn."""
+    """Find out before the work whether the plot can be written."""
     checks.one_of(path.suffix.removeprefix(".").lower(), PLOT_FORMS, name="the ending of --plot")
     if not path.parent.is_dir():
         raise InputError("--plot", "be in a folder that exists", got=repr(str(path)))
-    from boxscore.reports.plots._style import pyplot
-
-    pyplot()
 
 
 def _draw(result: Sweep, metric: str, path: Path) -> None:

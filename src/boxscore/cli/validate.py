@@ -30,13 +30,10 @@ from boxscore.cli.arguments import (
 )
 from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
 from boxscore.cli.output import Section, written
-from boxscore.cli.streams import coloured, show, signature_lines, width
+from boxscore.cli.streams import as_typed, coloured, show, signature_lines, width
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation import SEVERITIES, Finding, validate_files
-
-__all__ = ["OPTIONS", "run"]
-
 
 OPTIONS = (
     GROUND_TRUTH,
@@ -94,7 +91,7 @@ def _text(findings: Sequence[Finding], protocol: Protocol) -> str:
             finding.severity, {"error": "red", "warning": "yellow"}.get(finding.severity, "bold")
         )
         lines.append(f"{severity}: {finding.code} ({finding.count:,})")
-        indented = [(4, printable(finding.message)), (4, finding.effect_text)]
+        indented = [(4, printable(as_typed(finding.message))), (4, finding.effect_text)]
         indented += [(6, printable(example)) for example in finding.examples]
         for indent, text in indented:
             if text:

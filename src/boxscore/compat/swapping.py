@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-__all__ = ["init_as_pycocotools", "restore", "restore_pycocotools", "swap"]
-
 _replaced: dict[str, dict[str, ModuleType | None]] = {}
 """What stood in ``sys.modules`` before each swap, by library."""
 

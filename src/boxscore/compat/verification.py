@@ -18,14 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.errors import MissingDependencyError, ProtocolError
+from boxscore.errors import InputError, MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation, without_matches_of_id_zero
 from boxscore.matching.ignoring import zero_ids
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.boundary import mask_boundary
 from boxscore.similarity.registry import similarity_of
-
-__all__ = ["Verification", "check_protocol", "verify"]
 
 _IOU_TYPES = {"box": "bbox", "mask": "segm", "boundary": "segm", "keypoints": "keypoints"}
 
@@ -139,12 +137,18 @@ def check_protocol(protocol: Protocol) -> None:
             )
 
 
-def _run_pycocotools(evaluation: Evaluation) -> Any:
+def require_pycocotools() -> tuple[Any, Any]:
+    """Import pycocotools' COCO and COCOeval, or say how to install them."""
     try:
         from pycocotools.coco import COCO
         from pycocotools.cocoeval import COCOeval
     except ImportError:
         raise MissingDependencyError("--verify needs pycocotools: pip install pycocotools.") from None
+    return COCO, COCOeval
+
+
+def _run_pycocotools(evaluation: Evaluation) -> Any:
+    COCO, COCOeval = require_pycocotools()
     truth, protocol = evaluation.ground_truth, evaluation.protocol
     stated = truth.keypoint_count if "keypoints" in similarity_of(protocol).needed_columns else None
     counts = [1] * len(truth) if stated is None else stated.tolist()
@@ -193,8 +197,13 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         run.params.areaRng = [list(pair) for pair in protocol.ignore.area_ranges.values()]
         run.params.areaRngLbl = list(protocol.ignore.area_ranges)
         run.params.useCats = int(protocol.matching.per_class)
-        run.evaluate()
-        run.accumulate()
+        try:
+            run.evaluate()
+            run.accumulate()
+        except Exception as error:  # of masks of images without a size, and of what else it does not take
+            got, cause = f"{type(error).__name__}: {error}", "run without --verify, or correct the file"
+            rule = "be data that pycocotools can evaluate, to be verified"
+            raise InputError("ground truth and detections", rule, got=got, cause=cause) from None
     return run
 
 

@@ -26,7 +26,9 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.ordering import inverse_order, stable_order
-from boxscore._utils.text import counted
+from boxscore._utils.text import counted, verb
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.class_names import likely_classes
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.image_names import (
     ENDINGS,
@@ -45,26 +47,6 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary, as_ids
 from boxscore.errors import BoxscoreWarning, InputError
 
-__all__ = [
-    "OwnVocabulary",
-    "UnlistedImagesError",
-    "align",
-    "as_numbers",
-    "check_units",
-    "chosen_images",
-    "concatenate",
-    "find_categories",
-    "find_images",
-    "image_rows_by_name",
-    "joined_labels",
-    "other_spellings",
-    "pool_classes",
-    "select",
-    "spelled_as",
-    "warn_left_out",
-    "with_labels",
-]
-
 Table = TypeVar("Table", bound=BoxTable)
 
 FEW_UNKNOWN = 0.1
@@ -79,9 +61,13 @@ LONGEST = 19
 
 
 class UnlistedImagesError(InputError):
-    """Detections are in images that the ground truth does not list; ``names`` are what they call them."""
+    """Detections are in images that the ground truth does not list; ``names`` are what they call them.
+
+    ``remedy`` is the part of its cause that names the option.
+    """
 
     names: Sequence[Id] = ()
+    remedy: str = ""
 
 
 class OwnVocabulary(NamedTuple):
@@ -114,11 +100,9 @@ def find_images(
     _refuse_unknown(found, images, place)
     if found.names.other_root is not None:
         theirs, ours = found.names.other_root
-        warnings.warn(
+        warn_user(
             f"{_source(place)}: images are in a folder {theirs}, and those of the ground truth in {ours}; "
             "the folders are taken to be the same.",
-            BoxscoreWarning,
-            stacklevel=5,
         )
     return found.rows
 
@@ -247,7 +231,12 @@ def _by_mixed_ids(
     by_id = _with_numbers(exact, values, images)
     usual = np.where((exact < 0) & (by_name != UNKNOWN), by_name, by_id)
     other = np.where(usual == by_name, by_id, by_name)
-    other[texts] = np.where(found.sure, usual[texts], other[texts])
+    sure = texts.copy()
+    sure[texts] = found.sure
+    if hits is not None and len(images):  # a name that is written as another image's id: the boxes decide
+        written = np.array([str(one) for one in images.ids[by_id].tolist()], dtype=object)
+        sure &= (by_id < 0) | (written != np.array(unique, dtype=object))
+    other = np.where(sure, usual, other)
     known = np.flatnonzero(texts & (exact >= 0))
     if len(known):  # which may be names of other files
         files = ImageNames(images.file_names.tolist())
@@ -370,11 +359,9 @@ def _settled(
     chosen_names = as_names != (others > ours)
     if others > ours or ours < 2 * others or not ours:
         row = int(np.argmax(usual != other))
-        warnings.warn(
+        warn_user(
             f"{_source(place)}: image_id {ids[row]} is the id of one image and the file name of another; "
             f"read as {'file names' if chosen_names else 'ids'}: {counts}.",
-            BoxscoreWarning,
-            stacklevel=7,
         )
     return other if others > ours else usual
 
@@ -518,18 +505,21 @@ def _refuse_unknown(found: _Found, images: Images, place: Place) -> None:
     value, unknown = asked[0], dict.fromkeys(asked)
     near = names_of(images).nearest(value) if isinstance(value, str) else ""
     few = len(unknown) <= len(np.unique(rows[rows >= 0])) * FEW_UNKNOWN
-    s, them, their = ("s", "them", "their") if len(unknown) > 1 else ("", "it", "its")
+    them, their = ("them", "their") if len(unknown) > 1 else ("it", "its")
     why = f", perhaps {'without objects' if few else 'of another split'}"
+    remedy = (
+        f"--unlisted-images background (in Python unlisted_images=) adds {them} without objects, drop leaves "
+        f"{their} detections out"
+    )
     error = UnlistedImagesError(
         "image_id",
         "be in the ground truth",
         got=f"{value!r}",
         place=place(row),
-        cause=f"{len(unknown):,} such image{s} in all{f' (the nearest name is {near!r})' if near else why}; "
-        f"--unlisted-images background (in Python unlisted_images=) adds {them} without objects, drop leaves "
-        f"{their} detections out",
+        cause=f"{counted(len(unknown), 'such image')} in all"
+        f"{f' (the nearest name is {near!r})' if near else why}; {remedy}",
     )
-    error.names = list(unknown)
+    error.names, error.remedy = list(unknown), remedy
     raise error
 
 
@@ -586,7 +576,8 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
     labels = detections.categories.labels
     left_out = {labels[row]: int(count) for row, count in zip(unknown.tolist(), counts.tolist(), strict=True)}
-    warn_left_out(left_out, detections.source)
+    renamed = renamed_classes(left_out, categories, category[category >= 0])
+    warn_left_out(left_out, detections.source, hint=question_of_renamed(renamed))
     kept = np.flatnonzero(category >= 0)
     return dataclasses.replace(
         detections.take(kept),
@@ -614,20 +605,40 @@ def _rows_of_own_classes(detections: Detections, categories: Categories) -> NDAr
     return rows
 
 
+def renamed_classes(
+    left_out: Iterable[str], categories: Categories, category: NDArray[np.int32]
+) -> dict[str, str]:
+    """Return which classes without a detection those left out likely are, by another name."""
+    silent = np.flatnonzero(np.bincount(category, minlength=len(categories)) == 0)
+    return likely_classes(list(left_out), [categories.labels[row] for row in silent.tolist()])
+
+
+def question_of_renamed(renamed: Mapping[str, str]) -> str:
+    """Ask whether classes left out are those that have no detection; empty where there is none."""
+    if not renamed:
+        return ""
+    pairs = [f"{own} the class {other}" for own, other in list(renamed.items())[:FEW_SHOWN]]
+    more = f" ({len(renamed):,} such classes in all)" * (len(renamed) > FEW_SHOWN)
+    are, have = verb(len(pairs), "are").capitalize(), verb(len(pairs), "have")
+    return f" {are} {' and '.join(pairs)}, which {have} no detection{more}?"
+
+
 def warn_left_out(
-    left_out: Mapping[str, int], source: str, *, all_of_them: bool = False, stacklevel: int = 3
+    left_out: Mapping[str, int], source: str, *, all_of_them: bool = False, hint: str = ""
 ) -> None:
-    """Warn of detections whose class the ground truth does not have."""
+    """Warn of detections whose class the ground truth does not have; ``hint`` is what to do about it."""
     if left_out:
         total = sum(left_out.values())
         names = ", ".join(list(left_out)[:10]) + (", ..." if len(left_out) > 10 else "")
-        warnings.warn(
+        if all_of_them:
+            hint = " None is left" + (
+                f".{hint}"
+                if hint
+                else "; are classes numbered differently? See --class-map (in Python class_map=)."
+            )
+        warn_user(
             f"{source}: {counted(total, 'detection')} left out, of "
-            f"{counted(len(left_out), 'class')} that the ground truth does not have: {names}."
-            + " None is left; are classes numbered differently? See --class-map and class_map=."
-            * all_of_them,
-            BoxscoreWarning,
-            stacklevel=stacklevel + 1,
+            f"{counted(len(left_out), 'class')} that the ground truth does not have: {names}.{hint}"
         )
 
 
@@ -640,13 +651,26 @@ def select(
 ) -> tuple[GroundTruth, Detections]:
     """Keep only these images (by id) and these classes (by id or name); None keeps all."""
     known_images, known_classes = ground_truth.images, ground_truth.categories
-    image_rows = np.arange(len(known_images))
-    category_rows = np.arange(len(known_classes))
+    image_rows = class_rows = None
     if images is not None:
         image_rows = _chosen(chosen_images(images, known_images), images, "image", known_images.ids)
     if classes is not None:
         rows = known_classes.rows_asked(list(classes), what="a chosen class")
-        category_rows = _chosen(rows, classes, "class", np.array(known_classes.labels, dtype=object))
+        class_rows = _chosen(rows, classes, "class", np.array(known_classes.labels, dtype=object))
+    return select_rows(ground_truth, detections, images=image_rows, classes=class_rows)
+
+
+def select_rows(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    *,
+    images: NDArray[Any] | None = None,
+    classes: NDArray[Any] | None = None,
+) -> tuple[GroundTruth, Detections]:
+    """Keep only the images and the classes of these ascending rows; None keeps all."""
+    known_images, known_classes = ground_truth.images, ground_truth.categories
+    image_rows = np.arange(len(known_images)) if images is None else images
+    category_rows = np.arange(len(known_classes)) if classes is None else classes
     kept_images, kept_classes = known_images.take(image_rows), known_classes.take(category_rows)
     image_numbers = _renumber(image_rows, len(known_images))
     category_numbers = _renumber(category_rows, len(known_classes))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.records import record
 from boxscore.data.building import boxes_around
 from boxscore.data.lazy import LazyColumns
@@ -19,9 +20,6 @@ from boxscore.data.vocabulary import Categories, Images, positions, read_only
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["BaseTable"]
-
-FloatArray = NDArray[np.float64]
 RowArray = NDArray[np.int32]
 
 

@@ -10,15 +10,11 @@ upper edge count. Where two readings are left that differ, the user is asked.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, WrittenForm, box_convert
 from boxscore.errors import InputError
-
-__all__ = ["LARGEST_FRACTION", "are_fractions", "in_pixels", "reading_of"]
-
-FloatArray = NDArray[np.float64]
 
 MOST, SLACK = 0.02, 0.05
 LARGEST_FRACTION = 1.5

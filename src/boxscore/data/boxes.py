@@ -13,32 +13,16 @@ import itertools
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
 from boxscore.errors import InputError
-
-__all__ = [
-    "BOX_FORMATS",
-    "CORNERS",
-    "ROUNDING",
-    "WRITTEN_FORMATS",
-    "BoxFormat",
-    "WrittenForm",
-    "WrittenFormat",
-    "box_convert",
-    "check_sizes_fit",
-    "checked_corners",
-    "corners_and_sizes",
-    "without_inverted",
-    "written_form",
-]
 
 ROUNDING = 1e-3
 """Pixels by which rounding may bring a side below 0: float32 numbers near 10,000 lie so far apart."""
 
-FloatArray = NDArray[np.float64]
 
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 BOX_FORMATS: tuple[BoxFormat, ...] = get_args(BoxFormat)
@@ -63,6 +47,14 @@ class WrittenForm(NamedTuple):
     def x_first(self, boxes: FloatArray) -> FloatArray:
         """Return numbers [N, 4] of a file with x before y."""
         return boxes[:, [1, 0, 3, 2]] if self.y_first else boxes
+
+    def corners_of(self, numbers: FloatArray) -> FloatArray:
+        """Return the corners [N, 4] of numbers [N, 4] of a file, in its units."""
+        return corners_and_sizes(self.x_first(numbers), self.form)[0]
+
+    def numbers_of(self, corners: FloatArray) -> FloatArray:
+        """Return the numbers [N, 4] that a file writes for corners."""
+        return self.x_first(box_convert(corners, "xyxy", self.form))
 
 
 def written_form(name: WrittenFormat) -> WrittenForm:
@@ -151,6 +143,20 @@ ROWS = 1 << 14
 """Boxes looked at together: their columns fit a core's cache."""
 
 
+OTHER_FORMS: dict[str, WrittenFormat] = {"are these x,y,w,h?": "xywh", "are these x1,y1,x2,y2?": "xyxy"}
+"""The likely causes of boxes of negative size, and the form of boxes that each asks for."""
+
+
+def cause_of_negative(corners: FloatArray, sizes: FloatArray, box_format: BoxFormat) -> str:
+    """Say why some boxes end before they begin: are all right in another form, it is that."""
+    if box_format == "xyxy":
+        cause, sides = "are these x,y,w,h?", corners[:, 2:]
+    else:
+        first = corners[:, :2] if box_format == "xywh" else corners[:, :2] + sizes / 2
+        cause, sides = "are these x1,y1,x2,y2?", sizes - first
+    return cause if (sides >= 0).all() else "were two corners swapped?"
+
+
 def check_sizes_fit(
     corners: FloatArray, sizes: FloatArray, *, name: str | tuple[str, str], place: Place, cause: str
 ) -> None:
@@ -192,6 +198,6 @@ def checked_corners(
     checks.one_of(box_format, BOX_FORMATS, name="box_format")
     checks.finite(array, name=name)
     corners, sizes = corners_and_sizes(array, box_format)
-    cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
-    checks.sizes_not_negative(sizes, name=name, cause=cause)
+    if sizes.size and sizes.min() < 0:
+        checks.sizes_not_negative(sizes, name=name, cause=cause_of_negative(corners, sizes, box_format))
     return corners, sizes + pixel_offset

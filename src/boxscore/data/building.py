@@ -10,7 +10,6 @@ Conventions
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,26 +17,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
-from boxscore.data.boxes import BOX_FORMATS, BoxFormat, corners_and_sizes
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.boxes import BOX_FORMATS, BoxFormat, cause_of_negative, corners_and_sizes
 from boxscore.data.lazy import LazyColumns, Reader
 from boxscore.data.masks import Masks
 from boxscore.data.own_columns import own_columns
 from boxscore.data.schema import Column, Schema
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import InputError
 
-__all__ = [
-    "CategoriesLike",
-    "ImagesLike",
-    "boxes_around",
-    "built_columns",
-    "categories_of",
-    "images_of",
-    "vocabulary_columns",
-]
-
-FloatArray = NDArray[np.float64]
 RowArray = NDArray[np.int32]
 ImagesLike = Images | Iterable[Id]
 CategoriesLike = Categories | Mapping[Id, str] | Iterable[Id]
@@ -113,8 +103,9 @@ def built_columns(
         array = checks.float_array(boxes, name="boxes", columns=4)
         schema.column("boxes").check(array, place, cause=schema.cause)
         table["boxes"], table["sizes"] = corners_and_sizes(array, box_format, overwrite=own)
-        cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
-        checks.sizes_not_negative(table["sizes"], place=place, cause=cause, lowest=lowest_size)
+        if count and table["sizes"].min() < lowest_size:
+            cause = cause_of_negative(table["boxes"], table["sizes"], box_format)
+            checks.sizes_not_negative(table["sizes"], place=place, cause=cause, lowest=lowest_size)
         if sizes is not None:
             schema.column("sizes").check(sizes, place)
             checks.sizes_not_negative(sizes, place=place, cause="")
@@ -177,7 +168,7 @@ def _instances(
         column.check(array, place)
         doubt = "" if column.doubt is None else column.doubt(array)
         if doubt:
-            warnings.warn(f"{schema.name}: {doubt}", BoxscoreWarning, stacklevel=4)
+            warn_user(f"{schema.name}: {doubt}")
         instances[column.name] = array
     return instances
 

@@ -14,13 +14,13 @@ Conventions
 
 from __future__ import annotations
 
+import functools
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from boxscore._utils.text import printable
 from boxscore.errors import InputError
-
-__all__ = ["BACKGROUND", "EVERY_CLASS", "MEAN", "TRUTH", "ClassFinder", "ambiguous", "class_labels"]
 
 BACKGROUND = "(background)"
 """Stands beside the classes for none of them."""
@@ -38,6 +38,9 @@ Id = int | str
 
 LONGEST_NUMBER = 1000
 """Digits up to which text is read as a number."""
+
+ALIKE, MOST_PAIRS = 0.8, 10_000
+"""Likeness (of difflib) of a misspelt name and the right one, and pairs of names that are compared for it."""
 
 MOST_SHOWN = 6
 """Candidates that a message lists."""
@@ -87,6 +90,44 @@ def _look(name: str) -> str:
     return " ".join(printable(unicodedata.normalize("NFC", name)).split())
 
 
+def likely_classes(words: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
+    """Return, for words that name no class, the one label of which each is likely another spelling.
+
+    Case, blanks, ``_`` and ``-`` make no difference; else the two are nearly alike. There is none for a
+    number, nor where several words or labels are equally likely.
+    """
+    some, others = (
+        [name for name in names if name.isprintable() and any(map(str.isalpha, name))]
+        for names in (words, labels)
+    )
+    same = {(word, label) for word in some for label in others if _folded(word) == _folded(label)}
+    found = _one_to_one(same)
+    some = [word for word in some if word not in {word for word, _ in same}]
+    others = [label for label in others if label not in {label for _, label in same}]
+    if len(some) * len(others) <= MOST_PAIRS:
+        import difflib
+
+        near = set()
+        for label in others:
+            matcher = difflib.SequenceMatcher(b=_folded(label), autojunk=False)
+            for word in some:
+                matcher.set_seq1(_folded(word))
+                if matcher.real_quick_ratio() >= ALIKE and matcher.ratio() >= ALIKE:
+                    near.add((word, label))
+        found |= _one_to_one(near)
+    return {word: found[word] for word in words if word in found}
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\s_-]+", "", name).casefold()
+
+
+def _one_to_one(pairs: set[tuple[str, str]]) -> dict[str, str]:
+    """Keep the pairs of which neither is in another."""
+    times = [Counter(each) for each in zip(*pairs, strict=True)]
+    return {one: other for one, other in pairs if times[0][one] == times[1][other] == 1}
+
+
 class ClassFinder:
     """Finds the class that a word stands for.
 
@@ -125,15 +166,25 @@ class ClassFinder:
             number = _number(word) if self._numbers else None
             if number is not None and (str(number) == word or not found):  # 01 is a name first
                 found += [row for row in self._exact.get(number, ()) if row not in found]
-            if not found:
-                found = self._where(lambda row: f"{self._names[row]} ({self._ids[row]})" == word)
-            if not found:
-                look = _look(word)
-                found = self._where(lambda row: look in (_look(self._names[row]), _look(self._labels[row])))
+            found = found or self._with_ids.get(word, []) or self._looks.get(_look(word), [])
         return sorted(found)
 
-    def _where(self, holds: Callable[[int], bool]) -> list[int]:
-        return [row for row in range(len(self._names)) if holds(row)]
+    @functools.cached_property
+    def _with_ids(self) -> dict[str, list[int]]:
+        """The rows of ``NAME (ID)``."""
+        rows: dict[str, list[int]] = {}
+        for row, (name, identifier) in enumerate(zip(self._names, self._ids, strict=True)):
+            rows.setdefault(f"{name} ({identifier})", []).append(row)
+        return rows
+
+    @functools.cached_property
+    def _looks(self) -> dict[str, list[int]]:
+        """The rows of names and labels as a reader sees them."""
+        rows: dict[str, list[int]] = {}
+        for row, (name, label) in enumerate(zip(self._names, self._labels, strict=True)):
+            for look in {_look(name), _look(label)}:
+                rows.setdefault(look, []).append(row)
+        return rows
 
 
 def _number(word: str) -> int | None:

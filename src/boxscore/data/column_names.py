@@ -8,7 +8,8 @@ Conventions
   corner or the centre. One column with four numbers says nothing.
 - What has no part is a column of the user's own.
 - A user may say which column has a part (:class:`OwnNames`): that column then has this part whatever it is
-  called, and others whose names say the same part are columns of the user's own.
+  called, and others whose names say the same part are columns of the user's own. What is said of two tables
+  may be in one of them alone; a column that neither has is refused.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ from boxscore._utils import checks
 from boxscore._utils.text import short_list
 from boxscore.data.boxes import BoxFormat
 from boxscore.errors import InputError
-
-__all__ = ["ColumnParts", "OwnNames", "column_parts", "has_part", "is_box", "own_names"]
 
 _IDS = ("imageid", "imgid")
 _IMAGES = ("image", "img")
@@ -68,8 +67,8 @@ _BOXES: tuple[tuple[tuple[str, ...], BoxFormat | None], ...] = (
 )
 
 _NEEDED = {
-    "image": "have a column of the image (image_id, image, filename)",
-    "box": "have the columns of a box (x1,y1,x2,y2, or left,top,width,height, or bbox)",
+    "image": "a column of the image (image_id, image, filename)",
+    "box": "the columns of a box (x1,y1,x2,y2, or left,top,width,height, or bbox)",
 }
 
 
@@ -92,38 +91,62 @@ class OwnNames(NamedTuple):
 
     columns: dict[str, str]
     """From a part's name, as it is compared, to the column."""
-    shared: bool = False
-    """Whether this is said of both sides, of which one may lack a column."""
+    tables: dict[str, list[str]] | None = None
+    """Where this is said of several tables, of which one may lack a column: the names of those read."""
+    name: str = "columns"
+    """What the user calls this."""
+
+    def __str__(self) -> str:
+        return " ".join(f"{part}={column}" for part, column in self.columns.items())
 
     def present(self, names: Sequence[str], place: str) -> dict[str, str]:
         """Return those whose columns are among the names of a table."""
-        missing = [name for name in self.columns.values() if name not in names]
-        if missing and not self.shared:
-            raise InputError(
-                "columns",
-                "name columns that are in the table",
-                got=repr(missing[0]),
-                place=place,
-                cause=checks.did_you_mean(missing[0], list(map(str, names))),
-            )
+        missing = self.missing(names)
+        if missing and self.tables is None:
+            raise self._absent(missing[0], names, place)
         return {part: name for part, name in self.columns.items() if name in names}
 
+    def missing(self, names: Sequence[str]) -> list[str]:
+        """Return the columns that a table does not have."""
+        return [name for name in self.columns.values() if name not in names]
 
-def own_names(columns: Mapping[str, str], *, shared: bool = False) -> OwnNames:
-    """Check what a user says of columns, ``{"image": "photo", "class": "label"}``."""
+    def found_in(self, names: Sequence[str], place: str) -> None:
+        """Remember a table that was read."""
+        if self.tables is not None:
+            self.tables[place] = [*self.tables.get(place, []), *names]
+
+    def refuse_absent(self) -> None:
+        """Refuse a column that none of the tables has, when all are read."""
+        if self.tables:
+            every = list(dict.fromkeys(name for names in self.tables.values() for name in names))
+            missing = self.missing(every)
+            if missing:
+                raise self._absent(missing[0], every, " and ".join(self.tables))
+
+    def _absent(self, name: str, names: Sequence[str], place: str) -> InputError:
+        near = checks.nearest(name, [*map(str, names)][: checks.MOST_COMPARED])
+        rule = "name columns that are in the table"
+        if self.tables is not None and len(self.tables) > 1:
+            rule = "name columns that are in one of the tables"
+        cause = f"{near} There are {short_list(names)}" if near else f"there are {short_list(names)}"
+        return InputError(self.name, rule, got=repr(name), place=place, cause=cause)
+
+
+def own_names(columns: Mapping[str, str], *, shared: bool = False, name: str = "columns") -> OwnNames:
+    """Check what a user says of columns, ``{"image": "photo", "class": "label"}``; shared by both sides."""
     if not isinstance(columns, Mapping) or not columns:
         rule = "say at least one part and its column, as in image=photo"
-        raise InputError("columns", rule, got=repr(columns)[:60])
+        raise InputError(name, rule, got=repr(columns)[:60])
     found: dict[str, str] = {}
     for part, column in columns.items():
         plain = _plain(part) if isinstance(part, str) else ""
         if plain not in _KNOWN or not isinstance(column, str) or not column:
             got, near = f"{part!r}: {column!r}", checks.nearest(part, _EXAMPLE.split(", "))
-            raise InputError("columns", f"say which column is {_EXAMPLE}", got=got, cause=near)
+            raise InputError(name, f"say which column is {_EXAMPLE}", got=got, cause=near)
         if plain in found or column in found.values():
-            raise InputError("columns", "say each part and each column once", got=f"{part!r}: {column!r}")
+            raise InputError(name, "say each part and each column once", got=f"{part!r}: {column!r}")
         found[plain] = column
-    return OwnNames(found, shared)
+    return OwnNames(found, {} if shared else None, name)
 
 
 class ColumnParts(NamedTuple):
@@ -178,9 +201,9 @@ def column_parts(names: Sequence[str], *, place: str, own: OwnNames | None = Non
         rule = "have the columns ImageWidth and ImageHeight beside Mask"
         raise InputError("a table of masks", rule, got=f"only {short_list(names)}", place=place)
     if box is None or image is None:
-        rule = _NEEDED["box" if box is None else "image"]
-        option = "--columns x1=NAME,y1=NAME,... or bbox=NAME" if box is None else "--columns image=NAME"
-        cause = f"say which it is: {option} (in Python columns=)"
+        missing = [part for part, found in (("image", image), ("box", box)) if found is None]
+        rule = "have " + " and ".join(_NEEDED[part] for part in missing)
+        cause = absent_of(own, names) or _to_be_said(missing, known)
         raise InputError("a table of boxes", rule, got=f"only {short_list(names)}", place=place, cause=cause)
     keys, form = box
     used = {known[key] for key in keys} | {image} | ({known["mask"]} if has_masks else set())
@@ -206,6 +229,8 @@ def column_parts(names: Sequence[str], *, place: str, own: OwnNames | None = Non
             image_size = (known[width], known[height])
             used |= set(image_size)
             break
+    if own is not None:
+        own.found_in(names, place)
     order = [_plain(name) for name in names]
     at = order.index("xmin") if "xmin" in order else -1
     open_images = "imageid" in known and order[at : at + 4] == ["xmin", "xmax", "ymin", "ymax"]
@@ -224,6 +249,31 @@ def column_parts(names: Sequence[str], *, place: str, own: OwnNames | None = Non
         mask=known["mask"] if has_masks else None,
         open_images=open_images,
     )
+
+
+def _to_be_said(missing: Sequence[str], known: Mapping[str, str]) -> str:
+    """Say how to name the parts that are missing, and the class and the score where they are as well."""
+    words = ["image=NAME"] if "image" in missing else []
+    if known.keys().isdisjoint((*_NAMES, *_LATE_NAMES, *_NUMBERS)):
+        words.append("class=NAME")
+    if "box" in missing:
+        words.append("x1=NAME y1=NAME x2=NAME y2=NAME")
+    score = ", and score=NAME for detections" if known.keys().isdisjoint(_SCORES) else ""
+    return f"{say_columns(' '.join(words))}{score}; --gt-columns and --dt-columns where the two files differ"
+
+
+def say_columns(words: str) -> str:
+    """Return how a user says which columns have these parts, ``class=NAME``."""
+    return f"say which {'is which' if ' ' in words else 'it is'}: --columns {words} (in Python columns=)"
+
+
+def absent_of(own: OwnNames | None, names: Sequence[str]) -> str:
+    """Say which column of the user a table lacks, as the likely cause of a part that is missing."""
+    missing = [] if own is None else own.missing(names)
+    if own is None or not missing:
+        return ""
+    near = checks.nearest(missing[0], [*map(str, names)][: checks.MOST_COMPARED])
+    return f"{own.name} names a column {missing[0]!r} that it does not have{near and f'; {near}'}"
 
 
 def is_box(name: str, *, columns: int | None = None, own: OwnNames | None = None) -> bool:

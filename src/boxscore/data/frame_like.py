@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FrameLike", "is_frame"]
-
 
 class _ArrowTable(Protocol):
     """A table of Polars or Arrow."""

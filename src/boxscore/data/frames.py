@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.text import short_list
 from boxscore.data.base import BaseTable
 from boxscore.data.box_reading import reading_of
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, check_sizes_fit
 from boxscore.data.building import built_columns, categories_of, images_of, vocabulary_columns
-from boxscore.data.column_names import OwnNames, column_parts, own_names
+from boxscore.data.column_names import OwnNames, absent_of, column_parts, own_names, say_columns
 from boxscore.data.own_columns import check_one_number, in_frame
 from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, Column, Schema
 from boxscore.data.vocabulary import Categories, Images, as_ids
@@ -31,13 +32,6 @@ from boxscore.errors import InputError, MissingDependencyError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "categories_of_frame",
-    "columns_of",
-    "frame_of",
-    "images_of_frame",
-]
 
 ATTRIBUTES = ("boxes_given", "left_out", "units")
 """Values of a whole table that a DataFrame keeps in ``attrs``."""
@@ -125,18 +119,16 @@ def columns_of(
     columns: Mapping[str, str] | OwnNames | None = None,
 ) -> dict[str, Any]:
     """Return the arguments of a table's class from a DataFrame; see ``from_pandas``."""
-    frame, box, form = _usual(_pandas_of(table), box_format, columns)
+    original = _pandas_of(table)
+    frame, box, form = _usual(original, box_format, columns)
     names = list(frame.columns)
     if schema.name == "detections" and "score" not in frame:
-        raise InputError("detections", "have a column score", got=names)
+        raise _without("score", "detections", "have a column score or confidence", original, columns)
     label = "category_id" if "category_id" in frame else "class"
     corners = ["x1", "y1", "x2", "y2"]
     if label not in frame:
-        raise InputError(
-            "a DataFrame of boxes",
-            "have image_id, category_id or class, and x1,y1,x2,y2 or x,y,w,h",
-            got=f"columns {names} without {[label]}",
-        )
+        rule = "have a column class, label or category_id"
+        raise _without("class", "a table of boxes", rule, original, columns)
     if categories is None and label == "category_id" and "class" in frame:
         categories = dict(
             zip(frame["category_id"].tolist(), frame["class"].astype(str).tolist(), strict=True)
@@ -188,6 +180,15 @@ def columns_of(
         name: frame.attrs[name] for name in ATTRIBUTES if name in schema.values and name in frame.attrs
     }
     return {**table, **attributes, "source": "DataFrame"}
+
+
+def _without(
+    part: str, name: str, rule: str, frame: pd.DataFrame, columns: Mapping[str, str] | OwnNames | None
+) -> InputError:
+    names = [str(name) for name in frame.columns]
+    cause = absent_of(columns, names) if isinstance(columns, OwnNames) else ""
+    got = f"only {short_list(names)}"
+    return InputError(name, rule, got=got, place="DataFrame", cause=cause or say_columns(f"{part}=NAME"))
 
 
 def _pandas_of(table: Any) -> pd.DataFrame:

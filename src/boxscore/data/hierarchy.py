@@ -27,8 +27,6 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
 
-__all__ = ["Hierarchy", "expand_classes"]
-
 Table = TypeVar("Table", GroundTruth, Detections)
 
 MOST_LEVELS = 500
@@ -117,7 +115,7 @@ class Hierarchy:
                 "be in the hierarchy",
                 got=repr(unknown[0]),
                 place=source,
-                cause=f"{len(unknown)} such classes; is one side named by label ids (/m/01g317) and one not?",
+                cause=f"{len(unknown):,} such classes; does one side use label ids (/m/01g317) alone?",
             )
 
 

@@ -31,8 +31,6 @@ from boxscore.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["IMAGE_LABEL_KINDS", "ImageLabelKind", "ImageLabels"]
-
 ImageLabelKind = Literal["negative", "positive", "not_exhaustive"]
 IMAGE_LABEL_KINDS: tuple[ImageLabelKind, ...] = get_args(ImageLabelKind)
 

@@ -7,7 +7,8 @@ Conventions
 - Folders that all images have in common are their root, and tell none from another. Below it the last
   folders of both must be equal, as many as the shorter path has.
 - A name stands for an image if it is the only one it can stand for. Among several it is the one that is
-  written so; else the one that has most folders and most of the ending in common with it, if only one has.
+  written so; else one in these very folders, none more and none fewer; else the one that has most folders and
+  most of the ending in common with it, if only one has.
 - Names that have another folder in place of the root have another root, which is warned of; but where some
   have the root itself, the others are unknown images.
 - Two names that differ in a folder or an ending are two images: they never stand for one.
@@ -23,20 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.data.vocabulary import Images
-
-__all__ = [
-    "ENDINGS",
-    "FEW_SHOWN",
-    "SEVERAL",
-    "UNKNOWN",
-    "FoundNames",
-    "ImageNames",
-    "add_names",
-    "names_of",
-    "stem_of",
-    "stems_of",
-    "without_ending",
-]
 
 UNKNOWN, SEVERAL = -1, -2
 """In place of a row: no image, or more than one."""
@@ -241,23 +228,25 @@ class ImageNames:
         if row != UNKNOWN:
             same = [row] if row >= 0 else [one.row for one in entries if _written(one.name) == written]
             return [*dict.fromkeys(same)], (0, None)
-        fits: dict[int, tuple[int, int]] = {}
+        fits: dict[int, tuple[bool, int, int]] = {}
         roots: dict[int, tuple[int, tuple[str, str] | None]] = {}
         for row, _, folders, ending, root in entries:
             shared = min(len(folders), len(path.folders))
             if shared and folders[-shared:] != path.folders[-shared:]:
                 continue
             likeness = 2 if ending == path.ending else 0 if ending and path.ending else 1
-            before = fits.get(row, (0, 0))
-            fits[row] = (max(before[0], shared), max(before[1], likeness))
+            whole = bool(path.folders) and likeness > 0 and (*root, *folders) == path.folders
+            before = fits.get(row, (False, 0, 0))
+            fits[row] = (max(before[0], whole), max(before[1], shared), max(before[2], likeness))
             above = path.folders[: len(path.folders) - len(folders)]
             sign = 0 if not (above and root) else 1 if above[-1] == root[-1] else -1
             both = (above[-1], root[-1]) if sign < 0 else None
             if row not in roots or sign > roots[row][0]:
                 roots[row] = (sign, both)
         if len(fits) > 1:
-            best = (max(key[0] for key in fits.values()), max(key[1] for key in fits.values()))
-            chosen = [row for row, key in fits.items() if key == best]
+            fits = {row: key for row, key in fits.items() if key[0]} or fits
+            best = tuple(max(each) for each in zip(*(key[1:] for key in fits.values()), strict=True))
+            chosen = [row for row, key in fits.items() if key[1:] == best]
             fits = {row: fits[row] for row in chosen or fits}
         return list(fits), roots[next(iter(fits))] if len(fits) == 1 else (0, None)
 
@@ -319,6 +308,21 @@ def names_of(images: Images) -> ImageNames:
         names = ImageNames(file_names, texts) if texts != file_names else ImageNames(texts)
         _KNOWN[images] = names
     return names
+
+
+def folders_of(images: Images) -> set[tuple[str, ...]]:
+    """Return the folders in which images lie, also by their last parts alone."""
+    names = {*images.file_names.tolist(), *(images.ids.tolist() if images.ids.dtype == object else ())}
+    written = {_written(name).rpartition("/")[0] for name in names if isinstance(name, str)}
+    paths = [tuple(folder.split("/")) for folder in written if folder]
+    return {path[first:] for path in paths for first in range(len(path))}
+
+
+def below_their_root(folders: Sequence[str]) -> list[tuple[str, ...]]:
+    """Take folders apart, without what all of them lie in."""
+    paths = [tuple(folder.split("/")) for folder in folders]
+    root = len(_common({path[:-1] for path in paths}))
+    return [path[root:] for path in paths]
 
 
 def add_names(images: Images, old: Images, rows: NDArray[np.int32], more: Images) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
 from boxscore.errors import InputError
-
-__all__ = ["box_of_keypoints", "keypoint_array"]
-
-FloatArray = NDArray[np.float64]
 
 
 def keypoint_array(values: ArrayLike, *, name: str = "keypoints") -> FloatArray:

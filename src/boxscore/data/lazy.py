@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from boxscore.data.vocabulary import read_only
 
-__all__ = ["LazyColumns", "Reader"]
-
 
 class Reader(NamedTuple):
     """What is left in a file."""

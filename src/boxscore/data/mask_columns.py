@@ -27,18 +27,6 @@ from boxscore._utils.checks import Place
 from boxscore.data.run_lengths import code_text
 from boxscore.errors import InputError
 
-__all__ = [
-    "BYTES",
-    "LIST",
-    "MISSING",
-    "POLYGONS",
-    "TEXT",
-    "MaskColumns",
-    "columns_of",
-    "joined_columns",
-    "whole_sizes",
-]
-
 MISSING, TEXT, BYTES, LIST, POLYGONS = range(5)
 """No mask, a compressed RLE given as ``str`` or as ``bytes``, an uncompressed one, polygons."""
 

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
 from boxscore._utils.ordering import ragged_ranges
 from boxscore._utils.text import html_lines
@@ -46,9 +47,6 @@ from boxscore.data.rasterising import batches, spans_of, weights
 from boxscore.data.run_lengths import code_text
 from boxscore.data.spans import Spans
 
-__all__ = ["Code", "MaskLike", "Masks"]
-
-FloatArray = NDArray[np.float64]
 Code = dict[str, Any]
 """A compressed RLE as pycocotools takes it."""
 MaskLike = Any

@@ -16,7 +16,6 @@ To add one: a reader, and a line in ``_OF_MAPPINGS`` or ``_OF_OBJECTS``.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -24,13 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.masks import Masks
 from boxscore.data.rotated import rotated_of_corners
 from boxscore.data.tensors import as_array, as_whole_numbers
-from boxscore.errors import BoxscoreWarning, InputError
-
-__all__ = ["Sample", "one_per_image", "sample_of"]
+from boxscore.errors import InputError
 
 KEYED = "a mapping by image? pass its values, and image_ids= its keys"
 RAW = "raw output of a model? its processor's post_process_object_detection makes detections of it"
@@ -252,7 +250,7 @@ def _keras(item: Mapping[str, Any], at: _Place) -> Sample:
             columns[name] = as_array(item[key], key)
     for name, column in columns.items():
         if len(column) != len(labels):
-            raise at.error(name, f"be as many as the classes ({len(labels)})", got=len(column))
+            raise at.error(name, f"be as long as the classes ({len(labels)})", got=len(column))
     read = {name: column[kept] for name, column in columns.items()}
     return Sample(read if item.get("image_id") is None else {**read, "image_id": item["image_id"]})
 
@@ -276,7 +274,7 @@ def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
     for name, column in arrays.items():
         if not column.ndim or len(column) != len(array):
             got = f"shape {list(column.shape)}"
-            raise InputError(f"{name} of {kind}s", f"be of as many images as boxes ({len(array)})", got=got)
+            raise InputError(f"{name} of {kind}s", f"cover as many images as boxes ({len(array)})", got=got)
     if "classes" not in arrays and "labels" in arrays:
         arrays["classes"] = arrays.pop("labels")
     if "scores" in arrays:
@@ -420,7 +418,7 @@ def _by_class(arrays: Sequence[NDArray[Any]], masks: Any, at: _Place) -> Sample:
     if masks is not None:
         each = [mask for of_class in masks for mask in of_class]
         if len(each) != len(rows):
-            raise at.error("masks", f"be as many as the boxes ({len(rows)})", got=len(each))
+            raise at.error("masks", f"be as long as the boxes ({len(rows)})", got=len(each))
         if each and not isinstance(each[0], Mapping):
             each = list(np.stack([as_array(mask, "masks") for mask in each]))
         columns["masks"] = np.array(each) if each and not isinstance(each[0], Mapping) else each
@@ -477,11 +475,9 @@ def _masks_of_size(masks: Any, size: Any) -> NDArray[Any] | None:
     array = as_array(masks, "masks")
     if array.shape[1:] == tuple(size):
         return array
-    warnings.warn(
+    warn_user(
         f"masks of {list(array.shape[1:])} pixels in images of {list(size)} are not read: predict with "
         "retina_masks=True.",
-        BoxscoreWarning,
-        stacklevel=6,
     )
     return None
 

@@ -15,17 +15,6 @@ from typing import Any, NamedTuple
 from boxscore.data.vocabulary import Categories, Id, as_ids
 from boxscore.errors import InputError
 
-__all__ = [
-    "ClassNames",
-    "by_name",
-    "in_classes",
-    "kinds_of_labels",
-    "named_by",
-    "names_are_used",
-    "names_by_number",
-    "without_names",
-]
-
 ClassNames = Mapping[int, str] | Sequence[str]
 """Names by number, or in order from 0."""
 

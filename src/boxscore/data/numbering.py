@@ -26,35 +26,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.records import record
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
-
-__all__ = [
-    "AS_THEY_ARE",
-    "BY_EVIDENCE",
-    "CLASS_MAPS",
-    "COCO_IDS",
-    "FoundClassMap",
-    "Placed",
-    "class_pairs",
-    "found_class_map",
-    "mapped_rows",
-    "placed_on",
-    "refused",
-    "rows_as_given",
-    "with_classes",
-]
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 LEAST_OVERLAP = 0.5
 """IoU from which a detection lies on an annotation."""
 
 MOST_OF_IMAGE, MOST_ANNOTATIONS = 100, 5000
 """Best detections, and annotations, that are looked at in an image."""
+
+FEW_IMAGES = 64
+"""Images that are looked at in passing for odd class numbers."""
 
 FEWEST = 10
 """Best detections on annotations below which classes are not judged."""
@@ -212,6 +197,8 @@ class FoundClassMap:
         How many of them lie on an annotation of their own class: as they are, and by the map.
     likely : str
         The most likely reading, also where it is not clear.
+    are_named : bool
+        Whether the file of the detections names its classes.
     """
 
     name: str | None
@@ -220,13 +207,14 @@ class FoundClassMap:
     given: int
     mapped: int
     likely: str
+    are_named: bool = False
 
     def __str__(self) -> str:
         if self.placed < FEWEST:
             return f"only {self.placed} of the best detections lie on an annotation, too few to tell"
         text = (
             f"of the {self.placed:,} best detections that lie on an annotation, {self.given:,} lie on one of "
-            "their own class as they are numbered"
+            f"their own class as they are {'named' if self.are_named else 'numbered'}"
         )
         return text if self.likely == AS_THEY_ARE else f"{text}, and {self.mapped:,} {_WORDS[self.likely]}"
 
@@ -271,6 +259,8 @@ def found_class_map(
     on = _ClassPairs(detections.category[placed.detection[lies]], ground_truth.category[placed.truth[lies]])
     readings = _readings(own, known, classes)
     readings[BY_EVIDENCE] = _by_evidence(on, len(own))
+    if on.hits(readings[AS_THEY_ARE]) >= MAJORITY * len(on.own):
+        readings[BY_EVIDENCE] = _corrected(readings[AS_THEY_ARE], readings[BY_EVIDENCE])
     hits = {name: on.hits(rows) for name, rows in readings.items()}
     total, given = len(on.own), hits[AS_THEY_ARE]
     named = {name: count for name, count in hits.items() if name != BY_EVIDENCE}
@@ -299,6 +289,7 @@ def found_class_map(
         given=given,
         mapped=hits[likely],
         likely=likely,
+        are_named=own is not known and not all(map(str.isdecimal, own.names.tolist())),
     )
 
 
@@ -358,6 +349,22 @@ def _by_evidence(on: _ClassPairs, count: int) -> NDArray[np.int32]:
     return rows
 
 
+def _corrected(given: NDArray[np.int32], evident: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Keep the classes that are right for the most part, [len(own)].
+
+    Unknown classes get the one they lie on where no other has it. Of known ones only those change that change
+    places: a detector that calls teddy bears bears has no other numbers for it.
+    """
+    moved = (given >= 0) & (evident >= 0) & (given != evident)
+    while moved.any():
+        change = moved & np.isin(given, evident[moved]) & np.isin(evident, given[moved])
+        if (change == moved).all():
+            break
+        moved = change
+    filled = (given < 0) & ~np.isin(evident, given)
+    return np.where(moved | filled, evident, given)
+
+
 def _is_complete(rows: NDArray[np.int32], ground_truth: GroundTruth) -> bool:
     """Whether no class of the detections is left that may be one of the annotations' remaining classes."""
     annotated = np.unique(ground_truth.category[~ground_truth.crowd])
@@ -369,7 +376,7 @@ def refused(found: FoundClassMap, source: str) -> InputError:
     likely = "" if found.likely == AS_THEY_ARE else f"; {found.likely} is most likely"
     return InputError(
         "class_map",
-        "be said where the boxes do not show it clearly",
+        "be given where the boxes do not show it clearly",
         got=f"'auto', but {found}",
         place=source,
         cause=f"give {', '.join(CLASS_MAPS)} or a file of lines from,to{likely}",

@@ -12,7 +12,6 @@ Conventions
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
@@ -20,13 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import chosen_images, concatenate, with_labels
 from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
-from boxscore.errors import BoxscoreWarning, InputError
-
-__all__ = ["filter_objects", "merge_tables", "of_images", "remap_classes", "sample_images", "split_images"]
+from boxscore.errors import InputError
 
 Table = TypeVar("Table", bound=BoxTable)
 RowArray = NDArray[np.int64]
@@ -163,7 +161,7 @@ def split_images(table: Table, shares: Mapping[str, float], *, seed: int = 0) ->
 
 
 def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
-    """Rename, unite or leave out classes.
+    """Rename, merge or leave out classes.
 
     Parameters
     ----------
@@ -216,7 +214,7 @@ def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
 def merge_tables(tables: Sequence[Table]) -> Table:
     """Put the images of several data sets into one.
 
-    Classes are united by name. Ids of images, classes and annotations stay unless another data set before
+    Classes are joined by name. Ids of images, classes and annotations stay unless another data set before
     has the same: then images and classes get the next free number (text: the id with ``-2``, ...), and
     annotations are numbered anew, 1, 2, ...
 
@@ -361,7 +359,8 @@ def _with_all_instances(tables: Sequence[Table]) -> list[Table]:
         ]
     joints = {table.keypoints.shape[1] for table in parts if table.keypoints is not None}
     if len(joints) > 1:
-        raise InputError("keypoints of tables to merge", "be as many in all", got=f"{sorted(joints)}")
+        rule = "be the same number in every table"
+        raise InputError("keypoints of tables to merge", rule, got=f"{sorted(joints)}")
     for count in joints:
         parts = [_with_keypoints(table, count) if table.keypoints is None else table for table in parts]
     for name, what in (("rotated", "be rotated"), ("quadrilaterals", "have corners")):
@@ -383,8 +382,6 @@ def _warn_of_columns(tables: Sequence[Table]) -> None:
     names: list[set[str]] = [{*table.columns} | {*table.images.columns} for table in tables]
     partly = set[str]().union(*names) - names[0].intersection(*names)
     if partly:
-        warnings.warn(
-            f"columns that not all of the merged tables have are left out: {', '.join(sorted(partly))}.",
-            BoxscoreWarning,
-            stacklevel=3,
+        warn_user(
+            f"columns that not all of the merged tables have are left out: {', '.join(sorted(partly))}."
         )

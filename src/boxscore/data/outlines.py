@@ -27,12 +27,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray, Positions
 from boxscore._utils.ordering import run_starts
-
-__all__ = ["FINENESS", "LARGEST_VERTEX", "LONGEST_OUTLINE", "Edges", "edges_of", "toggles"]
-
-FloatArray = NDArray[np.float64]
-Positions = NDArray[np.intp]
 
 FINENESS = 5
 """Grid lines per pixel."""

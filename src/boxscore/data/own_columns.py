@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore.errors import InputError
 
-__all__ = ["check_one_number", "in_frame", "own_columns"]
-
 
 def own_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> dict[str, NDArray[Any]]:
     """Return copies of the user's own columns by name; each must have ``count`` values."""

@@ -23,8 +23,6 @@ from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import InputError
 
-__all__ = ["PATCH_FORMS", "merge_patches"]
-
 PATCH_FORMS = ("scaled", "shifted")
 _NAME = re.compile(r"(.+)__(\d*\.?\d+)__(-?\d+)___(-?\d+)")
 

@@ -24,24 +24,11 @@ import math
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import BoolArray, FloatArray
 
-__all__ = [
-    "RotatedFormat",
-    "area_of_corners",
-    "box_of_corners",
-    "corners_of_boxes",
-    "corners_of_rotated",
-    "crossing",
-    "minimum_rectangles",
-    "not_convex",
-    "rotated_convert",
-]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 RotatedFormat = Literal["corners", "rotated", "oc", "le90", "le135"]
 
 FLAT = 1e-12

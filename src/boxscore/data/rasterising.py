@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import Positions
 from boxscore._utils.checks import Place
 from boxscore._utils.ordering import inverse_order, ragged_ranges
 from boxscore.data.mask_columns import BYTES, LIST, MISSING, POLYGONS, TEXT, MaskColumns
@@ -23,10 +24,6 @@ from boxscore.data.outlines import FINENESS, LARGEST_VERTEX, LONGEST_OUTLINE, ed
 from boxscore.data.run_lengths import DAMAGED, MOST_PIXELS, Runs, read_runs, split_runs
 from boxscore.data.spans import Spans, joined_spans, spans_of_runs, union_of_parts
 from boxscore.errors import InputError
-
-__all__ = ["batches", "spans_of", "weights"]
-
-Positions = NDArray[np.intp]
 
 LARGEST_SIDE = 1_000_000
 BATCH = 1 << 20

@@ -9,18 +9,8 @@ its width axis is turned from x towards y.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = [
-    "area_of_rotated",
-    "box_of_rotated",
-    "extents_of_rotated",
-    "rotated_of_boxes",
-    "rotated_of_corners",
-    "seems_degrees",
-]
-
-FloatArray = NDArray[np.float64]
+from boxscore._utils.array_types import FloatArray
 
 
 def seems_degrees(rotated: FloatArray) -> str:
@@ -28,7 +18,7 @@ def seems_degrees(rotated: FloatArray) -> str:
     if not len(rotated) or np.abs(rotated[:, 4]).min() <= 2 * np.pi:
         return ""
     return (
-        f"the angle of every rotated box ({len(rotated)}) exceeds 2 pi; are these degrees? Angles are "
+        f"the angle of every rotated box ({len(rotated):,}) exceeds 2 pi; are these degrees? Angles are "
         "radians here, from x towards y (numpy.deg2rad)."
     )
 

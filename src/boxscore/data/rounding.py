@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from boxscore.data.tables import Detections
 
-__all__ = ["rounded", "rounded_values"]
-
 
 def rounded(detections: Detections, *, scores: int | None, boxes: int | None) -> Detections:
     """Round scores and box corners to a number of decimals, half to even; None leaves them as they are."""

@@ -28,18 +28,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import Positions
 from boxscore._utils.ordering import ragged_ranges
-
-__all__ = [
-    "DAMAGED",
-    "MOST_CHARACTERS",
-    "MOST_PIXELS",
-    "Runs",
-    "code_text",
-    "read_runs",
-    "run_totals",
-    "split_runs",
-]
 
 DAMAGED = -1
 """Total of a code that no mask has: foreign characters, too large a number, a negative run."""
@@ -57,8 +47,6 @@ LAST_DIGIT = bytes((((code - 48) & 31) ^ 16) - 16 & 255 for code in range(256))
 
 BATCH = 1 << 17
 """Characters read together: their columns fit a core's cache."""
-
-Positions = NDArray[np.intp]
 
 
 class Runs(NamedTuple):

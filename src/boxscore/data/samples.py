@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.text import counted
+from boxscore._utils.text import counted_of
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, corners_and_sizes
 from boxscore.data.building import (
     CategoriesLike,
@@ -42,20 +42,6 @@ from boxscore.data.tensors import as_array
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
 
-__all__ = [
-    "SHAPES",
-    "Columns",
-    "Invalid",
-    "image_id",
-    "image_labels_of",
-    "labels_of",
-    "listed_by",
-    "prediction_columns",
-    "table_columns",
-    "table_of_objects",
-    "target_columns",
-]
-
 Columns = dict[str, Any]
 """What is kept of one image's prediction or target: checked arrays by key."""
 
@@ -68,7 +54,7 @@ MASK_THRESHOLD = 0.5
 Invalid = Literal["error", "drop", "false_positive"]
 """What becomes of boxes and scores that are no numbers, and of turned boxes."""
 
-REMEDY = "invalid='drop' or 'false_positive' goes on without it, and counts it"
+REMEDY = "invalid='drop' leaves such rows out, invalid='false_positive' counts them as false positives"
 
 LARGEST_NUMBER = float(np.finfo(np.float64).max)
 FAR_AWAY = -1e9
@@ -179,7 +165,7 @@ def _columns(
     if "boxes" in columns:
         checks.finite(columns["boxes"], name="box", place=row, cause=remedy)
         corners, sizes = corners_and_sizes(columns["boxes"], form, overwrite=True)
-        cause = "; ".join(filter(None, ["another box_format?", remedy]))
+        cause = " ".join(filter(None, ["is box_format right?", remedy]))
         checks.sizes_not_negative(sizes, place=row, cause=cause)
         columns["boxes"], columns["sizes"] = corners, sizes
     for key in {"scores", "area"} & set(columns):
@@ -202,8 +188,8 @@ def _without_invalid(columns: Columns, box_format: BoxFormat, *, as_false_positi
     bad = np.zeros(len(columns["labels"]), dtype=bool)
     for key, limit in LIMITS.items():
         if key in columns:
-            values = columns[key].reshape(len(bad), -1)
-            bad |= ~(np.abs(values) <= limit).all(axis=1)  # NaN compares false
+            values = columns[key]
+            bad |= ~(np.abs(values) <= limit).all(axis=tuple(range(1, values.ndim)))  # NaN compares false
     for key, sides in (("sizes", slice(None)), ("rotated", slice(2, 4))):
         if key in columns:
             bad |= (columns[key][:, sides] < 0).any(axis=1)
@@ -325,7 +311,7 @@ def table_columns(
     for key in (*SHAPES, "sizes", "area", "scores"):
         parts = [side[key] for side in filled if key in side]
         if len(parts) not in (0, len(filled)):
-            got = f"{len(parts)} of {counted(len(filled), 'image')} with it"
+            got = f"{counted_of(len(parts), len(filled), 'image')} with it"
             raise InputError(key, "be given for every image or for none", got=got)
         if parts:
             given[key] = (
@@ -414,7 +400,7 @@ def _identifiers(samples: Sequence[Sample], image_ids: Iterable[Id] | None, kind
     twice = [identifier for identifier, count in Counter(identifiers).items() if count > 1]
     if twice:
         cause = "" if image_ids is not None else f"pass image_ids=, one per {kind}"
-        raise InputError("image_ids", "come once", got=f"{twice[0]!r} again", cause=cause)
+        raise InputError("image_ids", "occur only once", got=f"{twice[0]!r} again", cause=cause)
     return identifiers
 
 

@@ -8,7 +8,7 @@ forget a column.
 Conventions
 -----------
 - Axis letters, here and everywhere: D detections, G ground truths, P candidate pairs, T IoU thresholds,
-  A area ranges, K categories, R recall points, M detection caps. N is D or G, J keypoints.
+  A area ranges, K categories, R recall points, M max detections. N is D or G, J keypoints.
 - Needed columns are arrays that every table has. Instance columns (quadrilaterals, rotated boxes, masks,
   keypoints) may be absent, and may be read later. Beside both a table has columns of the user's own.
 """
@@ -28,16 +28,6 @@ from boxscore._utils.records import record
 from boxscore.data.keypoints import box_of_keypoints, keypoint_array
 from boxscore.data.quadrilaterals import area_of_corners, box_of_corners
 from boxscore.data.rotated import area_of_rotated, box_of_rotated, seems_degrees
-
-__all__ = [
-    "CATEGORY_NAMES",
-    "DETECTIONS",
-    "GROUND_TRUTH",
-    "IMAGE_NAMES",
-    "LARGEST",
-    "Column",
-    "Schema",
-]
 
 LARGEST = float(np.finfo(np.float64).max)
 

@@ -16,12 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import Positions
 from boxscore._utils.ordering import run_starts
 from boxscore.data.run_lengths import Runs
-
-__all__ = ["Spans", "equal_sizes", "joined_spans", "spans_of_runs", "union_of_parts"]
-
-Positions = NDArray[np.intp]
 
 
 def equal_sizes(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from boxscore._utils.text import html_folded, html_summary, html_table
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 
-__all__ = ["QUANTILES", "TableStatistics", "table_statistics"]
-
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 """At which sizes are described."""
 
@@ -34,7 +32,7 @@ class TableStatistics:
         Columns, a row per class: ``class``, ``id``, ``objects``, ``images``, ``share`` of all objects, and
         ``median_area`` in square units.
     sizes : dict of str to list
-        Columns, a row per quantity: ``what``, and its quantiles at 0, 0.05, 0.25, 0.5, 0.75, 0.95 and 1.
+        Columns, a row per quantity: ``quantity``, and its quantiles at 0, 0.05, 0.25, 0.5, 0.75, 0.95 and 1.
         Widths, heights and areas of boxes, their aspect ratios (width / height), objects per image, widths
         and heights of images, scores of detections; NaN where there are none.
     units : {"pixels", "fractions"}
@@ -148,7 +146,7 @@ def _sizes(table: BoxTable, per_image: Any) -> dict[str, list[Any]]:
     ]
     columns = zip(*rows, strict=True)
     return {
-        "what": list(quantities),
+        "quantity": list(quantities),
         **{f"{quantile:.0%}": list(column) for quantile, column in zip(QUANTILES, columns, strict=True)},
     }
 

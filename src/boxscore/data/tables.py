@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.checks import Place
 from boxscore._utils.records import record
 from boxscore._utils.text import counted, html_lines, printable, short_list
@@ -49,11 +50,6 @@ if TYPE_CHECKING:
 
     from boxscore.data.column_names import OwnNames
     from boxscore.data.naming import ClassNames
-
-__all__ = ["BoxTable", "Detections", "GroundTruth"]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 
 @record(frozen=True, eq=False, kw_only=True, init=False, repr=False)

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore.errors import InputError
 
-__all__ = ["as_array", "as_whole_numbers"]
-
 
 def as_array(value: Any, name: str) -> NDArray[Any]:
     """Return an array of anything array-like; messages call it ``name``. No library is imported for it."""

@@ -17,13 +17,12 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import UnlistedImagesError, check_units, with_labels
 from boxscore.data.image_names import add_names
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import BoxscoreWarning, InputError
-
-__all__ = ["HOW", "Unlisted", "check_how", "listing", "refuse_other_units", "with_images", "with_unlisted"]
 
 Unlisted = Literal["error", "background", "drop"]
 """What becomes of detections in images that the ground truth does not list."""
@@ -67,11 +66,9 @@ def with_unlisted(
     kept = np.flatnonzero(image >= 0)
     left_out, count = len(image) - len(kept), len(names)
     some = ", ".join(map(str, names[:5])) + ", ..." * (count > 5)
-    warnings.warn(
+    warn_user(
         f"{detections.source}: {counted(left_out, 'detection')} left out, in "
         f"{counted(count, 'image')} that the ground truth does not list: {some}.",
-        BoxscoreWarning,
-        stacklevel=4,
     )
     return ground_truth, detections.take(kept).replaced(images=ground_truth.images, image=image[kept])
 

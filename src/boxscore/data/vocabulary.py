@@ -29,17 +29,6 @@ from boxscore.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Categories",
-    "Id",
-    "Images",
-    "Vocabulary",
-    "as_ids",
-    "positions",
-    "read_only",
-    "rows_where",
-]
-
 Id = int | str
 
 
@@ -157,17 +146,8 @@ class Vocabulary:
         return self is other or self.ids.tolist() == other.ids.tolist()
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the ids as text, in any order, one per line."""
-        import hashlib
-
-        if self.ids.dtype == object:
-            lines = "\n".join(sorted(map(str, self.ids.tolist())))
-            return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
-        texts, digest = np.sort(self.ids.astype("S21")), hashlib.sha256()
-        for start in range(0, len(texts), BLOCK):  # few Python objects at a time, of very many images
-            digest.update(b"\n" if start else b"")
-            digest.update(b"\n".join(texts[start : start + BLOCK].tolist()))
-        return digest.hexdigest()
+        """Return :func:`digest_of_names` of the ids as 64 hexadecimal digits."""
+        return f"{digest_of_names(self.ids):064x}"
 
     def index(self) -> dict[Id, int]:
         """Map each id to its row number."""
@@ -182,6 +162,21 @@ class Vocabulary:
             return _integer_rows(self.ids, values)
         index = self.index()
         return np.fromiter((index.get(value, -1) for value in values.tolist()), np.int32, len(values))
+
+
+def digest_of_names(ids: NDArray[Any]) -> int:
+    """Return the sum, modulo 2 ** 256, of the SHA-256 of each id as text: digests of disjoint ids add up."""
+    import hashlib
+
+    total = 0
+    for start in range(0, len(ids), BLOCK):  # few Python objects at a time, of very many images
+        block = ids[start : start + BLOCK]
+        if block.dtype == object:
+            names = [str(one).encode("utf-8", "surrogatepass") for one in block.tolist()]
+        else:
+            names = block.astype("S21").tolist()
+        total += sum(int.from_bytes(hashlib.sha256(name).digest(), "big") for name in names)
+    return total % 2**256
 
 
 def _integer_rows(known: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -428,8 +423,12 @@ class Categories(Vocabulary):
         InputError
             When a word can stand for several classes.
         """
-        finder = ClassFinder(self.names.tolist(), self.ids.tolist(), numbers=numbers)
+        finder = self.finder(numbers=numbers)
         return np.array([finder.row(word, what=what) for word in words], dtype=np.int32)
+
+    def finder(self, *, numbers: bool = False) -> ClassFinder:
+        """Return what finds the class that a word stands for; ``numbers`` as for :meth:`rows_asked`."""
+        return ClassFinder(self.names.tolist(), self.ids.tolist(), numbers=numbers)
 
     def rows_of_classes(self, own: Categories) -> NDArray[np.int32]:
         """Return the row of each class of another vocabulary that is numbered on its own, [len(own)]; or -1.

@@ -15,6 +15,7 @@ from boxscore._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from boxscore.diagnostics._result import DiagnosticResult
+    from boxscore.diagnostics._tools import tool_names
     from boxscore.diagnostics.bootstrap import bootstrap_intervals
     from boxscore.diagnostics.calibration import calibration_error, reliability
     from boxscore.diagnostics.compare import compare_detectors
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         explain,
         find_number,
         readings,
-        tool_names,
     )
     from boxscore.diagnostics.froc import froc_curve, froc_scores
     from boxscore.diagnostics.images import image_scores
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "boxscore.diagnostics._result": ("DiagnosticResult",),
+    "boxscore.diagnostics._tools": ("tool_names",),
     "boxscore.diagnostics.bootstrap": ("bootstrap_intervals",),
     "boxscore.diagnostics.calibration": ("calibration_error", "reliability"),
     "boxscore.diagnostics.compare": ("compare_detectors",),
@@ -56,7 +57,6 @@ _NAMES = {
         "explain",
         "find_number",
         "readings",
-        "tool_names",
     ),
     "boxscore.diagnostics.froc": ("froc_curve", "froc_scores"),
     "boxscore.diagnostics.images": ("image_scores",),

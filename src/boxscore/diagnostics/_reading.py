@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore._utils.user_warnings import warn_user
+from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-
-__all__ = ["area_index", "check_overlaps", "greedy_one_to_one", "threshold_index", "warn_of_subsets"]
 
 
 def threshold_index(evaluation: Evaluation, iou_threshold: float | None) -> int:
@@ -41,7 +38,7 @@ def warn_of_subsets(evaluation: Evaluation, what: str) -> None:
     if evaluation.protocol.ignore.column_ranges:
         name = evaluation.protocol.name
         message = f"{what} computed over all objects; the subsets of the protocol {name} are left out."
-        warnings.warn(message, BoxscoreWarning, stacklevel=4)
+        warn_user(message)
 
 
 def check_overlaps(iou_threshold: float, background_iou: float) -> None:

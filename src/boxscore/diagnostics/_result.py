@@ -14,23 +14,11 @@ from numpy.typing import NDArray
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.read_only import unchangeable
 from boxscore._utils.text import counted, html_table, short_list
-from boxscore.data.class_names import EVERY_CLASS, MEAN
+from boxscore.data.class_names import EVERY_CLASS
 from boxscore.evaluation import Evaluation
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "EVERY_CLASS",
-    "MEAN",
-    "SHOWN_ROWS",
-    "ClassResult",
-    "Counts",
-    "DiagnosticResult",
-    "Floats",
-    "mean_over_classes",
-    "once_per_evaluation",
-]
 
 Floats = Any
 """A float64 array of values per class, or one number for all classes together."""
@@ -59,6 +47,10 @@ class DiagnosticResult:
     def total_frame(self) -> pd.DataFrame | None:
         """Return the same columns for all classes together; None where there is no such total."""
         return None
+
+    def terminal_rows(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+        """Return the rows of :meth:`to_frame` that a terminal shows, and a line on those that it does not."""
+        return frame, ""
 
     def printed_frame(self) -> pd.DataFrame:
         """Return what a page or terminal prints: the rows, and the totals below them."""

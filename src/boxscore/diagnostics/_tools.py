@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-A tool is a protocol reduced to what its AP over all areas at the largest cap depends on. A choice is one or
-more fields of it that belong together, as the fields themselves say.
+A tool is a protocol reduced to what its AP over all areas at the largest max detections depends on. A choice
+is one or more fields of it that belong together, as the fields themselves say.
 """
 
 from __future__ import annotations
@@ -21,21 +21,8 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import ProtocolError
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.fields import Field, Stage, Step, all_fields
-from boxscore.protocols.protocol import Protocol, SummaryRow
-
-__all__ = [
-    "CHOICES",
-    "Choice",
-    "Tool",
-    "fits",
-    "reduced_tool",
-    "tool_names",
-    "tool_of",
-    "tool_protocols",
-    "with_choice",
-    "with_fields",
-    "with_similarity",
-]
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.summary import SummaryRow
 
 TURNED = ("quadrilateral", "rotated", "probiou")
 """Similarities of oriented boxes: each can compare what the others do."""
@@ -144,7 +131,7 @@ def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) 
 
 
 def reduced_tool(name: str, protocol: Protocol, iou: float | None = None) -> Tool:
-    """Reduce a protocol to what its AP over all areas at the largest cap depends on."""
+    """Reduce a protocol to what its AP over all areas at the largest max detections depends on."""
     matching = dataclasses.replace(protocol.matching, max_detections=protocol.matching.max_detections[-1:])
     if iou is not None:
         checks.number_between(iou, 0, 1, name="iou", open_low=True)

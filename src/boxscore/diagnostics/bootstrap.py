@@ -29,24 +29,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.progress import stage
 from boxscore._utils.resampling import Draws, Method, check_intervals, interval, spread
 from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
+from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.metric_names import metric_named
-from boxscore.protocols.protocol import SummaryRow
+from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.summary import summary_table
-
-__all__ = [
-    "BootstrapIntervals",
-    "Intervals",
-    "bootstrap_intervals",
-    "chosen_rows",
-    "drawn_metrics",
-]
-
-FloatArray = NDArray[np.float64]
 
 MOST_KEPT_DRAWS = 1 << 22
 """Numbers, 32 MB."""
@@ -150,8 +142,12 @@ def drawn_metrics(
 
     Kept for the evaluation if they are not very many: intervals and comparisons need the same draws.
     """
+    if not rows:
+        name = f"the summary of {evaluation.protocol.name}"
+        raise InputError(name, "have a metric", got="none", cause="the protocol's field summary is empty")
 
     def compute() -> tuple[FloatArray, FloatArray]:
+        stage("intervals over resampled images")
         draws = Draws.of_seed(evaluation.image_count, resamples, seed)
         drawn = evaluation.weighed(rows, draws, progress=progress)
         return summary_table(rows, evaluation.protocol, evaluation.curves_of), drawn.values

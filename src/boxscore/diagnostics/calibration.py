@@ -25,19 +25,12 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
+from boxscore.data.class_names import EVERY_CLASS, MEAN
 from boxscore.diagnostics._reading import area_index, threshold_index
-from boxscore.diagnostics._result import (
-    EVERY_CLASS,
-    MEAN,
-    ClassResult,
-    Counts,
-    Floats,
-    mean_over_classes,
-    once_per_evaluation,
-)
+from boxscore.diagnostics._result import ClassResult, Counts, Floats, mean_over_classes, once_per_evaluation
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.score_counts import counted_detections
@@ -45,17 +38,7 @@ from boxscore.scoring.score_counts import counted_detections
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Calibration",
-    "CalibrationErrors",
-    "Reliability",
-    "ReliabilityBins",
-    "calibration_error",
-    "reliability",
-]
-
 Binning = Literal["width", "count"]
-FloatArray = NDArray[np.float64]
 
 
 class ReliabilityBins(NamedTuple):

@@ -4,7 +4,7 @@ Conventions
 -----------
 - All results get the same draws of images (:mod:`boxscore.diagnostics.bootstrap`), so an image's difficulty
   cancels: the interval of a difference is narrower than the intervals of its two sides suggest.
-- ``delta`` is other minus first. ``probability`` is the share of draws in which the other is better, ties
+- ``delta`` is other minus first. ``other_wins`` is the share of draws in which the other is better, ties
   counted as half; ``verdict`` is ``better`` or ``worse`` when the interval of the difference excludes 0.
 - Many classes mean many tests: at 95 %, one verdict in twenty between equal detectors is wrong.
 - Every pair of detectors is compared as well (:class:`PairedDifferences`). An interval is of its pair alone;
@@ -28,9 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.lazy import shortcut
+from boxscore._utils.progress import stage
 from boxscore._utils.read_only import unchangeable
 from boxscore._utils.resampling import Method, check_intervals, interval, spread
-from boxscore.diagnostics._result import EVERY_CLASS, DiagnosticResult, Floats
+from boxscore.data.class_names import EVERY_CLASS
+from boxscore.diagnostics._result import DiagnosticResult, Floats
 from boxscore.diagnostics.bootstrap import Intervals, chosen_rows, drawn_metrics
 from boxscore.diagnostics.ties import decided_by_ties
 from boxscore.errors import InputError
@@ -38,8 +40,6 @@ from boxscore.evaluation import Evaluation
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["DetectorComparison", "Differences", "PairedDifferences", "Resampling", "compare_detectors"]
 
 
 class Differences(NamedTuple):
@@ -52,8 +52,8 @@ class Differences(NamedTuple):
     """Lower end of the interval of ``delta``."""
     high: Floats
     standard_error: Floats
-    probability: Floats
-    """Share of draws in which the other is better."""
+    other_wins: Floats
+    """Share of draws in which the other is better, ties as half."""
     verdict: Any
     """``better``, ``worse`` (the other, in both) or ``cannot tell``."""
 
@@ -198,7 +198,7 @@ class DetectorComparison(DiagnosticResult):
         """Return one row per other result, class and metric.
 
         ``first, other, class, metric, value_first, value_other, delta, low, high, standard_error,
-        probability, verdict, decided_by_ties``.
+        other_wins, verdict, decided_by_ties``.
         """
         ties = np.full((len(self.others), len(self.metrics), len(self.classes)), None, dtype=object)
         return self._frame(self.classes, self.per_class, ties)
@@ -274,6 +274,7 @@ def compare_detectors(
         parts.append((values[0], values[i], delta, low, high, spread(drawn), better, verdict))
     every = Differences(*(np.stack(column) for column in zip(*parts, strict=True)))  # [O, M, K + 1]
     known = all(result.holds_overlaps for result in results)
+    stage("orders of equal scores")
     ties = [
         [
             decided_by_ties(results[0], other, row.key) if known and row.metric == "AP" else None
@@ -342,11 +343,13 @@ def _check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> No
     for name, other in zip(names[1:], results[1:], strict=True):
         if not first.has_same_truth(other):
             raise InputError(
-                "compared results", "be of one ground truth", got=f"{names[0]!r} and {name!r} of two"
+                "compared results",
+                "have the same ground truth",
+                got=f"two, for {names[0]!r} and {name!r}",
             )
         if first.protocol != other.protocol:
             raise InputError(
                 "compared results",
-                "be of one protocol",
+                "have the same protocol",
                 got=f"{first.protocol.name!r} and {other.protocol.name!r}",
             )

@@ -28,14 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore.data.class_names import EVERY_CLASS
 from boxscore.diagnostics._reading import area_index, threshold_index
-from boxscore.diagnostics._result import (
-    EVERY_CLASS,
-    ClassResult,
-    DiagnosticResult,
-    Floats,
-    once_per_evaluation,
-)
+from boxscore.diagnostics._result import ClassResult, DiagnosticResult, Floats, once_per_evaluation
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.score_counts import ScoreCounts
@@ -43,15 +38,15 @@ from boxscore.scoring.score_counts import ScoreCounts
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ConfidenceCurves", "OperatingPoints", "Rates", "confidence_curve", "operating_points"]
-
-FloatArray = NDArray[np.float64]
 NO_POINT = -1
 COUNTS = ("true_positives", "false_positives", "false_negatives")
 
 
 class Rates(NamedTuple):
-    """Counts and rates at confidence thresholds; arrays of one shape, float64, counts whole numbers."""
+    """Counts and rates at confidence thresholds; arrays of one shape, float64.
+
+    Counts are whole numbers, but where groups count as a part of one.
+    """
 
     score: Floats
     """The threshold."""
@@ -122,7 +117,7 @@ class OperatingPoints(ClassResult):
 
     def frame_of(self, classes: Sequence[str], values: Rates) -> pd.DataFrame:
         """Lay out values; counts that are NaN are missing."""
-        return super().frame_of(classes, values).astype(dict.fromkeys(COUNTS, "Int64"))
+        return super().frame_of(classes, values).astype(dict.fromkeys(_whole(values), "Int64"))
 
 
 @once_per_evaluation
@@ -271,4 +266,10 @@ def _position(
 def _curve_frame(classes: NDArray[np.object_], rates: Rates) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.DataFrame({"class": classes, **rates._asdict()}).astype(dict.fromkeys(COUNTS, "int64"))
+    frame = pd.DataFrame({"class": classes, **rates._asdict()})
+    return frame.astype(dict.fromkeys(_whole(rates), "int64"))
+
+
+def _whole(rates: Rates) -> list[str]:
+    """Return the counts that are whole numbers, or missing: all, but where groups count as a part of one."""
+    return [name for name in COUNTS if not np.any(np.modf(getattr(rates, name))[0] > 0)]

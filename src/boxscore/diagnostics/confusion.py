@@ -34,8 +34,6 @@ from boxscore.evaluation import Evaluation
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BACKGROUND", "ConfusionMatrix", "TopConfusions", "confusion_matrix", "top_confusions"]
-
 Assign = Literal["score", "iou"]
 Normalise = Literal["none", "truth", "predicted", "all"]
 
@@ -155,7 +153,9 @@ class ConfusionMatrix(DiagnosticResult):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class TopConfusions(DiagnosticResult):
-    """Cells of the confusion matrix off its diagonal, largest first.
+    """Cells of the confusion matrix off its diagonal: between classes, then with the background.
+
+    Both are ordered by their counts, the largest first.
 
     Attributes
     ----------
@@ -170,6 +170,8 @@ class TopConfusions(DiagnosticResult):
         Rows of the images behind each cell.
     image_ids : ndarray
         Id of each image row.
+    missed, unassigned : int
+        All objects without a detection, and all detections without an object, listed or not.
     """
 
     labels: list[str]
@@ -179,6 +181,15 @@ class TopConfusions(DiagnosticResult):
     share_of_truth: NDArray[np.float64]
     images: list[NDArray[np.int32]]
     image_ids: NDArray[np.int64] | NDArray[np.object_]
+    missed: int
+    unassigned: int
+
+    def terminal_rows(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+        """Return the confusions between classes, and how often the background was confused in a line."""
+        background = len(self.labels) - 1
+        between = (self.truth < background) & (self.predicted < background)
+        note = f"With the background: {counted(self.missed, 'object')} missed, "
+        return frame[between], f"{note}{counted(self.unassigned, 'detection')} of no object"
 
     def to_frame(self) -> pd.DataFrame:
         """Return ``truth, predicted, count, share_of_truth, image_ids``, one row per cell."""
@@ -244,14 +255,16 @@ def top_confusions(
     limit: int | None = 20,
     background: bool = True,
 ) -> TopConfusions:
-    """List the cells off the diagonal, largest first, with the images behind each.
+    """List the cells off the diagonal with the images behind each: between classes, then with the background.
+
+    Both are ordered by their counts, the largest first.
 
     Parameters
     ----------
     evaluation, iou_threshold, score_threshold, assign
         As in :func:`confusion_matrix`.
     limit : int or None, default 20
-        Rows; None for all.
+        Rows between classes, and as many with the background; None for all.
     background : bool, default True
         Whether missed objects and unassigned detections are listed too.
 
@@ -276,9 +289,11 @@ def top_confusions(
     keys, image = keys[by_cell], image[by_cell]
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     counts = np.diff(starts, append=len(keys))
-    order = np.argsort(-counts, kind="stable")[:limit]
-    starts, counts = starts[order], counts[order]
     truth, predicted = np.divmod(keys[starts], n)
+    with_background = (truth == n - 1) | (predicted == n - 1)
+    order = np.argsort(-counts, kind="stable")
+    order = np.concatenate([order[with_background[order] == part][:limit] for part in (False, True)])
+    starts, counts, truth, predicted = (values[order] for values in (starts, counts, truth, predicted))
     return TopConfusions(
         labels,
         truth,
@@ -287,6 +302,8 @@ def top_confusions(
         counts / of_truth[truth],
         [np.unique(image[i : i + count]) for i, count in zip(starts.tolist(), counts.tolist(), strict=True)],
         evaluation.ground_truth.images.ids,
+        int((cells.predicted == n - 1).sum()),
+        int((cells.truth == n - 1).sum()),
     )
 
 

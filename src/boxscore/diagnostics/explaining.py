@@ -7,8 +7,8 @@ choice by choice, shows the effect of each.
 
 Conventions
 -----------
-- The number is the tool's AP over its IoU thresholds, all areas, largest cap; with ``iou`` given, AP at that
-  one threshold in both.
+- The number is the tool's AP over its IoU thresholds, all areas, largest max detections; with ``iou`` given,
+  AP at that one threshold in both.
 - The steps come in a fixed order (:data:`CHOICES`), and each starts where the previous one ended: a step's
   ``delta`` depends on the order, their sum does not. Choices that two tools share have no step.
 - Deltas add up to the difference exactly: values are rounded to multiples of 2**-53, which changes at most
@@ -37,10 +37,10 @@ from boxscore.data.hierarchy import Hierarchy, expand_classes
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._tools import (
     CHOICES,
+    Choice,
     Tool,
     fits,
     reduced_tool,
-    tool_names,
     tool_of,
     tool_protocols,
     with_choice,
@@ -60,19 +60,6 @@ from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "CHOICES",
-    "Explanation",
-    "Reading",
-    "Readings",
-    "ablation",
-    "expansions",
-    "explain",
-    "find_number",
-    "readings",
-    "tool_names",
-]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,8 +174,11 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "candidate: best overall": {"matching.candidate": "best_overall"},
     "threshold open (>)": {"matching.threshold_closed": False},
     "score threshold .25": {"matching.score_threshold": 0.25},
-    "cap of 10 per image and class": {"matching.max_detections": (10,), "matching.cap_scope": "class"},
-    "cap of 100 per image": {"matching.max_detections": (100,), "matching.cap_scope": "image"},
+    "max detections: 10 per image and class": {
+        "matching.max_detections": (10,),
+        "matching.cap_scope": "class",
+    },
+    "max detections: 100 per image": {"matching.max_detections": (100,), "matching.cap_scope": "image"},
     "absent classes as AP 0": {"ap.absent_classes": "zero"},
 }
 """Single changes that :func:`ablation` tries."""
@@ -448,7 +438,7 @@ def readings(
                 choices=(
                     *_other_similarity(start_tool, tool),
                     *(
-                        f"{choice.title}: {choice.text(tool)}"
+                        _chosen(choice, start_tool, tool)
                         for choice in CHOICES
                         if with_choice(start_tool, tool, choice) != start_tool
                     ),
@@ -456,6 +446,12 @@ def readings(
             )
         )
     return Readings(tuple(found))
+
+
+def _chosen(choice: Choice, first: Tool, tool: Tool) -> str:
+    """Write a tool's choice, which is not the first tool's; equal words differ in last bits."""
+    text = choice.text(tool)
+    return f"{choice.title}: {'last bits of ' if text == choice.text(first) else ''}{text}"
 
 
 def _other_similarity(first: Tool, other: Tool) -> tuple[str, ...]:

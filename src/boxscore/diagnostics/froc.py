@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
+from boxscore.data.class_names import EVERY_CLASS, MEAN
 from boxscore.diagnostics._reading import area_index, threshold_index
 from boxscore.diagnostics._result import (
-    EVERY_CLASS,
-    MEAN,
     ClassResult,
     DiagnosticResult,
     Floats,
@@ -33,10 +33,6 @@ from boxscore.scoring.kinds.froc import sensitivity_at
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["FrocCurves", "FrocPoints", "FrocScores", "Sensitivities", "froc_curve", "froc_scores"]
-
-FloatArray = NDArray[np.float64]
 
 
 class FrocPoints(NamedTuple):

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
 from boxscore.diagnostics._reading import area_index, threshold_index
 from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
 from boxscore.evaluation import Evaluation
@@ -30,9 +31,6 @@ from boxscore.scoring.curves import Curves
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ImageScores", "image_scores"]
-
-FloatArray = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 

@@ -21,10 +21,9 @@ K. Oksuz et al., "One Metric to Measure Them All: Localisation Recall Precision 
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.diagnostics._reading import area_index, threshold_index
@@ -33,9 +32,6 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.score_counts import ScoreCounts
 
-__all__ = ["LocalisationRecallPrecision", "LrpParts", "localisation_recall_precision"]
-
-FloatArray = NDArray[np.float64]
 MEANS = ("lrp", "localisation", "false_positive", "false_negative")
 COUNTS = ("true_positives", "false_positives", "false_negatives")
 
@@ -119,7 +115,7 @@ def localisation_recall_precision(
     counts = evaluation.score_counts(t, area_index(evaluation, area))
     rows = [_parts(counts, k, threshold, at_score) for k in range(len(evaluation.labels))]
     columns = zip(*rows, strict=True) if rows else [()] * len(LrpParts._fields)
-    kinds = LrpParts(*[float] * 5, *[np.int64] * 3)
+    kinds: list[Any] = [*[np.float64] * 5, counts.true.dtype, np.int64, counts.true.dtype]
     parts = LrpParts(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
     total = parts._replace(
         score=np.float64(np.nan),
@@ -131,7 +127,7 @@ def localisation_recall_precision(
 
 def _parts(counts: ScoreCounts, k: int, threshold: float, at_score: float | None) -> LrpParts:
     """LRP of one class at its best threshold, or at the one given; scalars."""
-    part, positive = counts.part(k), int(counts.positive[k])
+    part, positive = counts.part(k), counts.positive[k]
     # The first entry keeps no detection; a threshold keeps all detections of one score or none.
     score, hits, false, distance = (
         np.append(first, column[part])

@@ -21,22 +21,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.resampling import Groups
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.protocols import load_protocol
-from boxscore.protocols.protocol import Protocol, SummaryRow
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.summary import summary_total
 from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SliceScores", "slice_names", "slice_scores"]
-
-FloatArray = NDArray[np.float64]
 Bins = int | Sequence[float] | None
 Table = GroundTruth | Detections
 Measure = Callable[[Table, Protocol], FloatArray]
@@ -58,7 +57,8 @@ class SliceScores(DiagnosticResult):
     detections : ndarray of int64, [S]
         Those that would count in the slice.
     metrics : list of str, [M]
-        ``AP``, ``AP50`` and ``AP75`` where the protocol has the threshold, ``AR``; at the largest cap.
+        ``AP``, ``AP50`` and ``AP75`` where the protocol has the threshold, ``AR``; at the
+        largest max detections.
     values : ndarray of float64, [S, M]
     """
 
@@ -210,12 +210,12 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
     """
     whose, name = _one_named(evaluation, by)
     if whose == "images":
-        values, chosen = _column_bins(evaluation.images.columns[name], bins)
+        values, chosen = _column_bins(evaluation.images.columns[name], bins, name, whose)
         return _by_image(evaluation, values, chosen)
     evaluation.require_overlaps(f"slices by {by}")
     truth = evaluation.ground_truth
     if whose == "annotations":
-        values, chosen = _column_bins(truth.columns[name], bins)
+        values, chosen = _column_bins(truth.columns[name], bins, name, whose)
         return _by_object(evaluation, values, chosen)
     if name == CROWDEDNESS:
         counted = ~evaluation.matcher.ignoring.ignored
@@ -258,7 +258,7 @@ def _label(low: float, high: float, whole: bool) -> str:
     return f"{low:g}-{high:g}"
 
 
-def _column_bins(column: NDArray[Any], bins: Bins) -> tuple[FloatArray, _Bins]:
+def _column_bins(column: NDArray[Any], bins: Bins, name: str, whose: str) -> tuple[FloatArray, _Bins]:
     """Values of a column as numbers, and its slices: each value by itself, or bins of numbers."""
     if bins is not None:
         try:
@@ -266,6 +266,8 @@ def _column_bins(column: NDArray[Any], bins: Bins) -> tuple[FloatArray, _Bins]:
         except (TypeError, ValueError):
             raise InputError("a column with bins", "hold numbers", got=repr(column[:1].tolist())) from None
         return values, _edges_to_bins(bins, values[~np.isnan(values)])
+    if not len(column):
+        raise InputError(f"slices by {name}", "have values to slice by", got=f"no {whose}")
     labels, codes = np.unique(np.array([str(value) for value in column.tolist()]), return_inverse=True)
     return codes.astype(np.float64), _Bins(labels.tolist(), [(k, k) for k in range(len(labels))])
 

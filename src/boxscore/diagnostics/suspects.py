@@ -42,8 +42,6 @@ from boxscore.similarity.box import box_iou
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["KINDS", "LabelSuspects", "label_suspects"]
-
 KINDS = ("wrong class", "missing annotation", "poor box")
 
 

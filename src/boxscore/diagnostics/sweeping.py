@@ -37,13 +37,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.progress import progress
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.progress import progress, stage
+from boxscore._utils.text import counted
 from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import align, select
+from boxscore.data.class_names import EVERY_CLASS
 from boxscore.data.rounding import rounded_values
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
-from boxscore.diagnostics._result import EVERY_CLASS, DiagnosticResult
+from boxscore.diagnostics._result import DiagnosticResult
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.matching.matcher import Matcher
@@ -59,9 +62,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Unpack
 
-__all__ = ["SETTING", "BestSettings", "Sweep", "best_settings", "sweep"]
-
-FloatArray = NDArray[np.float64]
 
 SETTING = ("method", "iou_threshold", "sigma", "score_threshold")
 """The columns that make a setting."""
@@ -264,6 +264,7 @@ def sweep(
     )
     if chosen.boxes.degenerate == "drop_detections":  # inside out: not evaluated, and not to be suppressed
         detections = detections.take(np.flatnonzero((detections.sizes >= 0).all(axis=1)))
+    stage(f"evaluating with {counted(len(jobs), 'setting')}")
     grid = _Grid(ground_truth, detections, chosen, images, classes, options, jobs)
     show: dict[str, Any] = {"total": len(jobs), "unit": "setting", "delay": 1, "leave": False}
     if workers == 1:

@@ -44,6 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.ordering import descending_order, stable_order
 from boxscore.diagnostics._reading import check_overlaps, greedy_one_to_one, warn_of_subsets
 from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats, once_per_evaluation
@@ -57,21 +58,7 @@ from boxscore.scoring.curves import Curves
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "ERROR_TYPES",
-    "SPECIAL_ERRORS",
-    "ErrorCosts",
-    "ErrorList",
-    "ErrorTypes",
-    "confusion_cost",
-    "error_list",
-    "error_types",
-    "missed_objects",
-]
-
 Absent = Literal["skip", "zero"]
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 ERROR_TYPES = ("classification", "localisation", "both", "duplicate", "background", "missed")
 SPECIAL_ERRORS = ("false_positives", "false_negatives")
@@ -82,7 +69,7 @@ RULES = ApRules(recall_points=tuple((np.arange(101) / 100).tolist()))
 class _Errors(NamedTuple):
     """TIDE's decisions, by rows of the two tables."""
 
-    rows: NDArray[np.intp]  # detections within the cap, by image (ids ascending) and score
+    rows: NDArray[np.intp]  # detections within max detections, by image (ids ascending) and score
     true: BoolArray  # [D] by table row
     excused: BoolArray  # [D]
     kind: NDArray[np.int8]  # [D] position in ERROR_TYPES, or NO_ERROR
@@ -198,7 +185,7 @@ def error_types(
     background_iou : float, default 0.1
         Overlap up to which a detection has no object.
     max_detections : int, default 100
-        Cap on the detections of an image over all classes.
+        How many detections per image, over all classes, are evaluated.
     absent_classes : {"skip", "zero"}, default "skip"
         See the module's conventions; "zero" gives ``tidecv``'s numbers.
 

@@ -29,13 +29,9 @@ from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.greedy import MOST_KEPT
-from boxscore.protocols.protocol import TieOrder
+from boxscore.protocols.rules.ties import TieOrder
 from boxscore.scoring.counts import tie_starts
 from boxscore.scoring.summary import summary_total, summary_values
-
-__all__ = ["Bounds", "TieBounds", "contested_detections", "decided_by_ties", "tie_bounds"]
-
-FloatArray = NDArray[np.float64]
 
 
 class Bounds(NamedTuple):

@@ -29,7 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import Counts, FloatArray
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.arrays import Counts
 from boxscore._utils.read_only import read_only
 from boxscore._utils.text import counted
 from boxscore.data.vocabulary import Categories, Images, rows_where
@@ -53,19 +54,6 @@ from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import kind_of
 from boxscore.scoring.summary import Key, summary_keys, summary_total, summary_values
 from boxscore.scoring.totals import Totals
-
-__all__ = [
-    "BoundedEvaluation",
-    "Histogram",
-    "Interval",
-    "added",
-    "bounded",
-    "bounds_of",
-    "check_bounds",
-    "histogram_of",
-    "memory_of_adding",
-]
-
 
 FAN_IN = 4
 """Histograms that are added up at a time."""

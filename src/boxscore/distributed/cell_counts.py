@@ -18,15 +18,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import Counts, FloatArray
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.arrays import Counts
 from boxscore.distributed.cells import Cells
-from boxscore.protocols.protocol import TieOrder
+from boxscore.protocols.rules.ties import TieOrder
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.areas import curve_area
 from boxscore.scoring.counts import Line
-
-__all__ = ["CellCounts", "CellLines", "lines_of_cells"]
-
 
 EXPANDED = 1 << 22
 """True positives of a class, up to which an area is summed as the exact one is."""

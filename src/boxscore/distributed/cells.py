@@ -37,8 +37,6 @@ from boxscore.matching.extra import narrowed
 from boxscore.matching.matches import Bits
 from boxscore.matching.packed import numbered_rows
 
-__all__ = ["LEAF", "MOST", "Cells", "score_keys"]
-
 Words = NDArray[np.uint64]
 
 MOST = 1 << 21

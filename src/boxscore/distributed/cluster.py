@@ -52,14 +52,6 @@ from boxscore.formats.registry import is_parquet
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 
-__all__ = [
-    "DaskEngine",
-    "cluster_client",
-    "evaluate",
-    "evaluate_tasks",
-    "local_cluster",
-]
-
 MOST_SUSPECTS = 16
 """Partitions that are tried alone when workers die."""
 

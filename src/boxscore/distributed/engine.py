@@ -14,8 +14,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 from typing import Protocol as Protocol_
 
-__all__ = ["Call", "Deferred", "Engine", "Here", "value_of"]
-
 
 class Engine(Protocol_):
     """Runs functions somewhere."""

@@ -15,8 +15,6 @@ from boxscore.distributed.parts import COUNTED, Part, TruthIdentity
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.groups import TRUTH_WEIGHT
 
-__all__ = ["PartHeader", "added_headers", "added_stand_ins", "header_of"]
-
 
 class PartHeader(NamedTuple):
     """What is known of a part without its columns: some numbers a class."""

@@ -32,8 +32,6 @@ from boxscore.distributed.scanning import run_task
 from boxscore.distributed.streaming import PARTITION
 from boxscore.errors import InputError
 
-__all__ = ["LocalEngine", "Plan", "Stored", "bytes_of_text", "check_scoring", "plan_within"]
-
 BASE = 180_000_000
 """Bytes of a process with NumPy and pyarrow."""
 
@@ -158,7 +156,7 @@ def check_scoring(headers: Sequence[PartHeader], plan: Plan) -> None:
             f"{counted(largest, 'detection')}{of}",
             got=_size(plan.room),
             cause=f"the protocol {protocol.name} needs a class as a whole; a higher score threshold "
-            "(--score-threshold) or cap (--max-detections) leaves fewer detections",
+            "(--score-threshold) or fewer max detections (--max-detections) leave less to order",
         )
 
 

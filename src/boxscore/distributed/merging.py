@@ -30,8 +30,6 @@ from boxscore.protocols.fields import all_fields
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.scope import describing_fields
 
-__all__ = ["MergedParts", "check_headers", "images_in_order", "numbered_images"]
-
 
 class MergedParts:
     """Parts that fit together, numbered as one.
@@ -48,7 +46,7 @@ class MergedParts:
 
     def __init__(self, parts: Sequence[Part]) -> None:
         if not parts:
-            raise InputError("parts to merge", "be one or more", got="none")
+            raise InputError("parts to merge", "be at least one", got="none")
         self.parts = parts
         self.protocol: Protocol = parts[0].protocol
         check_headers(parts)
@@ -117,14 +115,14 @@ def check_headers(parts: Sequence[Any]) -> None:
         if part.version != __version__:
             raise InputError(
                 "parts to merge",
-                "be made by one version of boxscore, the one that merges them",
+                "be made by the version of boxscore that merges them",
                 got=f"{part.version}, where this is {__version__}",
                 place=part.source,
             )
         if part.digest != first.digest:
             raise InputError(
                 "parts to merge",
-                "be made under one protocol",
+                "be made under the same protocol",
                 got=f"{first.protocol.name!r} in {first.source} and {part.protocol.name!r}",
                 place=part.source,
                 cause=_first_difference(first.protocol, part.protocol),
@@ -188,17 +186,17 @@ def images_in_order(
 
 def _refuse_shared_image(parts: Sequence[Any]) -> NoReturn:
     """Name an image that is in two parts, and the parts."""
-    owner: dict[Any, Part] = {}
-    shared: list[tuple[Any, Part, Part]] = []
-    for part in parts:
+    owner: dict[Any, int] = {}
+    shared: list[tuple[Any, int, int]] = []
+    for number, part in enumerate(parts):
         for identifier in part.image_ids.tolist():
-            before = owner.setdefault(identifier, part)
-            if before is not part:
-                shared.append((identifier, before, part))
+            before = owner.setdefault(identifier, number)
+            if before != number:
+                shared.append((identifier, before, number))
     identifier, one, other = shared[0]
     raise InputError(
         "an image",
         "be in one of the parts to merge",
-        got=f"{identifier!r} in {one.source} and {other.source}",
+        got=f"{identifier!r} in {parts[one].source} and {parts[other].source}",
         cause=f"{len(shared):,} such images; partition by image, each image in one partition",
     )

@@ -35,7 +35,7 @@ from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.text import counted
 from boxscore._version import __version__
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Categories, as_ids
+from boxscore.data.vocabulary import Categories, as_ids, digest_of_names
 from boxscore.errors import FileFormatError, InputError
 from boxscore.evaluation import Evaluation, counts_of_tables
 from boxscore.formats._archive import Archive, open_archive
@@ -48,21 +48,6 @@ from boxscore.matching.ranking import scored_enough
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.scope import describing_fields
 from boxscore.scoring.kinds import counted_for
-
-__all__ = [
-    "COUNTED",
-    "Part",
-    "RowOrder",
-    "Spent",
-    "TruthIdentity",
-    "check_mergeable",
-    "image_digest",
-    "load_part",
-    "match_part",
-    "part_of",
-    "protocol_digest",
-    "truth_digest",
-]
 
 FORM = 2
 """Version of the file's form."""
@@ -154,8 +139,9 @@ class Part(PicklesFields):
     @property
     def identity(self) -> TruthIdentity:
         """Tell its ground truth from others."""
+        ids = self.image_ids
         return TruthIdentity(
-            self.categories, len(self.image_ids), image_digest(self.image_ids), self.truth_digest
+            self.categories, len(ids), image_digest(ids), self.truth_digest, digest_of_names(ids)
         )
 
     @classmethod
@@ -358,19 +344,27 @@ class TruthIdentity(NamedTuple):
     """A number of 64 bits of the ids of its images; those of disjoint images add up, modulo 2 ** 64."""
     truth_digest: int
     """:func:`truth_digest`."""
+    names_digest: int
+    """:func:`~boxscore.data.vocabulary.digest_of_names` of the ids of its images, which adds up too."""
 
     @classmethod
     def of(cls, ground_truth: GroundTruth) -> TruthIdentity:
         """Read a table."""
         ids = ground_truth.images.ids
-        return cls(ground_truth.categories, len(ids), image_digest(ids), truth_digest(ground_truth))
+        return cls(
+            ground_truth.categories,
+            len(ids),
+            image_digest(ids),
+            truth_digest(ground_truth),
+            digest_of_names(ids),
+        )
 
     @classmethod
     def joined(cls, parts: Iterable[TruthIdentity]) -> TruthIdentity:
         """Add up disjoint images."""
         categories, *columns = zip(*parts, strict=True)
-        images, image, truth = map(sum, columns)
-        return cls(categories[0], images, image % 2**64, truth % 2**64)
+        images, image, truth, names = map(sum, columns)
+        return cls(categories[0], images, image % 2**64, truth % 2**64, names % 2**256)
 
     def same_as(self, other: TruthIdentity) -> bool:
         """Whether both are of the same images, classes and objects."""

@@ -20,13 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import Counts, FloatArray
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.arrays import Counts
 from boxscore.distributed.parts import Part
 from boxscore.matching.extra import extra_in_parts, image_numbers, narrowed, of_classes, renumbered
 from boxscore.matching.packed import PackedMatches
-
-__all__ = ["Cut", "cut", "edges_between", "sample_of"]
-
 
 SAMPLED = 256
 """Scores of a class of a part from which ranges are chosen, about."""

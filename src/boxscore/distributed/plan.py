@@ -6,7 +6,7 @@ Conventions
   *block* is some classes with one owner, or a selection of classes that share a curve.
 - A class that is too large for one process is cut where scores differ, unless a rule or a kind of metric
   needs one owner: what ranges of scores say of it folds (:mod:`boxscore.scoring.folding`).
-- A *key* is a position on the axes A and M: an area range and a detection cap.
+- A *key* is a position on the axes A and M: an area range and max detections.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.kinds import kinds_of
 from boxscore.scoring.summary import Key, summary_keys
 
-__all__ = ["MOST", "ClassPlan", "asked_keys", "can_be_split", "every_key", "name_of"]
-
 MOST = 1 << 22
 """Detections that one process merges at a time, unless one class has more and cannot be split."""
 
@@ -45,12 +43,12 @@ def can_be_split(protocol: Protocol, *, weighted: bool = False) -> bool:
 
 
 def every_key(protocol: Protocol) -> list[Key]:
-    """Return every area range and cap."""
+    """Return every area range and max detections."""
     return list(itertools.product(range(len(protocol.ignore.area_ranges)), range(len(protocol.caps))))
 
 
 def asked_keys(protocol: Protocol) -> list[Key]:
-    """Return the area ranges and caps that the summary asks for, and the first area range at the last cap."""
+    """Return the area ranges and max detections that the summary asks for, and the first and the largest."""
     return list({**summary_keys(protocol.rows, protocol), (0, len(protocol.caps) - 1): None})
 
 

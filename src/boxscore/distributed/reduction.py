@@ -37,17 +37,6 @@ from boxscore.scoring.kinds import Kind, folds_of, kind_of
 from boxscore.scoring.summary import Key, summary_keys
 from boxscore.scoring.totals import Before, Totals
 
-__all__ = [
-    "BlockNumbers",
-    "Numbers",
-    "RangeTotals",
-    "draw_classes",
-    "draw_range",
-    "fold_ranges",
-    "reduced",
-    "totals_of_ranges",
-]
-
 
 class BlockNumbers(NamedTuple):
     """The numbers of a block of classes."""
@@ -85,7 +74,7 @@ def _closed(curves: Curves, protocol: Protocol, key: Key) -> Curves:
 
 
 def _kinds_at(key: Key, protocol: Protocol) -> list[Kind]:
-    """Return the kinds of metrics that the summary asks for at an area range and cap."""
+    """Return the kinds of metrics that the summary asks for at an area range and max detections."""
     return [kind_of(name) for name in summary_keys(protocol.rows, protocol).get(key, [])]
 
 

@@ -10,7 +10,6 @@ Conventions
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from boxscore._utils.read_only import read_only
 from boxscore._utils.resampling import WeightSets
 from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import warn_left_out
 from boxscore.data.vocabulary import Images
 from boxscore.distributed.engine import Engine, Here
@@ -32,21 +32,12 @@ from boxscore.distributed.parts import Part, TruthIdentity, load_part
 from boxscore.distributed.plan import MOST, asked_keys, every_key
 from boxscore.distributed.reduction import Numbers, reduced
 from boxscore.distributed.weighing import HeldParts, weighed_parts
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import SummaryRow
+from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.summary import Key, Weighed
-
-__all__ = [
-    "DistributedEvaluation",
-    "MergedEvaluation",
-    "evaluation_of",
-    "headers_of",
-    "merge",
-    "warn_of_parts",
-]
 
 FETCHED = 1 << 24
 """Detections whose parts are brought here, 20 to 30 bytes each, and several hundred while they are used."""
@@ -54,9 +45,7 @@ FETCHED = 1 << 24
 RATED = 1 << 19
 """Most detections that are brought together for precision, recall and F1 per class."""
 
-FINGERPRINTED = 1 << 20
-"""Most images whose ids are brought here for their fingerprint."""
-
+OF_PARTS = " of merged parts"
 NO_ROWS = "merged parts hold scores and outcomes only: evaluate these images by themselves, boxscore.evaluate"
 
 
@@ -119,7 +108,7 @@ class MergedEvaluation(Evaluation):
 
     def _refuse(self, name: str) -> NoReturn:
         raise InputError(
-            f"{name} of merged parts", "be asked of tables", got="parts, which hold no boxes", cause=NO_ROWS
+            f"{name}{OF_PARTS}", "be asked of tables", got="parts, which hold no boxes", cause=NO_ROWS
         )
 
     @property
@@ -252,7 +241,7 @@ class MergedEvaluation(Evaluation):
         return read_only(dict(self._numbers.class_counts))
 
     def curves_of(self, area: int = 0, cap: int = -1, pooled: str | None = None) -> Any:
-        """Return the numbers of an area range and a detection cap.
+        """Return the numbers of an area range and max detections.
 
         Parameters
         ----------
@@ -292,17 +281,13 @@ class DistributedEvaluation(MergedEvaluation):
             _numbers=numbers,
             _held=held,
             _rates=(-np.inf, {}),
-            _fingerprint="",
         )
-        if held is not None and numbers.counts["images"] <= FINGERPRINTED:
-            vars(self)["_fingerprint"] = self.images.fingerprint()
         if held is not None and int(self.class_counts["detections"].sum()) <= RATED:
             whole = MergedEvaluation(MergedParts(held.engine.gather(held.parts)))
             vars(self)["_rates"] = (whole.operating_score, whole.class_rates)
         return self
 
     _held: HeldParts | None
-    _fingerprint: str
     _rates: tuple[float, dict[str, NDArray[np.float64]]]
     """The score of the best F1, and what it makes of each class; nothing of very many detections."""
 
@@ -330,8 +315,8 @@ class DistributedEvaluation(MergedEvaluation):
 
     @property
     def image_fingerprint(self) -> str:
-        """The SHA-256 of the ids of all images; empty of more than a million, which are not brought here."""
-        return self._fingerprint
+        """A digest of the ids of all images, which are not brought here."""
+        return f"{self.identity.names_digest:064x}"
 
     @functools.cached_property
     def parts(self) -> MergedParts:  # type: ignore[override]
@@ -354,6 +339,14 @@ class DistributedEvaluation(MergedEvaluation):
         The score of the best F1 over all classes needs all scores in one place.
         """
         return read_only(self._rates[1])
+
+    @property
+    def without_class_rates(self) -> str:
+        """Say of how many detections there are no :attr:`class_rates`."""
+        count = int(self.class_counts["detections"].sum())
+        if self._rates[1] or count <= RATED:
+            return ""
+        return f"precision, recall and F1 are left out of {count:,} detections, more than {RATED:,}"
 
     @property
     def operating_score(self) -> float:
@@ -385,16 +378,16 @@ def headers_of(engine: Engine, parts: Sequence[Any]) -> list[PartHeader]:
     return engine.results([engine.submit("header", header_of, part) for part in parts], shown="matching")
 
 
-def warn_of_parts(headers: Sequence[PartHeader | Part], *, stacklevel: int = 4) -> None:
+def warn_of_parts(headers: Sequence[PartHeader | Part]) -> None:
     """Warn once of the detections of all parts that were left out, and of what stood in for another."""
     left_out: Counter[str] = Counter()
     for header in headers:
         left_out.update(header.left_out)
-    warn_left_out(left_out, headers[0].source.partition(" of ")[2], stacklevel=stacklevel + 1)
+    warn_left_out(left_out, headers[0].source.partition(" of ")[2])
     text, count = added_stand_ins(headers)
     if count:
         more = f" So in {counted(count - 1, 'more partition')}." if count > 1 else ""
-        warnings.warn(text + more, BoxscoreWarning, stacklevel=stacklevel)
+        warn_user(text + more)
 
 
 def evaluation_of(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import dataclasses
-import warnings
+import numbers
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ from boxscore._utils import checks
 from boxscore._utils.files import temporary_folder
 from boxscore._utils.ordering import stable_order
 from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align
 from boxscore.data.operations import of_images
 from boxscore.data.tables import Detections, GroundTruth
@@ -39,7 +40,7 @@ from boxscore.distributed.bounds import (
 from boxscore.distributed.parts import Part, check_mergeable, match_part
 from boxscore.distributed.result import MergedEvaluation, merge, warn_of_parts
 from boxscore.distributed.streaming import PARTITION, StreamTask, stream_tasks
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import InputError
 from boxscore.evaluation import check_class_labels, tables_of
 from boxscore.formats.reading import read_options
 from boxscore.formats.registry import is_parquet
@@ -47,17 +48,6 @@ from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
-
-__all__ = [
-    "TableTask",
-    "Task",
-    "needs_of",
-    "partitioned",
-    "run_task",
-    "scan",
-    "streamed",
-    "table_tasks",
-]
 
 TOGETHER = 16
 """Tasks whose histograms are held before they are added up."""
@@ -158,8 +148,7 @@ def scan(
     if not exact:
         check_bounds(chosen)
     finish = _merged if exact else _bounded
-    if isinstance(partitions, int):
-        checks.whole_number(partitions, 1, name="partitions", high=1 << 20)
+    partitions = _checked(partitions)
     if isinstance(detections, (str, Path)) and is_parquet(Path(detections)):
         if partitions is not None and not isinstance(partitions, int):
             raise InputError(
@@ -275,7 +264,7 @@ def table_tasks(
     ground_truth, detections = prepared(ground_truth, detections, protocol)
     stand_ins = similarity_of(protocol).stand_ins(ground_truth, detections)
     if stand_ins:
-        warnings.warn(stand_ins, BoxscoreWarning, stacklevel=3)
+        warn_user(stand_ins)
     images = ground_truth.images
     if partitions is None:
         partitions = max(1, len(detections) // PARTITION)
@@ -284,6 +273,23 @@ def table_tasks(
     else:
         of_image = _given_partition(partitions, images)
     return list(partitioned(ground_truth, detections, of_image, protocol))
+
+
+def _checked(partitions: Any) -> int | list[list[Id]] | None:
+    """Check how many partitions there are, or that they are lists of images."""
+    if partitions is None:
+        return None
+    if isinstance(partitions, numbers.Number):
+        return checks.whole_number(partitions, 1, name="partitions", high=1 << 20)
+    lists = list(partitions) if _lists(partitions) else None
+    if lists is None or not all(map(_lists, lists)):
+        rule = "be a whole number, or a list of image ids for each partition"
+        raise InputError("partitions", rule, got=f"{partitions!r:.100}")
+    return [list(ids) for ids in lists]
+
+
+def _lists(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes))
 
 
 def _given_partition(partitions: Sequence[Sequence[Id]], images: Images) -> NDArray[np.int64]:

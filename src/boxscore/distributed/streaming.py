@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import IntArray
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.progress import progress
 from boxscore.data.alignment import find_images, select
@@ -54,8 +55,6 @@ from boxscore.matching.preparing import prepared
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
 
-__all__ = ["PARTITION", "Side", "Source", "StreamTask", "stream_tasks"]
-
 PARTITION = 1 << 20
 """Boxes of a partition, about."""
 
@@ -68,7 +67,6 @@ BUFFERED = 1 << 22
 NEAR = 2.0
 """Row groups may be read this often on average; more, and the side is regrouped."""
 
-IntArray = NDArray[np.int64]
 Ids = NDArray[Any]
 
 
@@ -348,7 +346,7 @@ def _opened_truth(
     """Read ground truth; Parquet is only opened, unless it needs what is beside it."""
     if isinstance(truth, GroundTruth):
         return truth
-    if is_parquet(truth) and options.image_labels is None and options.hierarchy is None:
+    if is_parquet(truth, "ground truth") and options.image_labels is None and options.hierarchy is None:
         return ParquetGroups.open(truth, options, further=further)
     return read_ground_truth(truth, options)
 

@@ -10,7 +10,7 @@ Conventions
 - Weights are made anew wherever they are needed (:class:`~boxscore._utils.resampling.WeightSets`): nobody
   holds images times resamples, but at most :data:`HELD` of them, as long as a task lasts.
 - Sets go in batches, as many as keep the values of all classes within :data:`BATCH`. A batch of a block of
-  classes is one task, and prepares one area range and cap at a time, which is what takes memory.
+  classes is one task, and prepares one area range and max detections at a time, which is what takes memory.
 - A class that is too large for one process is weighed range by range of scores, the highest first: a chain,
   in which each range takes up what came before it, set by set, and folds what it says to that of the others.
 """
@@ -37,8 +37,9 @@ from boxscore.distributed.plan import ClassPlan, name_of
 from boxscore.errors import InputError
 from boxscore.matching.extra import narrowed
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import Protocol, SummaryRow
+from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.recall import TAKES_PART
+from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.blocks import MOST_CELLS
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import JOINED, State, folded
@@ -47,20 +48,18 @@ from boxscore.scoring.summary import Key, Weighed, summary_keys, summary_table, 
 from boxscore.scoring.totals import Before, Totals
 from boxscore.scoring.weighted import ImageWeights
 
-__all__ = ["BlockValues", "Chain", "HeldParts", "TruthRows", "weighed_parts"]
-
 Metrics = Mapping[Key, Sequence[str]]
-"""Kinds of summary metrics by area range and cap."""
+"""Kinds of summary metrics by area range and max detections."""
 Item = TypeVar("Item")
 
 WEIGHED, WEIGHED_ALONE = 150, 400
-"""Bytes of a detection that is weighed at one area range and cap at a time, and at all of COCO's together."""
+"""Bytes of a detection that is weighed at one area range and max detections, and at all of COCO's."""
 
 MOST = 1 << 22
 """Detections that one process weighs at a time."""
 
 ALONE = 1 << 20
-"""Detections that one process weighs at all area ranges and caps together."""
+"""Detections that one process weighs at all area ranges and max detections together."""
 
 MOST_OWNED = 1 << 25
 """Detections of a class that cannot be cut, 5 GB."""
@@ -140,7 +139,7 @@ def _matches(pieces: Sequence[Part], images: int, pooled: str | None = None) -> 
 
 
 def _held(weights: WeightSets, images: int) -> Iterable[NDArray[Any]]:
-    """Hold sets that are few enough, in few bytes, since they are asked for at each area range and cap."""
+    """Hold sets that are few enough, in few bytes, asked for at each area range and max detections."""
     return [narrowed(one) for one in weights] if images * len(weights) <= HELD else weights
 
 
@@ -386,7 +385,7 @@ class _Job:
             f"have at most {MOST_OWNED:,} detections to be resampled or sliced",
             got=f"{count:,}",
             cause=f"the protocol {protocol.name} needs a curve as a whole; a higher score threshold or "
-            "a cap leaves fewer detections",
+            "fewer max detections leave less to weigh",
         )
 
     def start(self, weights: WeightSets) -> Any:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align, select
 from boxscore.data.boxes import WrittenFormat
-from boxscore.data.column_names import own_names
+from boxscore.data.column_names import OwnNames, own_names
 from boxscore.data.frame_like import FrameLike, is_frame
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.unlisted import check_how, with_unlisted
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.evaluation.doubts import check_class_labels, warn_of_id_zero, warn_of_numbering
+from boxscore.evaluation.doubts import check_class_labels, told_last, warn_of_id_zero, warn_of_numbering
 from boxscore.evaluation.result import (
     Evaluation,
     counts_of_classes,
@@ -27,6 +28,7 @@ from boxscore.evaluation.result import (
 )
 from boxscore.formats import reading
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._leading import SIDES, Side
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
@@ -127,25 +129,36 @@ def evaluate(
     check_how(unlisted_images)
     said: dict[str, Any] = {"columns": columns, "box_format": box_format, "class_map": class_map}
     said |= {"image_sizes": image_sizes, "image_folder": image_folder}
-    ground_truth, found = tables_of(ground_truth, detections, chosen, unlisted_images=unlisted_images, **said)
-    ground_truth, detections = with_unlisted(lambda truth: align(found, truth), ground_truth, unlisted_images)
-    ground_truth, detections = prepared(ground_truth, detections, chosen)
-    if images is not None or classes is not None:
-        ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
-    result = matched_tables(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
-    matcher = result.matcher
-    check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, chosen)
-    if workers > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
-        result.summarise_in_processes(workers)
-    warn_of_id_zero(result)
-    warn_of_numbering(result, workers)
-    stand_ins = matcher.similarity.stand_ins(ground_truth, detections)
-    both_turned = ground_truth.rotated is not None and detections.rotated is not None
-    if stand_ins and not both_turned:  # a finding, with the number of the protocol that compares them
-        warnings.warn(stand_ins, BoxscoreWarning, stacklevel=2)
-    if digest:
-        shortcut("boxscore.validation.digest", "warn_of_findings")(result)
-    return result
+    with told_last() as held:
+        tell = held.append if digest else warn_user
+        ground_truth, found = tables_of(
+            ground_truth, detections, chosen, unlisted_images=unlisted_images, tell=tell, **said
+        )
+        ground_truth, detections = with_unlisted(
+            lambda truth: align(found, truth), ground_truth, unlisted_images
+        )
+        ground_truth, detections = prepared(ground_truth, detections, chosen)
+        if images is not None or classes is not None:
+            ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
+        result = matched_tables(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
+        matcher = result.matcher
+        check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, chosen)
+        if (
+            workers > 1
+            and len(detections) >= SUMMARY_SHARED_FROM
+            and matcher.similarity.forks_for(detections)
+        ):
+            result.summarise_in_processes(workers)
+        warn_of_id_zero(result)
+        warn_of_numbering(result, workers)
+        stand_ins = matcher.similarity.stand_ins(ground_truth, detections)
+        both_turned = ground_truth.rotated is not None and detections.rotated is not None
+        if stand_ins and not both_turned:  # a finding, with the number of the protocol that compares them
+            warn_user(stand_ins)
+        if digest:
+            found_codes = shortcut("boxscore.validation.digest", "warn_of_findings")(result)
+            held[:] = [warning for warning in held if warning.code not in found_codes]
+        return result
 
 
 def tables_of(
@@ -159,11 +172,12 @@ def tables_of(
     unlisted_images: str | None = None,
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
     image_folder: str | Path | None = None,
+    tell: Callable[[BoxscoreWarning], None] = warn_user,
 ) -> tuple[GroundTruth, Detections]:
     """Read tables that are given as paths or DataFrames; refuse anything that is none of them."""
-    own = None if columns is None else own_names(columns, shared=True)
     truth: Any = ground_truth
     found: Any = detections
+    own = None if columns is None else _own_of_sides(columns, truth, found)
     if is_frame(truth):
         truth = GroundTruth.from_pandas(truth, columns=own)
     if is_frame(found):
@@ -187,23 +201,27 @@ def tables_of(
     if isinstance(found, Detections):
         for name, given in (("box_format", box_format), ("class_map", class_map)):
             if given is not None:
-                raise InputError(name, "be said where detections are read", got="one beside a table")
+                raise InputError(name, "be given where detections are read", got="one together with a table")
     common: dict[str, Any] = {
         "instances": similarity_of(protocol).needed_columns,
         "any_sides": protocol.boxes.degenerate != "count",
         "needs_areas": len(protocol.ignore.area_ranges) > 1,
     }
 
-    def options(path: object, **said: Any) -> ReadOptions:
-        is_table = own is not None and isinstance(path, (str, Path)) and reading.takes_columns(Path(path))
+    def options(path: object, side: Side, **said: Any) -> ReadOptions:
+        is_table = (
+            own is not None and isinstance(path, (str, Path)) and reading.takes_columns(Path(path), side)
+        )
         takes = own if is_table else None
-        return reading.read_options(**common, columns=takes, **said)
+        read = reading.read_options(**common, columns=takes, **said)
+        return dataclasses.replace(read, tell=tell)
 
     sizes = _sizes_of_sides(truth, found, box_format, image_sizes, image_folder)
     of_truth, of_detections = (
-        options(truth, unlisted_images=unlisted_images, **sizes[0]),
+        options(truth, SIDES[0], unlisted_images=unlisted_images, **sizes[0]),
         options(
             found,
+            SIDES[1],
             box_format=box_format,
             class_map=class_map,
             unlisted_images=unlisted_images,
@@ -216,7 +234,21 @@ def tables_of(
         truth = reading.read_ground_truth(truth, of_truth)
     if not isinstance(found, Detections):
         return reading.read_listed(found, truth, of_detections)
+    if own is not None:
+        own.refuse_absent()
     return truth, found
+
+
+def _own_of_sides(columns: Mapping[str, str], *sides: object) -> OwnNames:
+    """Return what is said of columns: all of it must be in the only table, or in one of two."""
+    tables = [
+        is_frame(side) or (isinstance(side, (str, Path)) and reading.takes_columns(Path(side), name))
+        for side, name in zip(sides, SIDES, strict=True)
+    ]
+    if not any(tables):
+        rule = "be given where a table of boxes is read: a DataFrame, CSV, JSON lines or Parquet"
+        raise InputError("columns", rule, got=repr(columns)[:60])
+    return own_names(columns, shared=all(tables))
 
 
 def _sizes_of_sides(
@@ -234,10 +266,10 @@ def _sizes_of_sides(
     paths = [Path(side) if isinstance(side, (str, Path)) else None for side in (ground_truth, detections)]
     if paths == [None, None]:
         name, value = next(iter(given.items()))
-        raise InputError(name, "be said where files are read", got=repr(str(value))[:60])
+        raise InputError(name, "be given where files are read", got=repr(str(value))[:60])
     takes = [
-        path is not None and reading.takes_sizes(path, box_format=form)
-        for path, form in zip(paths, (None, box_format), strict=True)
+        path is not None and reading.takes_sizes(path, side, box_format=form)
+        for path, side, form in zip(paths, SIDES, (None, box_format), strict=True)
     ]
     if not any(takes):  # the reader refuses what it has no use for
         takes = [path is not None for path in paths]

@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
-import warnings
+import contextlib
+from collections.abc import Iterator
 
 import numpy as np
 
-from boxscore._utils.text import counted, verb
+from boxscore._utils.text import counted, counted_of, verb
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.numbering import (
     AS_THEY_ARE,
     BY_EVIDENCE,
+    FEW_IMAGES,
     FEWEST,
     FEWEST_OF_CLASS,
+    FoundClassMap,
     found_class_map,
     mapped_rows,
     with_classes,
 )
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import BoxscoreError, BoxscoreWarning, InputError
 from boxscore.evaluation.result import Evaluation, matched_tables, without_matches_of_id_zero
+from boxscore.formats.reading import LeftOut
 from boxscore.matching.ignoring import zero_ids
+from boxscore.matching.preparing import prepared
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.summary import summary_total
 
-__all__ = ["check_class_labels", "warn_of_id_zero", "warn_of_numbering"]
-
 MANY = 0.3
 """Share of the best detections that match their class from which nothing is odd about its number."""
-NUMBERING_IMAGES = 64
-"""Images that are looked at for odd class numbers."""
+SAMPLED = 4096
+"""Scores among which the one is sought from which there are as many detections as objects."""
 RISE = 0.05
 """Least rise of the first metric that speaks for other class numbers."""
+SAID_OF_NUMBERING = "said of numbering"
+"""The key under which a result keeps that its classes were said to be numbered differently."""
+
+
+@contextlib.contextmanager
+def told_last() -> Iterator[list[BoxscoreWarning]]:
+    """Yield a list of warnings to hold back; what is left in it at the end, or at an error, is said then."""
+    held: list[BoxscoreWarning] = []
+    try:
+        yield held
+    finally:
+        for warning in held:
+            warn_user(warning)
 
 
 def check_class_labels(
@@ -63,7 +81,7 @@ def check_class_labels(
         without = sum(value is None for value in values)
         if without:
             every = without == len(values)
-            some = f"{without} of {counted(len(values), 'class')} {verb(without, 'have')} no"
+            some = f"{counted_of(without, len(values), 'class')} {verb(without, 'have')} no"
             which = "no class has" if every else some
             effect = "are undefined" if every else f"leave {'it' if without == 1 else 'these'} out"
             _warn(f"{source}: {which} {name}; {metrics} {effect}.")
@@ -76,7 +94,7 @@ def check_class_labels(
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, BoxscoreWarning, stacklevel=4)
+    warn_user(text)
 
 
 def warn_of_id_zero(result: Evaluation) -> None:
@@ -97,13 +115,11 @@ def warn_of_id_zero(result: Evaluation) -> None:
             f": {row.key} {summary_total(row, each.protocol, each.curves_of):.4f}"
             for each in (result, without_matches_of_id_zero(result))
         )
-    warnings.warn(
+    warn_user(
         f"{result.ground_truth.source}: an annotation has id 0. It counts like any other{here}; "
         f"pycocotools treats a match with it as no match ({counted(hits, 'true positive')} here){there}. "
         "For pycocotools' number choose "
         'matching.annotation_id_zero = "unmatched" in the protocol, or --annotation-id-zero unmatched.',
-        BoxscoreWarning,
-        stacklevel=3,
     )
 
 
@@ -114,26 +130,47 @@ def warn_of_numbering(result: Evaluation, workers: int) -> None:
         return
     if len(ground_truth.categories) < 2 or _all_looks_right(result):
         return
-    found = found_class_map(ground_truth, detections, most=NUMBERING_IMAGES)
+    found = found_class_map(ground_truth, detections, most=FEW_IMAGES)
     if found.name in (None, AS_THEY_ARE):
         return
-    rows = mapped_rows(found.pairs, ground_truth.categories, ground_truth.categories)
-    renumbered = with_classes(detections, ground_truth.categories, rows)
+    again = _read_again(ground_truth, detections)
+    if again is None:
+        rows = mapped_rows(found.pairs, ground_truth.categories, ground_truth.categories)
+        renumbered = with_classes(detections, ground_truth.categories, rows)
+    else:
+        found, renumbered = again
+        renumbered = prepared(ground_truth, renumbered, protocol)[1]
     other = matched_tables(ground_truth, renumbered, protocol, workers)
     row = protocol.rows[0]
     here, there = (summary_total(row, protocol, each.curves_of) for each in (result, other))
     if not there > here + RISE:
         return
     left_out = sum(detections.left_out.values())
-    without = f" (without the {left_out:,} that are left out)" * (left_out > 0)
+    without = ""
+    if left_out and again is None:
+        without = (
+            f" without the {counted(left_out, 'detection')} that {verb(left_out, 'are')} left out as they "
+            f"are; a map reads {'it' if left_out == 1 else 'them'} too, so the result will differ"
+        )
     named = "" if found.name == BY_EVIDENCE else f"{found.name} or "
     text = (
         f"{detections.source}: classes seem to be numbered differently: {found}. {row.key} is {here:.4f} as "
-        f"they are, and {there:.4f} that way{without}. Read the detections with --class-map {named}auto, or "
-        "class_map= of load_detections."
+        f"they are, and {there:.4f} that way{without}. Read the detections with --class-map {named}auto "
+        "(in Python class_map= of load_detections)."
     )
     warning = BoxscoreWarning(text, code="classes-numbered-differently", severity="error")
-    warnings.warn(warning, stacklevel=3)
+    warn_user(warning)
+    result.once(SAID_OF_NUMBERING, lambda: True)
+
+
+def _read_again(ground_truth: GroundTruth, detections: Detections) -> tuple[FoundClassMap, Detections] | None:
+    """Read the file with the detections that were left out; None where there is none, or it cannot be."""
+    if not isinstance(detections.left_out, LeftOut) or detections.left_out.again is None:
+        return None
+    try:
+        return detections.left_out.again(ground_truth)
+    except (BoxscoreError, OSError):
+        return None
 
 
 def _all_looks_right(result: Evaluation) -> bool:
@@ -144,11 +181,13 @@ def _all_looks_right(result: Evaluation) -> bool:
         return True  # too few to judge
     if result.detections.left_out:
         return False
-    below = max(len(matched) - counted, 0)
-    best = matched.score >= np.partition(matched.score, below)[below]
+    sample = matched.score[:: len(matched) // SAMPLED + 1]
+    below = max(len(sample) - max(counted * len(sample) // len(matched), 1), 0)
+    best = np.flatnonzero(matched.score >= np.partition(sample, below)[below])
+    starts = matched.class_starts
+    of_class = np.diff(np.searchsorted(best, starts))
     true = matched.pair_detection[matched.pairs_ever_true(0)]
-    of_class = np.bincount(matched.category[best])
-    hits = np.bincount(matched.category[true[best[true]]], minlength=len(of_class))
+    hits = np.searchsorted(true, starts[:-1] + of_class) - np.searchsorted(true, starts[:-1])
     if ((of_class >= FEWEST_OF_CLASS) & (hits == 0)).sum() > 1:
         return False  # two classes may be swapped
     return bool((hits[of_class > 0] / of_class[of_class > 0]).mean() >= MANY)

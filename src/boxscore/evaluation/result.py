@@ -21,6 +21,7 @@ from boxscore._utils.progress import stage
 from boxscore._utils.read_only import read_only, unchangeable
 from boxscore._utils.records import record
 from boxscore._utils.text import counted, html_folded, html_summary, html_table
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import InputError
@@ -29,7 +30,9 @@ from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
 from boxscore.protocols.metric_names import metric_named
-from boxscore.protocols.protocol import Protocol, SummaryRow
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.groups import TRUTH_WEIGHT
+from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.summary import summary_total, summary_values
 
@@ -39,15 +42,6 @@ if TYPE_CHECKING:
     from boxscore._utils.resampling import WeightSets
     from boxscore.scoring.score_counts import ScoreCounts
     from boxscore.scoring.summary import Weighed
-
-__all__ = [
-    "Evaluation",
-    "counts_of_classes",
-    "counts_of_tables",
-    "matched_tables",
-    "rates_of_classes",
-    "without_matches_of_id_zero",
-]
 
 Answer = TypeVar("Answer")
 MOST_BYTES = 4 << 30
@@ -166,7 +160,7 @@ class Evaluation(PicklesFields):
             cause = "evaluate(ground_truth, detections) makes one"
             raise InputError("other", "be an Evaluation", got=f"a {type(given).__name__}", cause=cause)
         if len(names) != 2 or names[0] == names[1]:
-            raise InputError("names", "be two, and differ", got=repr(names))
+            raise InputError("names", "be two different names", got=repr(names))
         pair = dict(zip(names, (self, other), strict=True))
         return shortcut("boxscore.diagnostics", "compare_detectors")(pair, **options)
 
@@ -220,7 +214,7 @@ class Evaluation(PicklesFields):
         Parameters
         ----------
         path : str or Path
-            Named ``*.npz``; 20 to 30 bytes a detection.
+            Named ``*.npz``; 20 to 30 bytes per detection.
 
         Raises
         ------
@@ -282,7 +276,7 @@ class Evaluation(PicklesFields):
         return self.once(("values", row.key), lambda: summary_values(row, self.protocol, self.curves_of))
 
     def summarise_in_processes(self, workers: int) -> None:
-        """Compute the summary now, in several processes: each has the rows of some area ranges and caps.
+        """Compute the summary now, in several processes, by area range and max detections.
 
         Parameters
         ----------
@@ -349,6 +343,11 @@ class Evaluation(PicklesFields):
         return read_only({name: values for name, values in rates.items() if name not in known})
 
     @property
+    def without_class_rates(self) -> str:
+        """Why there are no :attr:`class_rates`, in words; empty where nothing is in their way."""
+        return ""
+
+    @property
     def class_table(self) -> dict[str, NDArray[Any]]:
         """The columns of :attr:`per_class` behind the name, [K] each."""
         return read_only({**self.class_columns, **self.class_counts, **self.class_rates, **self.class_values})
@@ -386,15 +385,19 @@ class Evaluation(PicklesFields):
 
         return pd.DataFrame({"class": self.labels, **self.class_table})
 
-    def curves(self, *, area: str = "all", cap: int = -1) -> pd.DataFrame:
+    def curves(
+        self, *, area: str = "all", max_detections: int | None = None, cap: int | None = None
+    ) -> pd.DataFrame:
         """Precision-recall curves in long form.
 
         Parameters
         ----------
         area : str, default "all"
             The name of an area range of the protocol; its first where none is called all.
-        cap : int, default -1
-            Position among the protocol's detection caps; -1 is the largest.
+        max_detections : int, optional
+            One of the protocol's max detections; the largest when not given.
+        cap : int, optional
+            Deprecated: the position of ``max_detections`` among those of the protocol.
 
         Returns
         -------
@@ -408,8 +411,20 @@ class Evaluation(PicklesFields):
         names = list(self.protocol.ignore.area_ranges)
         area = names[0] if area == "all" and "all" not in names else area
         checks.one_of(area, names, name="area")
+        if cap is not None:
+            warn_user(
+                "curves(cap=POSITION) is deprecated: name the value, curves(max_detections=100)",
+                DeprecationWarning,
+            )
+        position = -1 if cap is None else cap
+        if max_detections is not None:
+            if max_detections not in self.protocol.caps:
+                known = ", ".join(str(value) for value in self.protocol.caps if value is not None)
+                rule = f"be one of {known}" if known else "be left out: the protocol evaluates all detections"
+                raise InputError("max_detections", rule, got=repr(max_detections))
+            position = self.protocol.caps.index(max_detections)
         self._check_size("curves", 5)
-        drawn = self.curves_of(names.index(area), cap)
+        drawn = self.curves_of(names.index(area), position)
         defined = np.flatnonzero(drawn.positive)
         precision, score = drawn.interpolated[:, :, defined], drawn.reached_scores[:, :, defined]  # [T,R,K]
         points = np.array(self.protocol.ap.recall_points)
@@ -430,16 +445,16 @@ class Evaluation(PicklesFields):
         """One row per detection, in file order: its outcome at the first threshold, over all areas.
 
         Columns of :meth:`Detections.to_pandas`, then ``rank`` (in its image and class, from 0), ``outcome``
-        (``true positive``, ``false positive``, ``ignored``, ``beyond cap``), ``annotation_id`` and ``iou`` of
-        the ground truth it matched, and ``matched_up_to``: the highest threshold at which it is still a
-        true positive.
+        (``true positive``, ``false positive``, ``ignored``, ``beyond max detections``), ``annotation_id`` and
+        ``iou`` of the ground truth it matched, and ``matched_up_to``: the highest threshold at which it is
+        still a true positive.
         """
         frame = self.detections.to_pandas(
             ["image_id", "category_id", "class", "x1", "y1", "x2", "y2", "score"]
         )
         made, matched, count = self.outcomes, self.matched, len(self.detections)
         outcome = np.array(OUTCOMES, dtype=object)[made.detection]
-        outcome[made.rank < 0] = "beyond cap"
+        outcome[made.rank < 0] = "beyond max detections"
         annotation = np.full(count, None, dtype=object)
         rows = np.flatnonzero(made.truth_row >= 0)
         annotation[rows] = self.ground_truth.ids[made.truth_row[rows]]
@@ -492,7 +507,7 @@ class Evaluation(PicklesFields):
             )
 
     def ap_by_iou(self) -> NDArray[np.float64]:
-        """AP of each IoU threshold and class, [T, K], first area range, largest cap; NaN where undefined."""
+        """AP of each IoU threshold and class, [T, K], first area range; NaN where undefined."""
         return self.curves_of(0, -1).average_precision
 
     @property
@@ -501,7 +516,7 @@ class Evaluation(PicklesFields):
         return self.once("matcher", lambda: Matcher(self.ground_truth, self.detections, self.protocol))
 
     def curves_of(self, area: int = 0, cap: int = -1, pooled: str | None = None) -> Curves:
-        """Return the curves of an area range and a detection cap; computed once.
+        """Return the curves of an area range and max detections; computed once.
 
         Parameters
         ----------
@@ -559,7 +574,7 @@ class Evaluation(PicklesFields):
 
     @property
     def image_fingerprint(self) -> str:
-        """The SHA-256 of the ids of all images; empty where they are not in one place."""
+        """The sum, modulo 2 ** 256, of the SHA-256 of the id of each image as text: 64 hexadecimal digits."""
         return self.images.fingerprint()
 
     @property
@@ -603,7 +618,7 @@ class Evaluation(PicklesFields):
         )
 
     def score_counts(self, threshold: int = 0, area: int = 0) -> ScoreCounts:
-        """Return what each confidence threshold keeps; computed once.
+        """Return what each score threshold keeps; computed once.
 
         Parameters
         ----------
@@ -687,15 +702,20 @@ def counts_of_tables(truth: GroundTruth, detections: Detections) -> dict[str, in
     }
 
 
-def counts_of_classes(matched: Matches) -> dict[str, NDArray[np.int64]]:
-    """Count ground truths, detections, and true positives at the first threshold of each class, [K]."""
-    K, counted = len(matched.categories), matched.positives(0)
-    hits = matched.pair_detection[matched.pairs_true(0, 0)]
+def counts_of_classes(matched: Matches) -> dict[str, NDArray[Any]]:
+    """Count ground truths, detections, and true positives at the first threshold of each class, [K].
+
+    Ground truths and true positives are sums, float64, where ground truths have weights.
+    """
+    K, hits, weight = len(matched.categories), matched.pairs_true(0, 0), TRUTH_WEIGHT.of(matched.extra)
+    hit_classes = matched.category[matched.pair_detection[hits]]
     return {
-        "ground_truths": counted,
-        "ignored": np.bincount(matched.truth_category, minlength=K) - counted,
+        "ground_truths": matched.positives(0),
+        "ignored": np.bincount(matched.truth_category[~matched.counted(0)], minlength=K),
         "detections": np.bincount(matched.category, minlength=K),
-        "true_positives": np.bincount(matched.category[hits], minlength=K),
+        "true_positives": np.bincount(
+            hit_classes, None if weight is None else weight[matched.pair_truth[hits]], minlength=K
+        ),
     }
 
 

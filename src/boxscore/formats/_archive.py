@@ -34,8 +34,6 @@ from boxscore.errors import FileFormatError
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
 
-__all__ = ["Archive", "Kind", "Member", "open_archive"]
-
 LOCAL_HEADER = 30
 """Bytes before a member at least: its local header without name."""
 NPY = ".npy"

@@ -2,23 +2,26 @@
 
 Conventions
 -----------
-Evidence is how many boxes reach outside their image. Where many do, and few would if the same four numbers
-were read another way, the user is told; nothing is changed.
+- Evidence is how many boxes reach outside their image. Where many do, and few would if the same four numbers
+  were read another way, the user is told; nothing is changed.
+- Where no size of an image is known, only what widths and heights never look like is told: third and fourth
+  numbers that are never smaller than the first two, though often hardly larger (corners), and many boxes that
+  begin just where the image does, if the first two numbers are a centre (detectors clip boxes there).
 """
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import WrittenFormat
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.errors import BoxscoreWarning
-
-__all__ = ["FRACTIONS", "BoxOrder", "box_order", "reread", "warn_of_box_order"]
 
 SUSPICIOUS = 0.10
 """Share of boxes outside their image above which something is wrong; detectors overhang by a few pixels."""
@@ -29,10 +32,18 @@ SLACK = 0.05
 SAMPLE_SIZE = 20_000
 """Boxes checked, spread over the table."""
 
+STRIDE = 7
+"""Of the boxes checked every so-many-th is looked at first; a prime, as images often have 10 or 100."""
+
+FEWEST = 20
+"""Boxes of evidence, where no size of an image is known."""
+OFTEN, LITTLE_LARGER = 0.1, 1.5
+"""Share of the boxes in each direction whose third number is larger than the first, but by less than this."""
+CLIPPED, ROUNDED = 0.005, 1e-3
+"""Share of the boxes in each direction that would touch the side of the image as centres, and how exactly."""
+
 FRACTIONS = "fractions of the image's size"
 """The reading of numbers that all lie in 0..1."""
-
-FloatArray = NDArray[np.float64]
 
 
 _FORMS: dict[str, WrittenFormat] = {
@@ -57,15 +68,19 @@ class BoxOrder(NamedTuple):
 
 
 def warn_of_box_order(
-    table: BoxTable, *, given_sizes: bool, said: WrittenFormat | None = None, stacklevel: int = 3
+    table: BoxTable,
+    *,
+    given_sizes: bool,
+    said: WrittenFormat | None = None,
+    tell: Callable[[BoxscoreWarning], None] = warn_user,
 ) -> None:
     """Warn when a table's boxes look like another form of box than the format's, or than the user says."""
     order = box_order(table, given_sizes=given_sizes, said=said)
     if order is not None:
         code = f"{'detection' if isinstance(table, Detections) else 'annotation'}-box-order"
-        stop = "." if order.option else ""
-        warning = BoxscoreWarning(f"{table.source}: {order.message}{stop}", code=code, severity="error")
-        warnings.warn(warning, stacklevel=stacklevel)
+        end = " (in Python box_format=)." if order.option else ""
+        warning = BoxscoreWarning(f"{table.source}: {order.message}{end}", code=code, severity="error")
+        tell(warning)
 
 
 def box_order(table: BoxTable, *, given_sizes: bool, said: WrittenFormat | None = None) -> BoxOrder | None:
@@ -77,13 +92,17 @@ def box_order(table: BoxTable, *, given_sizes: bool, said: WrittenFormat | None 
         or table.units == "fractions"
     ):
         return None
+    if np.isnan(table.images.sizes).all():
+        return _order_without_images(table) if given_sizes and said is None else None
     rows = np.arange(0, len(table), -(-len(table) // SAMPLE_SIZE))
+    if len(rows) > SAMPLE_SIZE / 4 and _are_clearly_right(table, STRIDE * int(rows[1])):
+        return None
     extent = table.images.sizes[table.image[rows]]
     known = ~(np.isnan(extent[:, 0]) | np.isnan(extent[:, 1]))
     if not known.all():
         extent, rows = extent[known], rows[known]
     if not len(rows):
-        return None
+        return _order_without_images(table) if given_sizes and said is None else None
     corners = table.boxes[rows]
     numbers = _numbers(table, rows, given_sizes=given_sizes)
     outside = _share_outside(corners, extent)
@@ -106,6 +125,36 @@ def box_order(table: BoxTable, *, given_sizes: bool, said: WrittenFormat | None 
         text += f"; read as {best}, {shares[best]:.1%} would. Are these {best}? Read them with {option}"
         return BoxOrder(text, best, outside, option)
     return BoxOrder(text + ". Are they of another image size or data set?", None, outside)
+
+
+def _are_clearly_right(table: BoxTable, step: int) -> bool:
+    """Whether of every so-many-th box fewer leave their image than is odd; an unknown size says no."""
+    if max(np.abs(table.boxes[::step, :2]).max(), table.sizes[::step].max() / 2) <= 1.5:  # fractions, perhaps
+        return False
+    extent = table.images.sizes.take(table.image[::step], axis=0)
+    return _share_outside(table.boxes[::step], extent) < 0.75 * SUSPICIOUS
+
+
+def _order_without_images(table: BoxTable) -> BoxOrder | None:
+    """Say whether x,y,width,height are corners, or centre and size; None where it is open."""
+    rows = np.arange(0, len(table), -(-len(table) // SAMPLE_SIZE))
+    numbers = _numbers(table, rows, given_sizes=True)
+    first, size = numbers[:, :2], numbers[:, 2:]
+    least = max(FEWEST, OFTEN * len(rows))
+    hardly_larger = (size >= first) & (size < LITTLE_LARGER * first)
+    if (size >= first).all() and hardly_larger.sum(axis=0).min() >= least:
+        best, why = "x1,y1,x2,y2", "no width is below its x and no height below its y"
+    else:
+        slack = ROUNDED * size
+        touch, beyond = np.abs(first - size / 2) <= slack, first < size / 2 - slack
+        clipped = touch.sum(axis=0)
+        if beyond.any() or clipped.min() < max(FEWEST, CLIPPED * len(rows)):
+            return None
+        best = "centre x,centre y,width,height"
+        why = "each x and y is at least half the width and height, often exactly, as of clipped boxes"
+    option = _option(table, _FORMS[best])
+    text = f"read as x,y,width,height, {why}. Are these {best}? Read them with {option}"
+    return BoxOrder(text, best, 1.0, option)
 
 
 def _option(table: BoxTable, form: WrittenFormat) -> str:

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from boxscore.data.mask_columns import LIST, MISSING, POLYGONS, TEXT, MaskColumns
 from boxscore.formats._packed import numbers_of
 
-__all__ = ["Segmentation", "mask_columns"]
-
 
 class _Code(msgspec.Struct, gc=False):
     size: tuple[int, int]

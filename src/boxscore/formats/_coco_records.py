@@ -35,7 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
+from boxscore._utils.collector import paused_collector
 from boxscore._utils.processes import Forked
 from boxscore.data.mask_columns import MISSING, MaskColumns, joined_columns
 from boxscore.data.masks import Masks
@@ -45,29 +47,8 @@ from boxscore.formats import _json
 from boxscore.formats._coco_masks import Segmentation, mask_columns
 from boxscore.formats._packed import numbers_of, packed_columns
 
-__all__ = [
-    "DECODING_ERRORS",
-    "Columns",
-    "Kind",
-    "NumericResult",
-    "Reading",
-    "Text",
-    "annotation_kind",
-    "first_record",
-    "given_boxes",
-    "instance_columns",
-    "instance_kind",
-    "result_kind",
-    "rotated_boxes",
-    "rotated_records",
-    "text_in_file",
-    "text_in_memory",
-    "whole",
-]
-
 Box = tuple[float, float, float, float]
 RotatedBox = tuple[float, float, float, float, float]
-FloatArray = NDArray[np.float64]
 Columns = dict[str, Any]
 """Arrays, and :class:`~boxscore.data.mask_columns.MaskColumns`."""
 Readers = Mapping[str, Callable[[list[Any], str], Any]]
@@ -289,7 +270,7 @@ class Reading:
             except DECODING_ERRORS:
                 pass  # something else than numbers: text, null, or what breaks a rule
         decode = msgspec.json.Decoder(list[kind.general]).decode  # type: ignore[name-defined]
-        with _json.paused_collector():
+        with paused_collector():
             return _concatenated(
                 [
                     {name: read(records, name) for name, read in kind.readers.items()}

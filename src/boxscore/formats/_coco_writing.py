@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.files import write_atomically
-from boxscore.data.boxes import corners_and_sizes
 from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
@@ -23,8 +22,6 @@ from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotat
 from boxscore.formats._kept import Kept
 from boxscore.formats._packed import packed_columns
 from boxscore.formats._snapshots import changed_while_read
-
-__all__ = ["rewrite_results", "save_ground_truth", "save_results"]
 
 RECORDS = 1 << 14
 """Records made into text together."""
@@ -68,7 +65,7 @@ def _array(path: Path, parts: Iterable[list[msgspec.Raw]], kept: Kept) -> Iterat
                 if kept.is_compared:
                     _check(path, kept, row + at, chosen)
                 numbered = zip((row + at).tolist(), chosen, strict=True)
-                texts = [_record(record, *_changes(kept, number)) for number, record in numbered]
+                texts = [_record(record, *kept.changes(number, "xywh")) for number, record in numbered]
                 yield before + b"\n" + b",\n".join(texts)
                 before = b","
         row += len(records)
@@ -107,8 +104,8 @@ def _check(path: Path, kept: Kept, rows: NDArray[np.int64], records: list[msgspe
             raise changed_while_read(path, got="another form of records") from None
     boxes, corners = columns["bbox"], None
     if boxes is not None and given:
-        corners = corners_and_sizes(boxes, "xywh")[0]
-        corners[(boxes[:, 2:] < 0).any(axis=1)] = np.nan
+        corners = kept.written("xywh").corners_of(boxes)
+        corners[(corners[:, 2:] < corners[:, :2]).any(axis=1)] = np.nan
     kept.check_rows(
         rows, columns["score"], corners, images=columns["image_id"], categories=columns["category_id"]
     )
@@ -151,14 +148,6 @@ def _record(record: msgspec.Raw, score: float | None, box: list[float] | None) -
         if value is not None:
             keys[key] = msgspec.Raw(msgspec.json.encode(value))
     return msgspec.json.encode(keys)
-
-
-def _changes(kept: Kept, row: int) -> tuple[float | None, list[float] | None]:
-    """Return the new score of a row and its new box as ``x, y, width, height``, each None where it stays."""
-    score, box = kept.changes(row)
-    if box is not None:
-        box[2:] = box[2] - box[0], box[3] - box[1]
-    return score, box
 
 
 # ---------------------------------------------------------------- tables as records

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from boxscore._utils.records import record
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import ROUNDING, WrittenForm, WrittenFormat, written_form
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
-from boxscore.errors import InputError
+from boxscore.errors import BoxscoreWarning, InputError
 
 if TYPE_CHECKING:
     from boxscore.data.column_names import OwnNames
@@ -31,20 +32,19 @@ if TYPE_CHECKING:
     from boxscore.formats.class_maps import ClassMap
     from boxscore.formats.image_sizes import ImageSizes
 
-__all__ = ["CONTENT", "PLAIN", "Format", "Read", "ReadOptions"]
-
 CONTENT = frozenset(
     {"masks", "keypoints", "rotated", "quadrilaterals", "areas", "crowd", "difficult", "ignore", "group"}
     | {"sizes", "file names", "columns", "ids", "repeated ids", "classes", "fractions"}
     | {"image labels", "positive labels", "ignore beside image labels"}
-    | {"class columns", "class column frequency"}
+    | {"class columns", "class column frequency", "sides below 0"}
 )
 """What a table may have beside images, classes, upright boxes and scores, and not every file can hold.
 
-``areas`` are those other than width times height, ``sizes`` and ``file names`` those of images, ``columns``
-the user's own, ``classes`` those without objects, and ``fractions`` coordinates in place of pixels.
-``image labels`` are classes that were looked for in whole images and not seen, or not annotated in full,
-``positive labels`` those that were seen, and ``class columns`` what else is known of classes.
+``sides below 0`` are those of boxes whose corners are the wrong way round, ``areas`` those other than width
+times height, ``sizes`` and ``file names`` those of images, ``columns`` the user's own, ``classes`` those
+without objects, and ``fractions`` coordinates in place of pixels. ``image labels`` are classes that were
+looked for in whole images and not seen, or not annotated in full, ``positive labels`` those that were seen,
+and ``class columns`` what else is known of classes.
 """
 
 Read = Callable[[GroundTruth | None], Detections]
@@ -93,6 +93,8 @@ class ReadOptions:
         Formats do not see it.
     note : callable, optional
         Told of images that are added to the ground truth, in place of a warning. Formats do not see it.
+    tell : callable
+        Told of boxes that look like another form, by default the user. Formats do not see it.
     """
 
     format: str = "auto"
@@ -113,6 +115,7 @@ class ReadOptions:
     note: Callable[[str], None] | None = None
 
     columns: OwnNames | None = None
+    tell: Callable[[BoxscoreWarning], None] = warn_user
 
     @property
     def written(self) -> WrittenForm | None:

@@ -12,7 +12,6 @@ Conventions
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,20 +19,19 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import read_at_most
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.vocabulary import Id
-from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.errors import FileFormatError, InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import Rows, collected
 
-__all__ = ["Gathered", "Origin", "around", "decoded", "decoded_text", "short_names", "turned"]
-
-FloatArray = NDArray[np.float64]
 Corners = tuple[float, float, float, float]
 Record = TypeVar("Record")
 
@@ -211,11 +209,11 @@ class Gathered:
     def rows(self, *, of_results: bool, classes: Sequence[str] | None = None, **given: Any) -> Rows:
         """Return everything as rows; ``classes`` are those that the files declare."""
         if self._left_out:
-            counts = ", ".join(f"{count} {kind}" for kind, count in self._left_out.most_common(8))
+            counts = ", ".join(f"{count:,} {kind}" for kind, count in self._left_out.most_common(8))
             text = (
                 f"{self.source}: left out, because only boxes and regions with a class are objects: {counts}."
             )
-            warnings.warn(text, BoxscoreWarning, stacklevel=6)
+            warn_user(text)
         scores = np.array(self._scores, dtype=np.float64)
         if of_results and np.isnan(scores).any():
             origin = self._origins[int(np.argmax(np.isnan(scores)))]
@@ -340,7 +338,7 @@ def decoded_text(
 ) -> Record:
     """Decode JSON that was read from a file."""
     try:
-        with _json.paused_collector():
+        with paused_collector():
             return msgspec.json.decode(text, type=kind)
     except DECODING_ERRORS as error:
         raise _json.explain(error, path, record=record, text=text, whole=whole) from None

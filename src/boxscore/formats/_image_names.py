@@ -8,8 +8,6 @@ from boxscore._utils import checks
 from boxscore.data.tables import BoxTable
 from boxscore.errors import InputError
 
-__all__ = ["file_stems", "refuse_shared_names"]
-
 
 def file_stems(table: BoxTable, *, in_lines: bool = False) -> list[str]:
     """Return the name of each image's file, without ending: that of the image file, or else the id.

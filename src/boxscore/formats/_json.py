@@ -22,20 +22,8 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
-from boxscore._utils.collector import paused_collector
 from boxscore._utils.progress import progress_is_shown
 from boxscore.errors import FileFormatError
-
-__all__ = [
-    "check_utf8",
-    "chunks_of",
-    "decode_records",
-    "explain",
-    "first_byte",
-    "open_binary",
-    "parts_of",
-    "paused_collector",
-]
 
 Record = TypeVar("Record")
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from boxscore.formats._look import Look, listed
 
-__all__ = ["first_json", "json_files"]
-
 DEEPEST = 4
 
 

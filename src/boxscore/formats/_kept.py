@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
+from boxscore.data.boxes import BoxFormat, WrittenForm
 from boxscore.data.tables import Detections
 from boxscore.formats._snapshots import Snapshot, changed_while_read
-
-__all__ = ["Kept", "Results"]
-
-FloatArray = NDArray[np.float64]
 
 
 class Results(NamedTuple):
@@ -26,6 +24,8 @@ class Results(NamedTuple):
     """Every record or line, in the order of the file."""
     snapshots: tuple[Snapshot, ...]
     """The states of the files before they were read."""
+    written: WrittenForm | None = None
+    """What the user says that the four numbers of a box are."""
 
 
 class Kept:
@@ -50,9 +50,14 @@ class Kept:
         self.rows, self.scores, self.boxes = rows, scores, boxes
         self.wanted = np.zeros(len(table), dtype=bool)
         self.wanted[rows] = True
+        self._written = results.written
         self._position = np.cumsum(self.wanted) - 1  # of a row among those kept
         self._changed_scores = None if scores is None else table.scores[rows] != scores
         self._changed_boxes = None if boxes is None else (table.boxes[rows] != boxes).any(axis=1)
+
+    def written(self, usual: BoxFormat) -> WrittenForm:
+        """Return what the four numbers of a box in the file are, ``usual`` where nobody says otherwise."""
+        return self._written or WrittenForm(usual, y_first=False, fractions=False)
 
     def check_files(self) -> None:
         """Refuse results that have changed since their first reading began."""
@@ -96,11 +101,11 @@ class Kept:
             changes["sizes"] = np.where(moved[:, None], self.boxes[:, 2:] - self.boxes[:, :2], table.sizes)
         return table.replaced(**changes)
 
-    def changes(self, row: int) -> tuple[float | None, list[float] | None]:
-        """Return the new score and the new corners of a row, each None where it stays."""
+    def changes(self, row: int, usual: BoxFormat = "xyxy") -> tuple[float | None, list[float] | None]:
+        """Return the new score of a row and its new box as the file writes it, each None where it stays."""
         position, score, box = self._position[row], None, None
         if self.scores is not None and self._changed_scores is not None and self._changed_scores[position]:
             score = float(self.scores[position])
         if self.boxes is not None and self._changed_boxes is not None and self._changed_boxes[position]:
-            box = self.boxes[position].tolist()
+            box = self.written(usual).numbers_of(self.boxes[position][None])[0].tolist()
         return score, box

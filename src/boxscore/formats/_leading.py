@@ -2,8 +2,9 @@
 
 Conventions
 -----------
-- What is looked for are the names that tools write. One of them is what was meant; of several, the newest
-  first, the user chooses. Nothing is guessed from any other file.
+- What is looked for are the names that tools write, for ground truth or for detections as it is one or the
+  other that is read. One of them is what was meant; of several, the newest first, the user chooses. Nothing
+  is guessed from any other file.
 - ``labels`` in a folder itself are read by YOLO's format: they count beside other sources alone.
 - Few folders are looked into, and links to folders are not followed.
 """
@@ -13,21 +14,33 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.formats._format import Format, Read, ReadOptions
 from boxscore.formats._look import Look
 from boxscore.formats._unpacking import Unpacked
 
-__all__ = ["LedOn", "led_on"]
+Side = Literal["ground truth", "detections"]
+SIDES: tuple[Side, Side] = ("ground truth", "detections")
 
 DEEPEST, MOST_FOLDERS, MOST_SAID = 3, 200, 5
 
-_FILES = re.compile(r"predictions\.json|data\.yaml|instances.*\.json", re.IGNORECASE)
+_TRUTH = re.compile(r"data\.ya?ml|instances.*\.json|_annotations\.coco\.json", re.IGNORECASE)
+_DETECTIONS = re.compile(
+    r"(?:.+_)?predictions\.json|.+\.bbox\.json|coco_instances_results\.json", re.IGNORECASE
+)
+"""The files of data sets; and of ultralytics and YOLOv5, MMDetection, and Detectron2."""
+
+LOOKED_FOR = {
+    "ground truth": "data.yaml, instances*.json, _annotations.coco.json",
+    "detections": "predictions.json, labels with confidences, *.bbox.json, coco_instances_results.json",
+}
+"""In words, by what is read."""
 
 
 class LedOn(Unpacked):
@@ -40,11 +53,13 @@ class LedOn(Unpacked):
         The folder.
     found : Path
         What is read in its place.
+    side : {"ground truth", "detections"}, optional
+        What is read.
     """
 
-    def __init__(self, inner: Format, given: Path, found: Path) -> None:
+    def __init__(self, inner: Format, given: Path, found: Path, side: Side | None = None) -> None:
         super().__init__(inner, found, found)
-        self._given = given
+        self._given, self._side = given, side
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read ground truth from what was found."""
@@ -59,20 +74,23 @@ class LedOn(Unpacked):
             yield finish
 
     def _say(self) -> None:
-        text = f"{self._given}: reading {self.folder}, the only data in this folder."
-        warnings.warn(BoxscoreWarning(text), stacklevel=6)
+        what = "data" if self._side is None else self._side
+        text = f"{self._given}: reading {self.folder}, the only {what} in this folder."
+        warn_user(BoxscoreWarning(text, severity="info"))
 
 
-def led_on(folder: Path, *, has_labels: bool = False) -> Path | None:
+def led_on(folder: Path, *, side: Side | None = None, has_labels: bool = False) -> Path | None:
     """Return the only likely data below a folder; None where there are none, or its labels are annotations.
+
+    Of ground truth and detections only those of a ``side`` are looked for.
 
     Raises
     ------
     FileFormatError
         Where there are several.
     """
-    found = sorted(_sources(folder), key=lambda path: (-path.stat().st_mtime, str(path)))
-    if has_labels and not any(path.name == "labels" for path in found):
+    found = sorted(_sources(folder, side), key=lambda path: (-path.stat().st_mtime, str(path)))
+    if has_labels and side != "detections" and not any(path.name == "labels" for path in found):
         return None
     beside = {path.parent for path in found if path.name == "labels"}
     # One run of ultralytics writes both: its labels, which were read before folders led on.
@@ -81,15 +99,16 @@ def led_on(folder: Path, *, has_labels: bool = False) -> Path | None:
         more = f" and {len(found) - MOST_SAID} more" if len(found) > MOST_SAID else ""
         raise FileFormatError(
             str(folder),
-            "lead to one file or folder of data",
+            f"lead to one file or folder of {side or 'data'}",
             got=f"several, the newest first: {', '.join(map(str, found[:MOST_SAID]))}{more}",
             cause="give one of them",
         )
     return found[0] if found and found[0] != folder / "labels" else None
 
 
-def _sources(folder: Path) -> Iterator[Path]:
+def _sources(folder: Path, side: Side | None) -> Iterator[Path]:
     """Give what is looked for, in a folder and a few below it."""
+    patterns = {"ground truth": [_TRUTH], "detections": [_DETECTIONS], None: [_TRUTH, _DETECTIONS]}[side]
     level, left = [folder], MOST_FOLDERS
     for _ in range(DEEPEST + 1):
         level, within = level[:left], []
@@ -97,11 +116,11 @@ def _sources(folder: Path) -> Iterator[Path]:
         for one in level:
             for entry in (one / name for name in Look(one).names):
                 if entry.is_dir():
-                    if entry.name == "labels" and _have_confidences(entry):
+                    if side != "ground truth" and entry.name == "labels" and _have_confidences(entry):
                         yield entry
                     elif not entry.is_symlink():
                         within.append(entry)
-                elif _FILES.fullmatch(entry.name) and entry.is_file():
+                elif any(pattern.fullmatch(entry.name) for pattern in patterns) and entry.is_file():
                     yield entry
         level = within
 

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from boxscore._utils.memory import is_out_of_memory
-from boxscore.errors import FileFormatError
-
-__all__ = ["MOST_NAMES", "MOST_TEXTS", "Look", "errors_named", "is_text_file", "listed"]
+from boxscore.data.boxes import OTHER_FORMS
+from boxscore.errors import FileFormatError, InputError
 
 HEAD = 1 << 16
 """Bytes of a file that detection may read."""
@@ -99,10 +98,19 @@ class Look:
 
 
 @contextlib.contextmanager
-def errors_named(path: Path) -> Iterator[None]:
-    """Turn what the system says of files, of loops of links for one, into refusals that name them."""
+def errors_named(path: Path, *, side: str = "") -> Iterator[None]:
+    """Turn what the system says of files, of loops of links for one, into refusals that name them.
+
+    Of boxes that are evidently of another form the option of a ``side``, ``gt`` or ``dt``, is named.
+    """
     try:
         yield
+    except InputError as error:
+        form = OTHER_FORMS.get(str(error.cause))
+        if form is None or not side:
+            raise
+        cause = f"{error.cause} Read them with --{side}-box-format {form} (in Python box_format=)"
+        raise type(error)(error.name, error.rule, got=error.got, place=error.place, cause=cause) from None
     except OSError as error:
         if is_out_of_memory(error):
             raise

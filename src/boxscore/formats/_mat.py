@@ -25,8 +25,6 @@ from boxscore._utils.files import read_at_most
 from boxscore.errors import FileFormatError
 from boxscore.formats import _json
 
-__all__ = ["is_mat", "read_mat"]
-
 LARGEST = 1 << 29
 """Bytes of a file, and of what is unpacked of it."""
 DEEPEST = 32

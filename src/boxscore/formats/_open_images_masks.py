@@ -17,7 +17,6 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
-import warnings
 import zlib
 from collections.abc import Sequence
 from typing import Any
@@ -26,12 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
-from boxscore._utils.text import counted, verb
+from boxscore._utils.text import counted_of, verb
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.masks import Masks
-from boxscore.errors import BoxscoreWarning, FileFormatError
+from boxscore.errors import FileFormatError
 from boxscore.formats._rows import Rows
-
-__all__ = ["boxes_of_masks", "decoded_masks", "encoded_masks", "joined_with_segments"]
 
 LONGEST = 1 << 24
 """Characters of one mask."""
@@ -128,14 +126,12 @@ def joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
     )
     alone = int((box_row < 0).sum())
     if alone:
-        warnings.warn(
-            f"{segments.source}: {alone} of {counted(len(segments.image), 'segment')} "
+        warn_user(
+            f"{segments.source}: {counted_of(alone, len(segments.image), 'segment')} "
             f"{verb(alone, 'have')} no row with the same label, image, coordinates and IsGroupOf in "
             f"{boxes.source}, and "
             f"{'becomes an object of its' if alone == 1 else 'become objects of their'} own. Were both files "
             "expanded along the hierarchy, and the numbers written with the same digits?",
-            BoxscoreWarning,
-            stacklevel=6,
         )
     has_box = box_row >= 0
 

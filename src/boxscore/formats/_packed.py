@@ -29,8 +29,6 @@ from numpy.typing import NDArray
 
 from boxscore._utils.collector import paused_collector
 
-__all__ = ["numbers_of", "packed_columns"]
-
 Columns = dict[str, NDArray[Any]]
 
 _NUMBER = np.dtype({"names": ["number"], "formats": [">f8"], "offsets": [1], "itemsize": 9})

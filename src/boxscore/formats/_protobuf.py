@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-__all__ = ["Values", "features"]
-
 Values = list[bytes] | list[float] | list[int]
 
 MOST_VALUES = 10_000_000

@@ -18,7 +18,6 @@ from __future__ import annotations
 import abc
 import contextlib
 import dataclasses
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,8 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.checks import Place
-from boxscore._utils.text import counted
+from boxscore._utils.text import counted, counted_of, verb
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import find_images
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.building import built_columns
@@ -37,23 +38,10 @@ from boxscore.data.numbering import placed_on
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import InputError
 from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats.class_lists import called
 from boxscore.formats.image_sizes import known_sizes
-
-__all__ = [
-    "Collected",
-    "RowFormat",
-    "Rows",
-    "collected",
-    "detections_of",
-    "ground_truth_of",
-    "own_categories",
-]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -166,7 +154,7 @@ def _as_said(rows: Rows, options: ReadOptions) -> Rows:
     if written is None or rows.is_said:
         return rows
     if rows.boxes is None:
-        rule, got = "be left out where boxes are no four numbers", options.box_format
+        rule, got = "be left out where boxes are not four numbers", options.box_format
         raise InputError("box_format", rule, got=got, place=rows.source)
     return dataclasses.replace(
         rows,
@@ -522,7 +510,8 @@ def _refuse_other_numbering(rows: Rows, categories: Categories) -> None:
         "have names where the ground truth does not number its classes 0, 1, 2, ...",
         got=f"numbers that count from 0; the ground truth's ids are {known}{', ...' * (len(ids) > 3)}",
         place=rows.source,
-        cause="give the class list of the detections (--dt-classes FILE: names one per line, or data.yaml)",
+        cause="give the class list of the detections (--dt-classes FILE: names one per line, or data.yaml) "
+        "(in Python classes=)",
     )
 
 
@@ -542,9 +531,9 @@ def _name(rows: Rows, names: Sequence[str], position: int) -> Id:
         return names[label]
     row = int(np.argmax(rows.label == position))
     if isinstance(label, int):
-        rule = f"be from 0 to {len(names) - 1}, for the {counted(len(names), 'name')} of the class list"
+        rule = f"be from 0 to {len(names) - 1}, for the {counted(len(names), 'name')} of the {called(names)}"
         raise InputError("a class number", rule, got=label, place=rows.place(row))
-    raise InputError("a class", "be in the class list", got=repr(label), place=rows.place(row))
+    raise InputError("a class", f"be in the {called(names)}", got=repr(label), place=rows.place(row))
 
 
 def own_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArray[np.int32]]:
@@ -563,12 +552,13 @@ def own_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArra
 
 def _warn_of_fractions(rows: Rows, unknown: NDArray[np.bool_]) -> None:
     count = int(unknown.sum())
-    warnings.warn(
-        f"{rows.source}: the sizes of {count} of {counted(len(unknown), 'image')} are unknown, so boxes stay "
-        "fractions of them: AP and AR over all areas are given; what needs pixels (small, medium and large "
+    some = f"{counted_of(count, len(unknown), 'image')} {verb(count, 'have')} no known size"
+    if unknown.all():
+        some = "no image has a known size"
+    warn_user(
+        f"{rows.source}: {some}, so boxes stay fractions of them: AP and AR over all areas are "
+        "given; what needs pixels (small, medium and large "
         f"objects) is undefined. {checks.GIVE_SIZES[0].upper()}{checks.GIVE_SIZES[1:]}.",
-        BoxscoreWarning,
-        stacklevel=6,
     )
 
 

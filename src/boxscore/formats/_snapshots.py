@@ -8,8 +8,6 @@ from pathlib import Path
 
 from boxscore.errors import FileFormatError
 
-__all__ = ["Snapshot", "changed_while_read"]
-
 TICK = 2_000_000_000
 """Nanoseconds; the coarsest clock of a file system that is in use (FAT)."""
 

@@ -27,11 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.text import short_list
 from boxscore.data.alignment import image_rows_by_name
 from boxscore.data.box_reading import are_fractions, reading_of
 from boxscore.data.boxes import BoxFormat, check_sizes_fit
-from boxscore.data.column_names import ColumnParts, column_parts
+from boxscore.data.column_names import ColumnParts, absent_of, column_parts, say_columns
 from boxscore.data.schema import GROUND_TRUTH
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
@@ -41,19 +42,6 @@ from boxscore.formats._kept import Kept
 from boxscore.formats._open_images_masks import boxes_of_masks, decoded_masks, joined_with_segments
 from boxscore.formats._rows import RowFormat, Rows, detections_of
 from boxscore.formats.image_sizes import known_sizes
-
-__all__ = [
-    "HELD_BY_TABLES",
-    "Distinct",
-    "Table",
-    "TableFormat",
-    "are_sides",
-    "boxes_of",
-    "ids_of_texts",
-    "may_be_sides",
-    "rows_of",
-    "saved_columns",
-]
 
 HELD_BY_TABLES = frozenset(
     {
@@ -71,8 +59,6 @@ HELD_BY_TABLES = frozenset(
 )
 """What a table in a file can hold of ground truth; see ``Format.holds``."""
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 MOST_COLUMNS = 1_000
 _SIZE_RULE = "be 1 pixel or more"
@@ -219,7 +205,8 @@ def rows_of(
             "have a column score or confidence",
             got=f"only {short_list(table.names)}",
             place=table.source,
-            cause="is this the ground truth? else say which column it is: --columns score=NAME",
+            cause=absent_of(options.columns, table.names)
+            or f"is this the ground truth? Else {say_columns('score=NAME')}",
         )
     images, image = _column_of_images(table, parts)
     boxes = boxes_of(table, parts) if parts.box else None
@@ -451,7 +438,9 @@ def classes_of(
             "have a column class, label or category_id",
             got=f"only {short_list(table.names)}",
             place=table.source,
-            cause="is there only one class? then name it in a class list (--gt-classes, --dt-classes)",
+            cause=absent_of(options.columns, table.names)
+            or f"{say_columns('class=NAME')}; or, where there is only one class, name it in a class list "
+            "(--gt-classes, --dt-classes)",
         )
     values, positions = table.distinct(column)
     positions = positions[kept]

@@ -28,8 +28,6 @@ from boxscore.formats._look import Look
 if TYPE_CHECKING:
     import zipfile
 
-__all__ = ["Unpacked", "is_packed", "only_data", "unpacked"]
-
 LARGEST = 8_000_000_000
 ALWAYS = 100_000_000
 RATIO = 200

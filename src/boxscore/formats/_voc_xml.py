@@ -44,8 +44,6 @@ from boxscore.data.vocabulary import Images
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._image_names import file_stems
 
-__all__ = ["XmlFile", "annotation_files", "read_annotations", "read_xml"]
-
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 FLAGS = ("difficult", "truncated", "occluded")
 IMAGE_SET = "all"

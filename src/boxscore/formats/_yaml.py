@@ -11,8 +11,6 @@ from typing import Any
 from boxscore._utils.files import read_text
 from boxscore.errors import FileFormatError
 
-__all__ = ["names_of", "read_yaml"]
-
 LARGEST = 5_000_000
 """Bytes of a YAML file; ImageNet's 21,841 names take half a megabyte."""
 

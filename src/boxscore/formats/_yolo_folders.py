@@ -15,7 +15,6 @@ import dataclasses
 import itertools
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -23,26 +22,12 @@ from typing import Any, NamedTuple
 from boxscore._utils import checks
 from boxscore._utils.files import is_file, read_text
 from boxscore._utils.text import counted, verb
-from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore._utils.user_warnings import warn_user
+from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._look import MOST_NAMES, MOST_TEXTS, is_text_file
 from boxscore.formats._yaml import names_of, read_yaml
 from boxscore.formats._yolo_lines import is_number
 from boxscore.formats.class_lists import class_list
-
-__all__ = [
-    "IMAGE_ENDINGS",
-    "DataSet",
-    "classes_in",
-    "data_set",
-    "files_below",
-    "is_darknet_data",
-    "is_data_yaml",
-    "is_image_list",
-    "label_files",
-    "label_folder",
-    "looks_like_labels",
-    "read_elsewhere",
-]
 
 IMAGE_ENDINGS = frozenset(
     f".{ending}"
@@ -51,6 +36,7 @@ IMAGE_ENDINGS = frozenset(
         *("jpg", "mpo", "pfm", "png", "tif", "tiff", "webp"),
     )
 )
+TEXT = frozenset({".txt"})
 CLASS_LISTS = ("classes.txt", "obj.names", "_darknet.labels")
 SPLITS = ("val", "valid", "validation", "test", "train")
 """The splits that are taken without being asked for, the first of those that are there."""
@@ -182,12 +168,16 @@ def label_folder(path: Path) -> Path:
 
 
 def label_files(folder: Path) -> list[tuple[str, str]]:
-    """Return name without ending and path of the label files of a folder, sorted."""
-    return sorted(
+    """Return name without ending and path of the label files of a folder, sorted.
+
+    Where none lies right in it, those in the folders in it.
+    """
+    found = sorted(
         (entry.name[:-4], entry.path)
         for entry in _entries(folder)
         if entry.name[-4:].lower() == ".txt" and entry.is_file() and not _is_other(entry.path)
     )
+    return found or sorted(one for one in files_below(folder, TEXT) if not _is_other(one[1]))
 
 
 # ---------------------------------------------------------------- what a path is
@@ -330,11 +320,9 @@ def _yaml_source(path: Path) -> _Source:
     names = [given] if isinstance(given, str) else names_of(content, path)
     number = content.get("nc")
     if names is not None and isinstance(number, int) and number != len(names):
-        warnings.warn(
+        warn_user(
             f"{path}: nc is {number}, but there {verb(len(names), 'are')} "
             f"{counted(len(names), 'name')}; the names count.",
-            BoxscoreWarning,
-            stacklevel=6,
         )
     roots = [path.parent]
     root = content.get("path")
@@ -615,7 +603,7 @@ def _folder_listed(parent: str, roots: Sequence[Path]) -> tuple[Path, Path] | No
 
 def _paired(split: _Split) -> list[_File]:
     """Return the files of every image of a split."""
-    labels = {} if split.labels is None else dict(files_below(split.labels, frozenset({".txt"})))
+    labels = {} if split.labels is None else dict(files_below(split.labels, TEXT))
     found = [] if split.images is None else files_below(split.images, IMAGE_ENDINGS)
     if not found:
         return [_File(name, label, "", "") for name, label in sorted(labels.items()) if not _is_other(label)]
@@ -623,11 +611,9 @@ def _paired(split: _Split) -> list[_File]:
     names = {file.name for file in files}
     alone = [name for name, label in labels.items() if name not in names and not _is_other(label)]
     if alone:
-        warnings.warn(
+        warn_user(
             f"{split.labels}: {counted(len(alone), 'label file')} left out, without image in "
             f"{split.images}: {', '.join(sorted(alone)[:5])}{', ...' * (len(alone) > 5)}.",
-            BoxscoreWarning,
-            stacklevel=7,
         )
     return files
 
@@ -698,9 +684,9 @@ def _near_classes(folder: Path) -> Sequence[str] | None:
 
 
 def classes_in(folder: Path) -> Sequence[str] | None:
-    """Return the class list in a folder; None where there is none."""
+    """Return the class list in a folder; None where there is none, or it is empty: labels of an image."""
     for name in CLASS_LISTS:
-        if is_file(folder / name):
+        if is_file(folder / name) and (folder / name).stat().st_size:
             return class_list(folder / name)
     content = _near_yaml(folder)
     return None if content is None or content.get("names") is None else names_of(content, folder)

@@ -16,15 +16,10 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.files import read_at_most
 from boxscore.errors import FileFormatError
-
-__all__ = ["Lines", "is_number", "read_lines"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 LARGEST = 16_000_000
 """Bytes of one label file."""

@@ -10,26 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.text import counted
 from boxscore.data.boxes import BoxFormat, WrittenForm, box_convert
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._yolo_lines import Lines
-
-__all__ = [
-    "OUTSIDE",
-    "Kind",
-    "Shapes",
-    "by_count",
-    "check_fractions",
-    "is_last",
-    "label_kinds",
-    "prediction_kinds",
-    "second_kinds",
-    "shapes_of",
-]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 CLEARLY = 10
 """Boxes more than twice as many that lie inside their image, where not all do."""
@@ -159,7 +144,8 @@ def is_last(
         got=f"{inside_last:,} of {count:,} boxes inside their image read as class cx cy w h confidence, and "
         f"{inside_second:,} as class confidence cx cy w h",
         place=str(path),
-        cause="say --dt-format yolo (last, as ultralytics writes it) or --dt-format darknet (second)",
+        cause="say --dt-format yolo (last, as ultralytics writes it) or --dt-format darknet (second) "
+        "(in Python format=)",
     )
 
 
@@ -278,7 +264,8 @@ def check_fractions(numbers: FloatArray, rows: IntArray, lines: Lines) -> None:
         "be fractions of the image's size",
         got=f"{bad:g}",
         place=lines.place(int(rows[at])),
-        cause="are these pixels? then say so: --dt-box-format cxcywh (of ground truth --gt-box-format)",
+        cause="are these pixels? then say so: --dt-box-format cxcywh (of ground truth --gt-box-format) "
+        "(in Python box_format=)",
     )
 
 

@@ -24,8 +24,6 @@ from boxscore.formats._gathered import decoded
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
 
-__all__ = ["FORMAT", "CityPersonsFormat"]
-
 
 class _Image(msgspec.Struct, gc=False):
     identifier: int | str = msgspec.field(name="id")

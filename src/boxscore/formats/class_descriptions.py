@@ -28,8 +28,6 @@ from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Categories
 from boxscore.errors import FileFormatError, InputError
 
-__all__ = ["ClassDescriptions", "class_descriptions", "described"]
-
 LARGEST = 10_000_000
 _WHOLE = "have a label and what it is"
 _ITEM = re.compile(r"item\s*\{(.*?)\}", re.DOTALL)
@@ -111,7 +109,7 @@ def described(ground_truth: GroundTruth, descriptions: ClassDescriptions) -> Gro
             "be in the list of classes",
             got=repr(unknown[0]),
             place=ground_truth.source,
-            cause=f"{len(unknown)} such classes; is {descriptions.source} the list of another version?",
+            cause=f"{len(unknown):,} such classes; is {descriptions.source} the list of another version?",
         )
     values = [descriptions[name] for name in names]
     if all(isinstance(value, int) for value in descriptions.values()):

@@ -3,11 +3,14 @@
 Conventions
 -----------
 A list is a text file with one name per line (``classes.txt``, ``obj.names``), YOLO's ``data.yaml`` with its
-``names``, or a sequence. The first name is class 0.
+``names``, a JSON list, or a sequence. The first name is class 0. Blank lines may stand at the end alone: one
+between two names would make the numbers of all that follow doubtful.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,24 +22,84 @@ from boxscore._utils.text import counted
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._yaml import names_of, read_yaml
 
-__all__ = ["check_listed", "class_list"]
-
 LARGEST = 10_000_000
 """Bytes of a list of names."""
 
+_NUMBERED = re.compile(r"(\d{1,9})\s*[,;:\t].*\S")
 
-def class_list(source: str | Path | Sequence[str]) -> tuple[str, ...]:
+
+class ClassList(tuple[str, ...]):
+    """The names of a list, in their order; ``source`` is its file, or empty."""
+
+    source = ""
+
+
+def class_list(source: str | Path | Sequence[str]) -> ClassList:
     """Return the names, in their order; the class of name ``i`` is number ``i``."""
     if not isinstance(source, (str, Path)):
-        return _checked([_text(name) for name in source], "classes")
+        return _checked([(_text(name), "classes") for name in source], "classes")
     path = Path(source)
     if path.suffix.lower() in (".yaml", ".yml"):
         names = names_of(read_yaml(path), path)
         if names is None:
             raise FileFormatError("a class list", "have names", got="no such key", place=str(path))
-        return _checked(names, str(path))
-    lines = read_text(path, "a class list", largest=LARGEST).splitlines()
-    return _checked([line.strip() for line in lines if line.strip()], str(path))
+        found = _checked([(name, str(path)) for name in names], str(path))
+    else:
+        text = read_text(path, "a class list", largest=LARGEST)
+        found = _checked(_of_json(text, path) or _of_lines(text, path), str(path))
+    found.source = str(path)
+    return found
+
+
+def _of_json(text: str, path: Path) -> list[tuple[str, str]] | None:
+    """Return the names of a JSON list; None of what is no JSON, which any other object is refused as."""
+    try:
+        content = json.loads(text) if text.lstrip()[:1] in ("[", "{") else None
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, (list, dict)):
+        return None
+    if isinstance(content, list) and content and all(isinstance(name, str) for name in content):
+        return [(name, str(path)) for name in content]
+    raise FileFormatError(
+        "a class list",
+        "have one name per line, or be data.yaml or a JSON list of names",
+        got="a JSON object" if isinstance(content, dict) else "another JSON list",
+        place=str(path),
+        cause="write the names in the order of their numbers, from 0",
+    )
+
+
+def _of_lines(text: str, path: Path) -> list[tuple[str, str]]:
+    """Return the names of lines, each with its place."""
+    lines = [line.strip() for line in text.rstrip().splitlines()]
+    blank = next((number for number, line in enumerate(lines, start=1) if not line), None)
+    if blank is not None:
+        raise FileFormatError(
+            "a class list",
+            "have no blank line before its last name",
+            got="one",
+            place=f"line {blank} of {path}",
+            cause="take it out, or write the name that is missing: the line says the number",
+        )
+    _refuse_numbered(lines, path)
+    return [(line, f"line {number} of {path}") for number, line in enumerate(lines, start=1)]
+
+
+def _refuse_numbered(lines: list[str], path: Path) -> None:
+    """Refuse lines as ``0,cat``, which would be names; the first may be a head."""
+    numbers = [_NUMBERED.fullmatch(line) for line in lines]
+    head = int(bool(numbers) and numbers[0] is None)
+    found = [int(match[1]) for match in numbers[head:] if match is not None]
+    if len(found) < max(2, len(lines) - head) or found != list(range(found[0], found[0] + len(found))):
+        return
+    raise FileFormatError(
+        "a line of a class list",
+        "be a name alone",
+        got=repr(lines[head][:60]),
+        place=f"line {head + 1} of {path}",
+        cause=f"leave the numbers out{' and the head line' * head}: the first name is class 0",
+    )
 
 
 def check_listed(numbers: NDArray[Any], names: Sequence[str], path: Path) -> None:
@@ -47,13 +110,19 @@ def check_listed(numbers: NDArray[Any], names: Sequence[str], path: Path) -> Non
     from_one = min(found) >= 1 and max(found) == len(names)
     raise InputError(
         "class numbers",
-        f"be 0 to {len(names) - 1} with a list of {counted(len(names), 'name')}",
+        f"be 0 to {len(names) - 1}, for the {counted(len(names), 'name')} of the {called(names)}",
         got=f"{min(found)} to {max(found)}",
         place=str(path),
-        cause="if they count from 1, say so: --class-map one-based beside the list"
+        cause="if they count from 1, say so: --class-map one-based (in Python class_map=) beside the list"
         if from_one
         else "is it the list of another model?",
     )
+
+
+def called(names: Sequence[str]) -> str:
+    """Return what a message calls a list: by its file, where it has one."""
+    source = getattr(names, "source", "")
+    return f"class list {source}" if source else "class list"
 
 
 def _text(name: object) -> str:
@@ -62,12 +131,13 @@ def _text(name: object) -> str:
     return name
 
 
-def _checked(names: Sequence[str], place: str) -> tuple[str, ...]:
+def _checked(names: Sequence[tuple[str, str]], place: str) -> ClassList:
+    """Return names, each of which has a place, as a list; a name that is there twice is refused."""
     if not names:
         raise InputError("a class list", "name at least one class", got="none", place=place)
     seen: set[str] = set()
-    for name in names:
+    for name, where in names:
         if name in seen:
-            raise InputError("a class list", "name each class once", got=f"{name!r} twice", place=place)
+            raise InputError("a class list", "name each class once", got=f"{name!r} twice", place=where)
         seen.add(name)
-    return tuple(names)
+    return ClassList(name for name, _ in names)

@@ -5,6 +5,8 @@ Conventions
 - A map is a name (:data:`boxscore.data.numbering.CLASS_MAPS`), ``"auto"``, a mapping, or a text file with
   lines ``from,to``: ids or names. Nothing behind the comma leaves a class out. Blank lines, and those that
   begin with ``#``, are skipped.
+- The first line is a head where both words are those of one (``from,to``, ``source,target``, ...), and
+  neither the detections have a class of the first word nor the ground truth one of the second.
 - Detections are read in the classes of their own file first, and then renumbered, so that a map applies to
   every format alike.
 """
@@ -13,35 +15,105 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.files import read_text
+from boxscore._utils.files import is_there, nearest_file, read_text
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.alignment import question_of_renamed, renamed_classes
+from boxscore.data.image_names import FEW_SHOWN
 from boxscore.data.numbering import (
     AS_THEY_ARE,
+    BY_EVIDENCE,
     CLASS_MAPS,
+    FEW_IMAGES,
     class_pairs,
     found_class_map,
     mapped_rows,
     refused,
+    rows_as_given,
     with_classes,
 )
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 
-__all__ = ["ClassMap", "class_map_of", "counted_otherwise", "in_own_classes", "pairs_in_file", "renumbered"]
-
 ClassMap = str | Mapping[Id, Id | None]
 """``"auto"``, another name, or pairs."""
 
 LARGEST = 10_000_000
 """Bytes of a file of pairs."""
+
+_CLASS = "a class of a class map"
+_CLASS_LIST = "is it a class list? That goes to --dt-classes or --gt-classes (in Python classes=)"
+
+_FROM = {
+    "from",
+    "source",
+    "src",
+    "old",
+    "original",
+    "detections",
+    "detection",
+    "dt",
+    "predicted",
+    "prediction",
+}
+_TO = {"to", "target", "dst", "destination", "new", "mapped", "groundtruth", "truth", "gt"}
+_OF_A_CLASS = re.compile(r"class(es)?|categor(y|ies)|labels?|names?|ids?(?![a-z])")
+"""What a head line may be of: compared are the letters of its words, without these."""
+
+
+class PairsInFile(dict[Id, "Id | None"]):
+    """The pairs of a file.
+
+    Attributes
+    ----------
+    path : Path
+    lines : dict
+        The line of each class that is mapped.
+    head : tuple of line, from and to, or None
+        A first line that is a head unless there are classes of these names.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self.lines: dict[Id, int] = {}
+        self.head: tuple[int, str, str] | None = None
+
+    def add(self, line: int, source: Id, target: Id | None) -> None:
+        """Add a pair of a line."""
+        if source in self:
+            place = f"line {line} of {self.path}"
+            raise FileFormatError("a class map", "map each class once", got=f"{source!r} twice", place=place)
+        self[source] = target
+        self.lines[source] = line
+
+    def settled(self, own: Categories, known: Categories) -> PairsInFile:
+        """Return the pairs from one vocabulary to another, the first line among them where it is no head."""
+        pairs = PairsInFile(self.path)
+        if self.head is not None:
+            line, source, target = self.head
+            if own.finder(numbers=True).rows(source) or known.finder(numbers=True).rows(target):
+                pairs.add(line, source, target)
+        for key, to in self.items():
+            pairs.add(self.lines[key], key, to)
+        if not pairs:
+            raise _without_pairs(self.path)
+        return pairs
+
+
+def _without_pairs(path: Path) -> FileFormatError:
+    return FileFormatError("a class map", "map at least one class", got="none", place=str(path))
 
 
 def class_map_of(value: str | Path | Mapping[Any, Any]) -> ClassMap:
@@ -51,15 +123,15 @@ def class_map_of(value: str | Path | Mapping[Any, Any]) -> ClassMap:
     if str(value) == "auto" or str(value) in CLASS_MAPS:
         return str(value)
     path = Path(value)
-    if not path.exists():
-        names = ("auto", *CLASS_MAPS)
-        raise InputError(
-            "class_map",
-            f"be {', '.join(names)} or a file of lines from,to",
-            got=repr(str(value)),
-            cause=checks.did_you_mean(str(value), names),
-        )
-    return pairs_in_file(path)
+    if is_there(path):
+        return pairs_in_file(path)
+    names = ("auto", *CLASS_MAPS)
+    near = checks.nearest(str(value), names)
+    if near or not (path.suffix or len(path.parts) > 1):
+        rule = f"be {', '.join(names)} or a file of lines from,to"
+        raise InputError("class_map", rule, got=repr(str(value)), cause=near or "there is no such file")
+    rule = "be a file that exists, or a map with a name"
+    raise InputError("class_map", rule, got=repr(str(value)), cause=nearest_file(path))
 
 
 def _checked(pairs: Mapping[Any, Any]) -> dict[Id, Id | None]:
@@ -74,31 +146,63 @@ def _checked(pairs: Mapping[Any, Any]) -> dict[Id, Id | None]:
     return dict(pairs)
 
 
-def pairs_in_file(path: Path) -> dict[Id, Id | None]:
+def pairs_in_file(path: Path) -> PairsInFile:
     """Read lines ``from,to``."""
-    pairs: dict[Id, Id | None] = {}
+    if path.suffix.lower() in (".yaml", ".yml"):
+        raise FileFormatError(
+            "a class map", "be lines from,to", got="a YAML file", place=str(path), cause=_CLASS_LIST
+        )
+    pairs = PairsInFile(path)
+    is_first = True
     for number, line in enumerate(read_text(path, "a class map", largest=LARGEST).splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        place = f"line {number} of {path}"
         try:
             words = [word.strip() for word in next(csv.reader([line], skipinitialspace=True, strict=True))]
         except csv.Error:
             words = []
         if len(words) != 2 or not words[0]:
-            raise FileFormatError("a line of a class map", "be from,to", got=repr(line[:60]), place=place)
-        source, target = _id(words[0]), _id(words[1]) if words[1] else None
-        if source in pairs:
-            raise FileFormatError("a class map", "map each class once", got=f"{source!r} twice", place=place)
-        pairs[source] = target
-    if not pairs:
-        raise FileFormatError("a class map", "map at least one class", got="none", place=str(path))
+            raise FileFormatError(
+                "a line of a class map",
+                "be from,to",
+                got=repr(line[:60]),
+                place=f"line {number} of {path}",
+                cause=_other_kind(line, words, path),
+            )
+        if is_first and _is_head(words):
+            pairs.head = number, words[0], words[1]
+        else:
+            pairs.add(number, _id(words[0]), _id(words[1]) if words[1] else None)
+        is_first = False
+    if not pairs and pairs.head is None:
+        raise _without_pairs(path)
     return pairs
 
 
+def _is_head(words: list[str]) -> bool:
+    """Whether both words are those of a head line, beside words as ``class`` and ``id``."""
+    plain = ["".join(re.findall(r"[a-z]+", _OF_A_CLASS.sub("", word.lower()))) for word in words]
+    return plain[0] in _FROM and plain[1] in _TO
+
+
+def _other_kind(line: str, words: list[str], path: Path) -> str:
+    """Say what a file may be that has no lines ``from,to``."""
+    if line.count('"') % 2:
+        return "is a quotation mark missing? A class whose name has a line break is written as its id"
+    if line.lstrip()[:1] in ("{", "["):
+        return "write a line for each class (in Python, class_map= takes a mapping)"
+    if len(words) == 1 and (";" in line or "\t" in line):
+        return "separate the two with a comma"
+    if len(words) == 1:
+        return _CLASS_LIST
+    return "quote a name that has a comma" if len(words) > 2 else ""
+
+
 def _id(word: str) -> Id:
+    """Return a word that is written as a number as one."""
     digits = word.removeprefix("-")
-    return int(word) if digits.isascii() and digits.isdecimal() and len(digits) < 19 else word
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) < 19
+    return int(word) if is_number and str(int(word)) == word else word
 
 
 def in_own_classes(read: Callable[[GroundTruth | None], Detections], ground_truth: GroundTruth) -> Detections:
@@ -110,6 +214,38 @@ def in_own_classes(read: Callable[[GroundTruth | None], Detections], ground_trut
     return read(dataclasses.replace(empty, categories=own))
 
 
+def hint_of_map(detections: Detections, ground_truth: GroundTruth) -> str:
+    """Return the class map to type where detections were left out, in a sentence; empty where none is clear.
+
+    The evidence for a numbering is the detections that are not left out, in a few images.
+    """
+    known = ground_truth.categories
+    renamed = renamed_classes(detections.left_out, known, detections.category)
+    if renamed:
+        return f"{question_of_renamed(renamed)} {typed_map(renamed)}."
+    if len(detections) and any(word.isdecimal() for word in detections.left_out):
+        found = found_class_map(ground_truth, detections, most=FEW_IMAGES)
+        if found.name not in (None, AS_THEY_ARE):
+            return ' Read the detections with --class-map auto (in Python class_map="auto").'
+    return ""
+
+
+def typed_map(pairs: Mapping[str, str]) -> str:
+    """Say how a class map of these pairs is given, without a full stop."""
+    lines = []
+    for pair in list(pairs.items())[:FEW_SHOWN]:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="").writerow(pair)
+        lines.append(text.getvalue())
+    few = dict(list(pairs.items())[:FEW_SHOWN])
+    more, and_so_on = (" and so on", ", ...") if len(pairs) > len(few) else ("", "")
+    argument, mapping = "class_map", f"{repr(few)[:-1]}{and_so_on}}}"
+    return (
+        f"Read the detections with --class-map FILE, and in FILE the {'lines' if lines[1:] else 'line'} "
+        f"{' and '.join(lines)}{more} (in Python {argument}={mapping})"
+    )
+
+
 def renumbered(
     detections: Detections,
     ground_truth: GroundTruth,
@@ -117,19 +253,45 @@ def renumbered(
     classes: tuple[str, ...] | None,
 ) -> Detections:
     """Return detections in the classes of their file with those of the ground truth, by a map."""
-    own = detections.categories
     if class_map == "auto":
         return _automatic(detections, ground_truth, classes)
     known = ground_truth.categories
-    pairs = class_pairs(class_map, known, classes=classes) if isinstance(class_map, str) else dict(class_map)
-    _check_targets(pairs, known, detections.source, given=not isinstance(class_map, str))
-    if isinstance(class_map, str):
-        pairs |= {key: None for key in own.ids.tolist() if key not in pairs and isinstance(key, int)}
-        pairs = {key: to if _is_known(to, known) else None for key, to in pairs.items()}
-    else:
-        _check_sources(pairs, detections)
-    rows = mapped_rows(pairs, own, known)
-    return with_classes(detections, known, rows)
+    if not isinstance(class_map, str):
+        return with_classes(detections, known, _given_rows(class_map, detections, known))
+    own = detections.categories
+    pairs = class_pairs(class_map, known, classes=classes)
+    if not any(_is_known(to, known) for to in pairs.values()):
+        raise _unknown_target(next(iter(pairs.values()), None), known, detections.source)
+    pairs |= {key: None for key in own.ids.tolist() if key not in pairs and isinstance(key, int)}
+    pairs = {key: to if _is_known(to, known) else None for key, to in pairs.items()}
+    return with_classes(detections, known, mapped_rows(pairs, own, known))
+
+
+def _given_rows(
+    given: Mapping[Id, Id | None], detections: Detections, known: Categories
+) -> NDArray[np.int32]:
+    """Return the class that each class of the detections has by pairs of a user, [len(own)]; -1 for none."""
+    own = detections.categories
+    pairs = given.settled(own, known) if isinstance(given, PairsInFile) else given
+    in_file = isinstance(pairs, PairsInFile)
+    sources = own.finder(numbers=in_file)
+    targets = known.finder(numbers=in_file)
+    rows = rows_as_given(own, known)
+    new: dict[int, int] = {}
+    for source, to in pairs.items():
+        place = f"line {pairs.lines[source]} of {pairs.path}" if isinstance(pairs, PairsInFile) else ""
+        words = (str(source), None if to is None else str(to)) if in_file else (source, to)
+        target = -1 if words[1] is None else targets.row(words[1], what=_CLASS, place=place)
+        if target < 0 and to is not None:
+            raise _unknown_target(to, known, place or detections.source)
+        row = sources.row(words[0], what=_CLASS, place=place) if words[0] is not None else -1
+        if row >= 0 and new.setdefault(row, target) != target:
+            got = f"{own.labels[row]!r} twice, by name and id"
+            raise InputError("a class map", "map each class once", got=got, place=place)
+    if not new and len(detections):
+        raise _unknown_sources(pairs, detections)
+    rows[[*new]] = [*new.values()]
+    return rows
 
 
 def counted_otherwise(path: Path, ground_truth: GroundTruth, own: Detections) -> Detections | None:
@@ -142,21 +304,20 @@ def counted_otherwise(path: Path, ground_truth: GroundTruth, own: Detections) ->
         return None
     found = found_class_map(ground_truth, own)
     if found.name in CLASS_MAPS:
-        warnings.warn(
-            f"{own.source}: class map {found.name} applied, for {ground_truth.source} has a list of class "
-            f"names and no numbers in common with it: {found}. --class-map says another.",
-            BoxscoreWarning,
-            stacklevel=4,
+        warn_user(
+            BoxscoreWarning(
+                f"{own.source}: class map {found.name} applied, because {ground_truth.source} has class "
+                f"names without ids: {found}. --class-map (in Python class_map=) chooses another.",
+                severity="info",
+            )
         )
         rows = mapped_rows(found.pairs, own.categories, ground_truth.categories)
         return with_classes(own, ground_truth.categories, rows)
     if found.name is None and found.given < found.placed:
-        warnings.warn(
+        warn_user(
             f"{own.source}: class numbers are taken for places in the list of {ground_truth.source}, counted "
-            f"from 0, for the boxes show nothing else: {found}. Say how they count: --class-map one-based "
-            "(predictions.json of ultralytics), coco91to80, ...",
-            BoxscoreWarning,
-            stacklevel=4,
+            f"from 0, for the boxes show nothing else: {found}. Say how they count with --class-map (in "
+            "Python class_map=): one-based (predictions.json of ultralytics), coco91to80, ...",
         )
     return None
 
@@ -169,39 +330,45 @@ def _automatic(
     found = found_class_map(ground_truth, detections, classes=classes)
     if found.name is None:
         raise refused(found, detections.source)
-    says = "no class map is needed" if found.name == AS_THEY_ARE else f"class map {found.name}"
-    warnings.warn(f"{detections.source}: {says}: {found}.", BoxscoreWarning, stacklevel=5)
     rows = mapped_rows(found.pairs, detections.categories, ground_truth.categories)
+    says = "no class map is needed" if found.name == AS_THEY_ARE else f"class map {found.name}"
+    if found.name == BY_EVIDENCE:
+        says += _changes(detections.categories, ground_truth.categories, rows)
+    warn_user(BoxscoreWarning(f"{detections.source}: {says}: {found}.", severity="info"))
     return with_classes(detections, ground_truth.categories, rows)
+
+
+def _changes(own: Categories, known: Categories, rows: NDArray[np.int32]) -> str:
+    """Name the classes that a map gives another label, if they are few; empty where they are many."""
+    pairs = [
+        (label, known.labels[row]) for label, row in zip(own.labels, rows.tolist(), strict=True) if row >= 0
+    ]
+    changed = [f"{label} is {other}" for label, other in pairs if label != other]
+    return f" ({', '.join(changed)})" if 0 < len(changed) <= FEW_SHOWN else ""
 
 
 def _is_known(to: Id | None, known: Categories) -> bool:
     return to is not None and int(known.rows_by_id_or_name([to])[0]) >= 0
 
 
-def _check_targets(pairs: Mapping[Id, Id | None], known: Categories, source: str, *, given: bool) -> None:
-    """Refuse a map to unknown classes; one with a name only where it leads to none that is known."""
-    missing = [to for to in pairs.values() if to is not None and not _is_known(to, known)]
-    if not missing or (not given and len(missing) < len(pairs)):
-        return
-    raise InputError(
-        "class_map",
-        "lead to classes of the ground truth",
-        got=repr(missing[0]),
-        place=source,
-        cause=checks.did_you_mean(missing[0], known.names.tolist()[:1000]),
-    )
+def _unknown_target(to: Id | None, known: Categories, place: str) -> InputError:
+    names = known.names.tolist()
+    if isinstance(to, int):
+        names = [f"{identifier} ({name})" for identifier, name in zip(known.ids.tolist(), names, strict=True)]
+    rule, cause = "lead to classes of the ground truth", checks.did_you_mean(to, names)
+    return InputError("class_map", rule, got=repr(to), place=place, cause=cause)
 
 
-def _check_sources(pairs: Mapping[Id, Id | None], detections: Detections) -> None:
+def _unknown_sources(pairs: Mapping[Id, Id | None], detections: Detections) -> InputError:
     own = detections.categories
-    occurring = {*own.ids.tolist(), *own.names.tolist()}
-    if not len(detections) or any(key in occurring for key in pairs):
-        return
-    raise InputError(
+    has = f"{', '.join(own.labels[:5])}{', ...' * (len(own) > 5)}"
+    place, said = detections.source, "the detections have"
+    if isinstance(pairs, PairsInFile):
+        place, said = str(pairs.path), f"{detections.source} has"
+    return InputError(
         "class_map",
         "name classes of the detections",
         got=f"none that occurs ({', '.join(map(repr, list(pairs)[:3]))}{', ...' * (len(pairs) > 3)})",
-        place=detections.source,
-        cause=f"the detections have {', '.join(own.labels[:5])}{', ...' * (len(own) > 5)}",
+        place=place,
+        cause=f"{said} {has}",
     )

@@ -27,7 +27,6 @@ https://cocodataset.org/#format-data and #format-results; pycocotools ``coco.py`
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -38,8 +37,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
+from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file
-from boxscore._utils.text import counted, verb
+from boxscore._utils.text import counted, counted_of, verb
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import OwnVocabulary, as_numbers, find_categories, find_images, spelled_as
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import ROUNDING, BoxFormat, WrittenForm, WrittenFormat, box_convert, written_form
@@ -79,8 +80,6 @@ COCO_FORM = written_form("xywh")
 
 if TYPE_CHECKING:
     from boxscore.formats.image_sizes import ImageSizes
-
-__all__ = ["FORMAT", "CocoFormat", "ResultsReading"]
 
 
 class _Image(msgspec.Struct, gc=False):
@@ -320,6 +319,7 @@ class ResultsReading:
                 "be a list of results",
                 got="an object without annotations",
                 place=str(self._path),
+                cause=_resembled(self._path),
             )
         self._own = OwnVocabulary(*_vocabularies(content, self._path))
         return text_in_memory(records)
@@ -443,7 +443,7 @@ class ResultsReading:
 def _refuse_said(box_format: WrittenFormat | None, is_otherwise: bool, path: Path) -> None:
     """Refuse what a user says of boxes that have no four numbers."""
     if is_otherwise:
-        rule = "be left out where boxes are no four numbers"
+        rule = "be left out where boxes are not four numbers"
         raise InputError("box_format", rule, got=box_format, place=str(path))
 
 
@@ -508,10 +508,14 @@ def _ground_truth_object(path: Path) -> _File:
     }
     for key, is_present in present.items():
         if not is_present:
-            like = resemblance(Look(path))
-            cause = "" if like is None else f"this looks like {like.what}: {like.advice}"
+            cause = _resembled(path)
             raise FileFormatError("ground truth", f"have {key}", got=f"no such key in {path}", cause=cause)
     return content
+
+
+def _resembled(path: Path) -> str:
+    like = resemblance(Look(path))
+    return "" if like is None else f"this looks like {like.what}: {like.advice}"
 
 
 def _read_object(path: Path) -> _File:
@@ -519,7 +523,7 @@ def _read_object(path: Path) -> _File:
     with _json.open_binary(path) as file:
         text = file.read().removeprefix(b"\xef\xbb\xbf")
     try:
-        with _json.paused_collector():
+        with paused_collector():
             content = msgspec.json.decode(text, type=_File)
             _json.check_utf8(text)
             return content
@@ -609,11 +613,9 @@ def _warn_of_missing_lists(images: Sequence[_Image], path: Path) -> None:
     for key in ("neg_category_ids", "not_exhaustive_category_ids"):
         missing = sum(getattr(image, key) is None for image in images)
         if missing:
-            warnings.warn(
-                f"{path}: {missing} of {counted(len(images), 'image')} {verb(missing, 'have')} no {key}; "
+            warn_user(
+                f"{path}: {counted_of(missing, len(images), 'image')} {verb(missing, 'have')} no {key}; "
                 "read as empty, where lvis-api stops with a KeyError.",
-                BoxscoreWarning,
-                stacklevel=5,
             )
 
 
@@ -634,11 +636,9 @@ def _listed_ids(records: Sequence[_Image | _Category], record: str, path: Path) 
 
 def _warn_of_spelling(count: int, what: str, path: Path) -> None:
     if count:
-        warnings.warn(
+        warn_user(
             f"{path}: {counted(count, what)} written as text where others are numbers, or the "
             'other way round; read by value, though pycocotools takes "7" and 7 for two ids.',
-            BoxscoreWarning,
-            stacklevel=6,
         )
 
 
@@ -661,11 +661,7 @@ def _listed(
             texts.append(f"{unlisted.total()} of {len(unlisted)} {nouns} not listed ({names})")
     if texts:
         total = int(((rows[0] < 0) | (rows[1] < 0)).sum())
-        warnings.warn(
-            f"{path}: {counted(total, 'annotation')} left out, as in pycocotools: {', '.join(texts)}.",
-            BoxscoreWarning,
-            stacklevel=5,
-        )
+        warn_user(f"{path}: {counted(total, 'annotation')} left out, as in pycocotools: {', '.join(texts)}.")
     return rows[1], rows[0]
 
 
@@ -689,7 +685,7 @@ def _rows_read(
         "pycocotools, the last annotation with an id replaces the others."
     )
     warning = BoxscoreWarning(text, code="repeated-annotation-id", severity="error")
-    warnings.warn(warning, stacklevel=5)
+    warn_user(warning)
     rows = np.flatnonzero(listed)
     final = np.array([last[identifier] for identifier in ids[rows].tolist()], dtype=np.intp)
     rows, final = rows[listed[final]], final[listed[final]]
@@ -705,11 +701,9 @@ def _warn_of_negative_sides(sizes: NDArray[np.float64] | None, path: Path) -> No
     if sizes is None or not sizes.size or sizes.min() >= 0:  # None: those around masks are not
         return
     count = int((sizes < 0).any(axis=1).sum())
-    warnings.warn(
+    warn_user(
         f"{path}: {counted(count, 'box')} with a side below 0 by rounding (down to {sizes.min():g}); "
         "as in pycocotools they overlap nothing, and detections among them are left out by their area.",
-        BoxscoreWarning,
-        stacklevel=5,
     )
 
 
@@ -720,11 +714,9 @@ def _areas(
     count = int(missing.sum())
     if not count:
         return area
-    warnings.warn(
+    warn_user(
         f"{path}: {counted(count, 'annotation')} {verb(count, 'have')} no area; the area of the box is used, "
         f"and decides whether {'it is' if count == 1 else 'they are'} small, medium or large.",
-        BoxscoreWarning,
-        stacklevel=4,
     )
     sizes = boxes[:, 2:4] if form != "xyxy" else boxes[:, 2:] - boxes[:, :2]
     return np.where(missing, sizes[:, 0] * sizes[:, 1], area)

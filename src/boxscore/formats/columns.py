@@ -24,7 +24,6 @@ import contextlib
 import io
 import itertools
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -35,6 +34,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.files import write_atomically
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import check_sizes_fit, corners_and_sizes
@@ -44,15 +44,13 @@ from boxscore.data.masks import Masks
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Column, Schema
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images, as_ids
-from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._archive import Archive, Member, open_archive
 from boxscore.formats._format import CONTENT, Format, Read, ReadOptions
 from boxscore.formats._kept import Kept
 from boxscore.formats._look import Look
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats.image_sizes import with_known_sizes
-
-__all__ = ["FORMAT", "ColumnsFormat"]
 
 FORMAT_VERSION = 1
 AnyTable = TypeVar("AnyTable", bound=BoxTable)
@@ -141,7 +139,7 @@ def _as_said(table: AnyTable, options: ReadOptions) -> AnyTable:
 
     around = table.rotated is not None or table.quadrilaterals is not None
     if around or (isinstance(table, Detections) and not table.boxes_given):
-        rule = "be left out where boxes are no four numbers"
+        rule = "be left out where boxes are not four numbers"
         raise InputError("box_format", rule, got=options.box_format, place=table.source)
     extent = with_known_sizes(table.images, options.image_sizes).sizes[table.image]
     numbers = in_pixels(table.boxes, written, extent, place=place)
@@ -574,11 +572,7 @@ def _warn_of_repeated_ids(ids: NDArray[Any], path: Path) -> None:
         return
     repeated = len(ids) - len(set(ids.tolist()))
     if repeated:
-        warnings.warn(
-            f"{path}: {repeated} annotation ids occur more than once; each row counts.",
-            BoxscoreWarning,
-            stacklevel=4,
-        )
+        warn_user(f"{path}: {repeated} annotation ids occur more than once; each row counts.")
 
 
 def _masks_of(

@@ -13,7 +13,7 @@ Conventions
 
 from __future__ import annotations
 
-import warnings
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import InputError
 from boxscore.formats._format import Format
 from boxscore.formats.registry import format_named, format_names
-
-__all__ = ["Target", "format_of_output", "lost", "save_as", "writable_formats"]
 
 
 def writable_formats() -> tuple[str, ...]:
@@ -104,10 +103,12 @@ class Target:
         By whose ending ``"auto"`` goes.
     format : str
     lossy : bool
+    strict : bool, default False
+        Whether a warning ends the command, so that it must come before anything is written.
     """
 
-    def __init__(self, path: Path, format: str, *, lossy: bool) -> None:
-        self.format, self._lossy = format_of_output(path, format), lossy
+    def __init__(self, path: Path, format: str, *, lossy: bool, strict: bool = False) -> None:
+        self.format, self._lossy, self._strict = format_of_output(path, format), lossy, strict
         self._ids: str | None = ""
 
     def check_ids(self, table: BoxTable) -> None:
@@ -121,21 +122,23 @@ class Target:
 
     def save(self, table: GroundTruth | Detections, path: Path) -> list[str]:
         """Write a table; return what was left out."""
-        kept, words = self.kept(table, path)
-        self.format.save(kept, path)
+        with self.kept(table, path) as (kept, words):
+            self.format.save(kept, path)
         return words
 
-    def kept(self, table: GroundTruth | Detections, path: Path) -> tuple[GroundTruth | Detections, list[str]]:
-        """Warn of what is left out; return the rest, and what it was."""
+    @contextlib.contextmanager
+    def kept(
+        self, table: GroundTruth | Detections, path: Path
+    ) -> Iterator[tuple[GroundTruth | Detections, list[str]]]:
+        """Yield what can be written, and what is left out; warn of that once the rest is written."""
         words = self._left_out(table)
-        if words:
-            what = ", ".join(words.values())
-            warnings.warn(
-                f"{path}: left out, for {self.format.name} files cannot hold it: {what}.",
-                BoxscoreWarning,
-                stacklevel=4,
-            )
-        return _without(table, [*words]), list(words.values())
+        what = ", ".join(words.values())
+        text = f"{path}: left out, for {self.format.name} files cannot hold it: {what}."
+        if words and self._strict:
+            warn_user(text)
+        yield _without(table, [*words]), list(words.values())
+        if words and not self._strict:
+            warn_user(text)
 
     def _left_out(self, table: BoxTable) -> dict[str, str]:
         """Return what is left out, and refuse what may not be."""
@@ -229,6 +232,9 @@ def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
         yield "rotated", "rotated boxes (upright ones around them stay)"
     if table.quadrilaterals is not None:
         yield "quadrilaterals", "corners (upright boxes around them stay)"
+    turned = int((table.sizes < 0).any(axis=1).sum())
+    if turned:
+        yield "sides below 0", f"{counted(turned, 'box')} with a side below 0"
     for name, values in table.columns.items():
         if values.dtype != bool or values.any():
             yield f"column {name}", f"column {name}"
@@ -323,4 +329,5 @@ def _without(table: BoxTable, words: list[str]) -> Any:
     dropped = {word.removeprefix("column ") for word in words if word.startswith("column ")}
     if dropped & {*table.columns}:
         changes["columns"] = {name: values for name, values in table.columns.items() if name not in dropped}
-    return table.replaced(**changes) if changes else table
+    left = table.replaced(**changes) if changes else table
+    return left.take(np.flatnonzero((left.sizes >= 0).all(axis=1))) if "sides below 0" in words else left

@@ -22,8 +22,6 @@ from boxscore.formats._gathered import Gathered, Origin, decoded
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
 
-__all__ = ["FORMAT", "CreateMLFormat"]
-
 
 class _Box(msgspec.Struct, gc=False):
     x: float

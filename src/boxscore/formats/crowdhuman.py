@@ -37,8 +37,6 @@ from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows, detections_of
 
-__all__ = ["FORMAT", "CrowdHumanFormat"]
-
 LINE = "line"
 """The column of images that keeps the order of the ground truth's lines."""
 TAGS = ("person", "mask", "background")

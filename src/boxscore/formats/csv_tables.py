@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import write_atomically
 from boxscore.data.column_names import ColumnParts, OwnNames, column_parts
 from boxscore.data.tables import BoxTable
@@ -44,9 +45,6 @@ from boxscore.formats._tables import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FORMAT", "CsvFormat", "cell_text", "form_of"]
-
-FloatArray = NDArray[np.float64]
 
 _SEPARATORS = (",", ";", "\t", "|")
 _CLICK = re.compile(r"XClick[1-4][XY]")
@@ -160,6 +158,8 @@ def _form_of_table(look: Look, path: Path, own: OwnNames | None) -> _Form:
     try:
         column_parts(names, place=str(path), own=own)
     except InputError as error:
+        if own is not None and error.name == own.name:
+            raise
         raise FileFormatError(*_parts_of(error)) from None
     raise FileFormatError("a table", "have a head line", got=repr(look.first_line)[:80], place=str(path))
 

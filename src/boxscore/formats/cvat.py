@@ -32,8 +32,6 @@ from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._voc_xml import XmlFile, read_xml
 
-__all__ = ["FORMAT", "CvatFormat"]
-
 MOST_FRAMES = 10_000_000
 MOST_PIXELS = 100_000_000
 """Of an image with masks."""

@@ -11,8 +11,6 @@ from boxscore.formats._format import ReadOptions
 from boxscore.formats._yolo_lines import Lines
 from boxscore.formats.yolo import SECOND, YoloFormat
 
-__all__ = ["FORMAT", "DarknetFormat"]
-
 
 class DarknetFormat(YoloFormat):
     """Folders of YOLO's text files whose predictions have the confidence second."""

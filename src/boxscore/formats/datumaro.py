@@ -23,8 +23,6 @@ from boxscore.formats._gathered import Gathered, Origin, decoded
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
 
-__all__ = ["FORMAT", "DatumaroFormat"]
-
 
 class _Label(msgspec.Struct, gc=False):
     name: str

@@ -18,33 +18,30 @@ from __future__ import annotations
 
 import contextlib
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder
-from boxscore._utils.text import counted
+from boxscore._utils.text import counted_of
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.quadrilaterals import corners_of_boxes, corners_of_rotated, crossing
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
+from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._kept import Kept
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._snapshots import changed_while_read
 from boxscore.formats._yolo_lines import is_number
-
-__all__ = ["FORMAT", "DotaFormat"]
-
-FloatArray = NDArray[np.float64]
 
 RESULTS = re.compile(r"(Task[12])_(.+)\.txt")
 _HEADER = re.compile(r"(imagesource|gsd|acquisition dates?)\s*:\s*(.*)", re.IGNORECASE)
@@ -77,11 +74,10 @@ class DotaFormat(RowFormat):
                     "DOTA ground truth", "be the folder of the .txt files", got=f"one file, {look.path}"
                 )
             return None
-        if any(RESULTS.fullmatch(name) for name in look.names):
+        if _has_results(look):
             return "a folder of Task1_*.txt or Task2_*.txt files"
-        first = next((text for text in look.texts if text.first_line), None)
-        if first is not None:
-            return "a folder of DOTA labels" if _is_label(first) else None
+        if any(text.first_line for text in look.texts):
+            return "a folder of DOTA labels" if _has_labels(look) else None
         inner = _label_folder(look)
         return None if inner is None else f"a folder with DOTA labels in {inner}"
 
@@ -175,15 +171,28 @@ def _is_label(look: Look) -> bool:
     )
 
 
+def _has_labels(look: Look) -> bool:
+    first = next((text for text in look.texts if text.first_line), None)
+    return first is not None and _is_label(first)
+
+
+def _has_results(look: Look) -> bool:
+    return any(RESULTS.fullmatch(name) for name in look.names)
+
+
 def _label_folder(look: Look) -> str | None:
     """Return the folder of labels in a data set's; None where there is none."""
+    return next(_label_folders(look), None)
+
+
+def _label_folders(look: Look) -> Iterator[str]:
+    """Give the folders of labels in a data set's, the one that is read first."""
     for name in _FOLDERS:
         inner = look.inside(name)
         if inner is not None and inner.is_folder:
             file = inner.first_with(".txt")
             if file is not None and _is_label(Look(file)):
-                return name
-    return None
+                yield name
 
 
 # ---------------------------------------------------------------- labels
@@ -192,8 +201,13 @@ def _label_folder(look: Look) -> str | None:
 def _labels(path: Path, image_set: str | Path | None) -> Rows:
     folder = path
     if path.is_dir():
-        inner = _label_folder(Look(path))
-        folder = path if inner is None else path / inner
+        inner = [*_label_folders(Look(path))]
+        folder = path / inner[0] if inner else path
+        if len(inner) > 1:
+            text = (
+                f"{path}: {inner[0]} is read, not {' or '.join(inner[1:])}; give the folder itself to choose."
+            )
+            warn_user(BoxscoreWarning(text, severity="info"))
     files = _label_paths(folder, image_set)
     image: list[int] = []
     classes: list[Id] = []
@@ -246,6 +260,7 @@ def _label_paths(folder: Path, image_set: str | Path | None) -> list[Path]:
         if not files:
             cause = "is this the folder of images?"
             raise FileFormatError("DOTA labels", "be .txt files", got=f"none in {folder}", cause=cause)
+        warn_of_unread(folder, _has_labels, ending=".txt")
         return files
     listed = Path(image_set)
     listed = listed if is_file(listed) else folder / listed
@@ -309,12 +324,10 @@ def _finite(fields: Sequence[str], place: str) -> list[float]:
 def _warn_of_crossing(corners: FloatArray, path: Path, place: checks.Place) -> None:
     rows = np.flatnonzero(crossing(corners))
     if len(rows):
-        warnings.warn(
-            f"{path}: {len(rows)} of {counted(len(corners), 'quadrilateral')} "
+        warn_user(
+            f"{path}: {counted_of(len(rows), len(corners), 'quadrilateral')} "
             f"{'crosses itself' if len(rows) == 1 else 'cross themselves'}, the first in "
             f"{place(int(rows[0]))}: their overlaps mean nothing; are the corners out of order?",
-            BoxscoreWarning,
-            stacklevel=5,
         )
 
 
@@ -339,6 +352,7 @@ def _listed(path: Path) -> list[Path]:
 
 def _results(path: Path) -> Rows:
     files = _listed(path)
+    warn_of_unread(path, _has_results)
     task = files[0].name[:5]
     count = 8 if task == "Task1" else 4
     names: list[str] = []
@@ -427,11 +441,9 @@ def _warn_of_missing(path: Path, rows: Rows, ground_truth: GroundTruth) -> None:
         prefix = _listed(path)[0].name[:5]
         shown = ", ".join(f"{prefix}_{name}.txt" for name in missing[:3])
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        warnings.warn(
+        warn_user(
             f"{path}: no {shown}{more}: every object of the class counts as missed (the DOTA devkit stops "
             "here); a class without detections has an empty file.",
-            BoxscoreWarning,
-            stacklevel=5,
         )
 
 

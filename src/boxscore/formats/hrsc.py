@@ -27,11 +27,10 @@ from boxscore._utils.files import is_file, read_text
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._look import Look
 from boxscore.formats._rows import Rows, ground_truth_of
 from boxscore.formats._voc_xml import XmlFile, read_xml
-
-__all__ = ["FORMAT", "HrscFormat"]
 
 SIDES = ("mbox_cx", "mbox_cy", "mbox_w", "mbox_h", "mbox_ang")
 CLASS = "ship"
@@ -123,6 +122,7 @@ def _rows(path: Path, image_set: str | Path | None) -> Rows:
 
 def _names(path: Path, folder: Path, image_set: str | Path | None) -> list[str]:
     if image_set is None:
+        warn_of_unread(folder, FORMAT.detect, ending=".xml")
         return sorted(file.stem for file in folder.glob("*.xml"))
     listed = Path(image_set)
     sets = next((place for place in (path, path.parent) if (place / "ImageSets").is_dir()), path)

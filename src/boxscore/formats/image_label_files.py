@@ -12,22 +12,20 @@ Open Images: "Data Formats" of its download page.
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from boxscore._utils.text import counted, verb
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import with_labels
 from boxscore.data.hierarchy import Hierarchy
 from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Categories, Images, as_ids
-from boxscore.errors import BoxscoreWarning, FileFormatError
+from boxscore.errors import FileFormatError
 from boxscore.formats import _json
-
-__all__ = ["read_hierarchy", "with_image_labels"]
 
 ROWS_TOGETHER = 1 << 18
 _COLUMNS = ("ImageID", "LabelName", "Confidence")
@@ -88,11 +86,9 @@ def _warn_of_contradictions(labels: ImageLabels, path: Path) -> None:
     absent = labels.of("negative")
     count = int(labels.says(absent.image, absent.category, "positive").sum())
     if count:
-        warnings.warn(
+        warn_user(
             f"{path}: {counted(count, 'label')} {verb(count, 'say')} 0 of a class that another label of "
             "the same image says 1 of. Both list the class; were two files joined?",
-            BoxscoreWarning,
-            stacklevel=5,
         )
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import read_text
 from boxscore.data.alignment import image_rows_by_name
 from boxscore.data.image_names import SEVERAL, UNKNOWN, ImageNames, stems_of, without_ending
@@ -20,17 +20,6 @@ from boxscore.data.tables import GroundTruth
 from boxscore.data.unlisted import with_images
 from boxscore.data.vocabulary import Id, Images, as_ids
 from boxscore.errors import FileFormatError, InputError
-
-__all__ = [
-    "ImageSizes",
-    "header_size",
-    "image_sizes_of",
-    "known_sizes",
-    "with_known_sizes",
-    "with_listed_images",
-]
-
-FloatArray = NDArray[np.float64]
 
 
 class ImageSizes(NamedTuple):

@@ -19,16 +19,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.collector import paused_collector
 from boxscore.data.column_names import OwnNames, column_parts, has_part, is_box
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._look import Look
 from boxscore.formats._tables import MOST_COLUMNS, Distinct, Table, TableFormat
-
-__all__ = ["FORMAT", "OBJECTS", "JsonLinesFormat"]
-
-FloatArray = NDArray[np.float64]
 
 OBJECTS = ("objects", "annotations", "detections", "predictions", "instances")
 """Keys of lists of boxes, in lower case."""
@@ -129,7 +126,7 @@ class _RecordTable(Table):
             count = max((len(value) for key, value in lists.items() if is_box(key, own=self._own)), default=0)
             for key, value in lists.items():
                 if len(value) != count and has_part(key, own=self._own):
-                    rule, got = f"be as many as the {count} boxes", f"{len(value)}"
+                    rule, got = f"be as long as the boxes ({count})", f"{len(value)}"
                     raise FileFormatError(key, rule, got=got, place=place)
             lists = {key: value for key, value in lists.items() if len(value) == count}
             rest = {key: value for key, value in record.items() if key not in lists}

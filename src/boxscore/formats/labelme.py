@@ -26,8 +26,6 @@ from boxscore.formats._json_folders import first_json, json_files
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
 
-__all__ = ["FORMAT", "LabelMeFormat"]
-
 
 class _Shape(msgspec.Struct, gc=False):
     label: str | int

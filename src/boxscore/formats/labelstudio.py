@@ -17,7 +17,6 @@ https://labelstud.io/guide/export, https://labelstud.io/guide/predictions
 from __future__ import annotations
 
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -25,13 +24,12 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from boxscore._utils.text import counted, verb
-from boxscore.errors import BoxscoreWarning, FileFormatError
+from boxscore._utils.user_warnings import warn_user
+from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import Gathered, Origin, decoded, decoded_text, turned
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
-
-__all__ = ["FORMAT", "LabelStudioFormat"]
 
 _UPLOAD = re.compile(r"[0-9a-f]{8}-(?=.)")
 _IMAGE = re.compile(r".*\.(?:jpe?g|png|bmp|webp|tiff?|gif|avif)", re.IGNORECASE)
@@ -115,7 +113,7 @@ class LabelStudioFormat(RowFormat):
             what = "predictions" if of_results else "annotations"
             counts = f"{counted(several, 'task')} {verb(several, 'have')}"
             text = f"{path}: {counts} several {what}; the first of each counts."
-            warnings.warn(text, BoxscoreWarning, stacklevel=6)
+            warn_user(text)
         return gathered.rows(of_results=of_results)
 
 

@@ -33,8 +33,6 @@ from boxscore.formats._look import Look
 from boxscore.formats._open_images_masks import encoded_masks
 from boxscore.formats.csv_tables import CsvFormat, cell_text, form_of
 
-__all__ = ["FORMAT", "OpenImagesFormat", "save_image_labels"]
-
 DECIMALS = 12
 """Of fractions that pixels become: those of the published files, six to nine, come back as they were."""
 _HELD = frozenset({"fractions", "masks", "columns", "sizes", "classes", "ids"})
@@ -135,7 +133,7 @@ def save_image_labels(ground_truth: GroundTruth, path: Path) -> int:
     """
     labels = ground_truth.image_labels
     if labels is None or not len(labels):
-        cause = "give them: --image-labels FILE.csv"
+        cause = "give them: --image-labels FILE.csv (in Python image_labels=)"
         raise InputError("labels of images", "be there to be written", got="none", cause=cause)
     if len(labels.of("not_exhaustive")):
         rule = "say that a class is there or not, to be written for Open Images"

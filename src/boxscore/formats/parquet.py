@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import write_atomically, write_folder
 from boxscore.data.column_names import OwnNames, column_parts, has_part, is_box
 from boxscore.data.masks import Masks
@@ -43,23 +44,6 @@ from boxscore.formats.json_lines import OBJECTS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "FORMAT",
-    "ArrowTable",
-    "ParquetFormat",
-    "arrow",
-    "by_box",
-    "class_names_of",
-    "is_list",
-    "joined",
-    "lengths_of",
-    "part_files",
-    "refused",
-    "wanted_columns",
-    "whole",
-]
-
-FloatArray = NDArray[np.float64]
 
 _OWN = b"boxscore"
 """Key of the metadata that holds all classes, also those without an object."""
@@ -142,20 +126,28 @@ def _mask_columns(masks: Masks, saved: dict[str, Any]) -> dict[str, Any]:
     """Return masks as Open Images packs them, with the sizes of images beside them, which are theirs."""
     widths, heights, texts = encoded_masks(masks)
     columns: dict[str, Any] = {}
-    for name, values in (("image_width", widths), ("image_height", heights), ("mask", texts)):
-        column = np.full(len(saved["image_id"]), None, dtype=object)
-        column[: len(values)] = values
-        if name in saved:
-            known = saved[name].astype(np.float64)
-            own = np.array(column, dtype=np.float64)
-            other = np.flatnonzero(~np.isnan(own) & ~np.isnan(known) & (own != known))
-            if len(other):
-                row = int(other[0])
-                got, place = f"{own[row]:g}, where the image's is {known[row]:g}", f"row {row}"
-                raise InputError(f"the {name[6:]} of a mask", "be its image's", got=got, place=place)
-            column = np.where(np.isnan(known), own, known)
+    _, image = np.unique(saved["image_id"], return_inverse=True)
+    for name, values in (("image_width", widths), ("image_height", heights)):
+        of_masks = _first_rows(values, saved).astype(np.float64)
+        known = saved[name].astype(np.float64) if name in saved else np.full(len(image), np.nan)
+        column = np.where(np.isnan(known), of_masks, known)
+        sized = np.flatnonzero(~np.isnan(column))
+        of_image = np.full(len(image), np.nan)
+        of_image[image[sized[::-1]]] = column[sized[::-1]]
+        other = np.flatnonzero(~np.isnan(of_masks) & (of_masks != of_image[image]))
+        if len(other):
+            row = int(other[0])
+            got = f"{of_masks[row]:g}, where the image's is {of_image[image[row]]:g}"
+            raise InputError(f"the {name[6:]} of a mask", "be its image's", got=got, place=f"row {row}")
         columns[name] = column
-    return columns
+    return columns | {"mask": _first_rows(texts, saved)}
+
+
+def _first_rows(values: Sequence[Any] | NDArray[Any], saved: dict[str, Any]) -> NDArray[np.object_]:
+    """Return a column of all rows: the values, and nothing for images without objects."""
+    column = np.full(len(saved["image_id"]), None, dtype=object)
+    column[: len(values)] = values
+    return column
 
 
 def arrow() -> tuple[Any, Any]:
@@ -204,11 +196,22 @@ def _read(path: Path, options: ReadOptions) -> pa.Table:
 def joined(tables: Sequence[pa.Table], place: str) -> pa.Table:
     """Return the rows of tables, a column that one does not have empty there, numbers of a type for all."""
     pa, _ = arrow()
+    listed = [any(map(_is_of_objects, table.schema)) for table in tables]
+    if any(listed) and not all(listed):
+        got = f"lists of objects in {sum(listed):,} of {len(listed):,}, and boxes in columns in the others"
+        raise FileFormatError("part files", "have one layout", got=got, place=place)
     try:
         return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowException, TypeError) as error:
-        got = str(error).partition("\n")[0][:150]
+        named = re.search(r"Field (.+?) has incompatible types", str(error))
+        got = f"column {named[1]!r:.80} of two types" if named else str(error).partition("\n")[0][:150]
         raise FileFormatError("part files", "have the same columns", got=got, place=place) from None
+
+
+def _is_of_objects(field: Any) -> bool:
+    """Whether a column holds the boxes of an image."""
+    pa, _ = arrow()
+    return field.name.lower() in OBJECTS and bool(pa.types.is_nested(field.type))
 
 
 def part_files(path: Path, options: ReadOptions) -> list[Path]:
@@ -475,7 +478,7 @@ def by_box(
         elif has_part(name, own=own):
             row = int(np.argmax(lengths_of(column) != lengths))
             got = f"{lengths_of(column)[row]}"
-            rule, place = f"be as many as the {lengths[row]} boxes", f"row {row} of {source}"
+            rule, place = f"be as long as the boxes ({lengths[row]})", f"row {row} of {source}"
             raise FileFormatError(name, rule, got=got, place=place)
     empty = np.flatnonzero(lengths == 0)
     rows = np.concatenate([np.repeat(np.arange(len(lengths)), lengths), empty])

@@ -23,6 +23,7 @@ from boxscore.data.box_reading import LARGEST_FRACTION
 from boxscore.data.column_names import ColumnParts, OwnNames, column_parts
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._parquet_footer import TAIL, values_of_columns
 from boxscore.formats._tables import Distinct, are_sides, boxes_of, may_be_sides
 from boxscore.formats.parquet import (
     ArrowTable,
@@ -38,11 +39,6 @@ from boxscore.formats.parquet import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["AT", "KEY", "BoxesTable", "ParquetGroups", "RowGroup"]
-
-TAIL = 8
-"""Bytes after the footer: its length, and the mark of the format."""
 
 KEY, AT = "__boxscore_key", "__boxscore_at"
 
@@ -102,16 +98,22 @@ class ParquetGroups(PicklesFields):
         first = 0
         for number, file in enumerate(files):
             with refused(str(file)), pa.OSFile(str(file)) as opened, pq.ParquetFile(opened) as parquet:
-                digests.append(_digest(opened))
+                footer = _footer(opened)
+                digests.append(zlib.crc32(footer))
                 wanted = wanted_columns(parquet, str(file))
                 empty.append(parquet.read_row_groups([], columns=wanted))
                 columns = [(i, parquet.schema.column(i)) for i in range(len(parquet.schema))]
-                # Of lists alone: Arrow ends the process where what a column says of itself is damaged.
                 lists = [i for i, one in columns if one.path in wanted and one.max_repetition_level]
-                for group in range(parquet.metadata.num_row_groups):
-                    said = parquet.metadata.row_group(group)
-                    boxes = max((said.column(i).num_values for i in lists), default=said.num_rows)
-                    groups.append(RowGroup(number, group, said.num_rows, boxes, first))
+                rows = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
+                listed = values_of_columns(footer, str(file)) if lists else [[]] * len(rows)
+                if len(listed) != len(rows) or (lists and {*map(len, listed)} - {len(columns)}):
+                    got = "other row groups or columns"
+                    raise FileFormatError(
+                        "a Parquet file", "say once what it holds", got=got, place=str(file)
+                    )
+                for group, (count, values) in enumerate(zip(rows, listed, strict=True)):
+                    boxes = max((values[i] for i in lists), default=count)
+                    groups.append(RowGroup(number, group, count, boxes, first))
                     first += boxes
         own = options.columns
         schema, names = _needed(joined(empty, str(path)), str(path), further, own)
@@ -133,7 +135,7 @@ class ParquetGroups(PicklesFields):
         file = self.files[group.file]
         place = self.place_of(group)
         with refused(place), pa.OSFile(str(file)) as opened, pq.ParquetFile(opened) as parquet:
-            if _digest(opened) != self.digests[group.file]:
+            if zlib.crc32(_footer(opened)) != self.digests[group.file]:
                 raise FileFormatError(
                     "a Parquet file",
                     "stay as it is while it is read",
@@ -157,6 +159,9 @@ class ParquetGroups(PicklesFields):
             raise FileFormatError(uneven[0], "have a value for each box", got=got, place=place)
         flat = {name: flat[name] for name in names}
         count = len(next(iter(flat.values()))) if flat else 0
+        if count > group.boxes:
+            got = f"{count:,} boxes, where its footer says {group.boxes:,}"
+            raise FileFormatError("a row group", "hold what its file says", got=got, place=place)
         flat[KEY] = pa.array(group.first + np.arange(count))
         flat[AT] = pa.array(np.arange(count) if parents is None else parents)
         return pa.table(flat).replace_schema_metadata(self.schema.metadata)
@@ -234,12 +239,12 @@ class ParquetGroups(PicklesFields):
         )
 
 
-def _digest(file: Any) -> int:
-    """Return a checksum of the footer of an open file that is known to have one."""
+def _footer(file: Any) -> bytes:
+    """Return the footer of an open file that is known to have one."""
     file.seek(file.size() - TAIL)
     length = int.from_bytes(file.read(4), "little")
     file.seek(file.size() - TAIL - length)
-    return zlib.crc32(file.read(length))
+    return bytes(file.read(length))
 
 
 class BoxesTable(ArrowTable):

@@ -10,36 +10,32 @@ is only a hint: a table has the same columns without it, but reads its file once
 from __future__ import annotations
 
 import dataclasses
+import functools
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
+from boxscore._utils.text import counted, verb
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import UnlistedImagesError, warn_left_out
 from boxscore.data.boxes import WRITTEN_FORMATS, WrittenFormat
 from boxscore.data.column_names import OwnNames, own_names
-from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.numbering import AS_THEY_ARE, FoundClassMap, found_class_map, mapped_rows, with_classes
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.unlisted import check_how, refuse_other_units, with_unlisted
+from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import PLAIN, Format, ReadOptions
+from boxscore.formats._leading import Side
 from boxscore.formats._look import errors_named
 from boxscore.formats.registry import format_at, format_named, format_names
 
 if TYPE_CHECKING:
     from boxscore.data.hierarchy import Hierarchy
-
-__all__ = [
-    "load_both",
-    "read_detections",
-    "read_ground_truth",
-    "read_in_own_classes",
-    "read_listed",
-    "read_options",
-    "takes_columns",
-    "takes_sizes",
-]
 
 TRUTH_WORK = 2.0
 """How much longer a byte of ground truth takes to read than one of results."""
@@ -122,17 +118,17 @@ def _hierarchy_of(hierarchy: str | Path | Mapping[str, Any]) -> Hierarchy:
     return read_hierarchy(hierarchy)
 
 
-def takes_columns(path: Path) -> bool:
+def takes_columns(path: Path, side: Side) -> bool:
     """Whether there is a table, whose columns a user may name."""
-    return path.exists() and "columns" in format_at(path).takes
+    return path.exists() and "columns" in format_at(path, side=side).takes
 
 
 def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundTruth:
     """Read ground truth; see :func:`boxscore.load_ground_truth`."""
-    path = Path(path)
-    at = format_at(path, options.format)
+    path = _path_of(path, GroundTruth)
+    at = format_at(path, options.format, side="ground truth")
     _refuse_useless(options, at)
-    with errors_named(path):
+    with errors_named(path, side="gt"):
         ground_truth = at.load_ground_truth(path, options)
     names_images = options.image_sizes is not None and options.unlisted_images is None
     if names_images and not at.lists_images(ground_truth):
@@ -150,8 +146,21 @@ def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundT
 
         ground_truth = described(ground_truth, options.descriptions)
     if at.boxes is not None:
-        warn_of_box_order(ground_truth, given_sizes=at.boxes == "xywh", said=options.box_format, stacklevel=4)
+        _warn_of_box_order(ground_truth, at, options)
     return ground_truth
+
+
+def _path_of(path: Any, kind: type[GroundTruth | Detections]) -> Path:
+    """Return a path; refuse a table in its place, or anything else."""
+    if isinstance(path, (str, os.PathLike)):
+        return Path(path)
+    makers = f"{kind.__name__}.from_pandas takes a DataFrame, {kind.__name__}.from_arrays takes arrays"
+    raise InputError(
+        "path",
+        "be the path of a file or folder",
+        got=f"a value of type {type(path).__name__}",
+        cause=f"{makers}, and boxscore.evaluate(df, df) takes both sides",
+    )
 
 
 def _with_named_images(ground_truth: GroundTruth, options: ReadOptions) -> GroundTruth:
@@ -163,22 +172,22 @@ def _with_named_images(ground_truth: GroundTruth, options: ReadOptions) -> Groun
     added = len(wider.images) - len(ground_truth.images)
     if not added or (options.note is None and added <= FEW_ADDED * len(wider.images)):
         return wider
-    images = "image is" if added == 1 else "images are"
     count, its = ("counts as an image", "its") if added == 1 else ("count as images", "their")
     text = (
-        f"{added:,} {images} named by {options.image_sizes.source} alone and {count} without objects; "
-        f"--unlisted-images drop (in Python unlisted_images=) leaves {its} detections out."
+        f"{counted(added, 'image')} {verb(added, 'are')} named by {options.image_sizes.source} alone "
+        f"and {count} without objects; --unlisted-images drop "
+        f"(in Python unlisted_images=) leaves {its} detections out."
     )
     if options.note is not None:
         options.note(text)
     else:
-        warnings.warn(text, BoxscoreWarning, stacklevel=4)
+        warn_user(text)
     return wider
 
 
-def takes_sizes(path: Path, format: str = "auto", box_format: str | None = None) -> bool:
+def takes_sizes(path: Path, side: Side, format: str = "auto", box_format: str | None = None) -> bool:
     """Whether a side has a use for the sizes of images, which are given once for both."""
-    return (box_format or "").endswith("n") or "image_sizes" in format_at(path, format).takes
+    return (box_format or "").endswith("n") or "image_sizes" in format_at(path, format, side=side).takes
 
 
 def read_detections(path: str | Path, ground_truth: GroundTruth, options: ReadOptions = PLAIN) -> Detections:
@@ -190,13 +199,73 @@ def read_listed(
     path: str | Path, ground_truth: GroundTruth, options: ReadOptions
 ) -> tuple[GroundTruth, Detections]:
     """Read detections, and return the ground truth that lists their images as well."""
-    return with_unlisted(
-        lambda truth: _read_detections(Path(path), truth, options), ground_truth, options.unlisted_images
+    path = _path_of(path, Detections)
+    given: Any = ground_truth
+    if not isinstance(given, GroundTruth):
+        got = f"a value of type {type(given).__name__}"
+        cause = "boxscore.load_ground_truth reads it; boxscore.evaluate takes two paths"
+        raise InputError("ground_truth", "be a GroundTruth table", got=got, cause=cause)
+    both = with_unlisted(
+        lambda truth: _read_detections(path, truth, options), ground_truth, options.unlisted_images
     )
+    if options.columns is not None:
+        options.columns.refuse_absent()
+    return both[0], _with_reader(both[1], path, options)
+
+
+class LeftOut(dict[str, int]):
+    """The detections left out, counted by class, and what reads their file again.
+
+    A copy that goes to another process or file holds the counts alone.
+    """
+
+    again: Callable[[GroundTruth], tuple[FoundClassMap, Detections] | None] | None = None
+    renamed: Callable[[GroundTruth, Mapping[Id, Id | None]], Detections] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+def _with_reader(detections: Detections, path: Path, options: ReadOptions) -> Detections:
+    """Return detections that can be read again with those of unknown classes, where some were left out."""
+    if not detections.left_out or options.class_map is not None:
+        return detections
+    left_out = LeftOut(detections.left_out)
+    of_images = dataclasses.replace(options, unlisted_images="drop")  # of those that are evaluated
+    left_out.again = functools.partial(renumbered_file, path, options=of_images)
+    left_out.renamed = functools.partial(_renamed_file, path, options=of_images)
+    return dataclasses.replace(detections, left_out=left_out)
+
+
+def renumbered_file(
+    path: Path, ground_truth: GroundTruth, options: ReadOptions
+) -> tuple[FoundClassMap, Detections] | None:
+    """Return the class map that the boxes of a file show, and its detections by it; None if it needs none."""
+    own = _own_again(path, ground_truth, options)
+    found = found_class_map(ground_truth, own, classes=options.classes)
+    if found.name in (None, AS_THEY_ARE):
+        return None
+    known = ground_truth.categories
+    return found, with_classes(own, known, mapped_rows(found.pairs, own.categories, known))
+
+
+def _renamed_file(
+    path: Path, ground_truth: GroundTruth, pairs: Mapping[Id, Id | None], options: ReadOptions
+) -> Detections:
+    own, known = _own_again(path, ground_truth, options), ground_truth.categories
+    return with_classes(own, known, mapped_rows(pairs, own.categories, known))
+
+
+def _own_again(path: Path, ground_truth: GroundTruth, options: ReadOptions) -> Detections:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)  # the file was read before
+        return with_unlisted(
+            lambda truth: read_in_own_classes(path, truth, options), ground_truth, options.unlisted_images
+        )[1]
 
 
 def _read_detections(path: Path, ground_truth: GroundTruth, options: ReadOptions) -> Detections:
-    at = format_at(path, options.format)
+    at = format_at(path, options.format, side="detections")
     _refuse_useless(options, at, of_detections=True)
     if options.descriptions is not None:
         rule = "be left out: labels of detections are found among those of the ground truth"
@@ -206,17 +275,17 @@ def _read_detections(path: Path, ground_truth: GroundTruth, options: ReadOptions
 
         detections = counted_otherwise(path, ground_truth, read_in_own_classes(path, ground_truth, options))
         if detections is not None:
-            _warn(detections, at, options)
+            _warn(detections, at, options, ground_truth)
             return detections
     if options.class_map is None:
-        with errors_named(path), at.reading(path, options, beside=0) as finish:
+        with errors_named(path, side="dt"), at.reading(path, options, beside=0) as finish:
             detections = finish(ground_truth)
     else:
         from boxscore.formats.class_maps import renumbered
 
         detections = read_in_own_classes(path, ground_truth, options)
         detections = renumbered(detections, ground_truth, options.class_map, options.classes)
-    _warn(detections, at, options)
+    _warn(detections, at, options, ground_truth)
     return detections
 
 
@@ -230,11 +299,11 @@ def read_in_own_classes(path: Path, ground_truth: GroundTruth, options: ReadOpti
     """Read detections in the images of the ground truth, but in the classes of their file."""
     from boxscore.formats.class_maps import in_own_classes
 
-    at = format_at(path, options.format)
+    at = format_at(path, options.format, side="detections")
     numbers = dataclasses.replace(options, classes=None)
 
     def read(within: GroundTruth | None) -> Detections:
-        with errors_named(path), at.reading(path, numbers, beside=0) as finish:
+        with errors_named(path, side="dt"), at.reading(path, numbers, beside=0) as finish:
             return finish(within)
 
     return in_own_classes(read, ground_truth)
@@ -264,17 +333,19 @@ def load_both(
     FileFormatError, InputError
         As from the public loaders.
     """
-    truth_is_numbered = format_at(Path(ground_truth_path), options.format).has_class_numbers
+    truth_is_numbered = format_at(
+        Path(ground_truth_path), options.format, side="ground truth"
+    ).has_class_numbers
     if detection_options.class_map is not None or not truth_is_numbered:
         ground_truth = read_ground_truth(ground_truth_path, options)
         return read_listed(detections_path, ground_truth, detection_options)
     path = Path(detections_path)
     truth_work = TRUTH_WORK * _size_of(Path(ground_truth_path))
     beside = truth_work / max(truth_work + _size_of(path), 1)
-    at = format_at(path, detection_options.format)
+    at = format_at(path, detection_options.format, side="detections")
     _refuse_useless(detection_options, at, of_detections=True)
     shared = max(1, round(options.processes * beside))
-    with errors_named(path), at.reading(path, detection_options, beside=beside) as finish:
+    with errors_named(path, side="dt"), at.reading(path, detection_options, beside=beside) as finish:
         ground_truth = read_ground_truth(ground_truth_path, dataclasses.replace(options, processes=shared))
         try:
             detections = finish(ground_truth)
@@ -285,8 +356,8 @@ def load_both(
                 )
                 raise
             return read_listed(path, ground_truth, detection_options)
-    _warn(detections, at, detection_options)
-    return ground_truth, detections
+    _warn(detections, at, detection_options, ground_truth)
+    return ground_truth, _with_reader(detections, path, detection_options)
 
 
 _USES = {
@@ -302,7 +373,7 @@ _USES = {
 def _refuse_useless(options: ReadOptions, at: Format, *, of_detections: bool = False) -> None:
     """Refuse an option that would change nothing."""
     if options.box_format is not None and not at.has_boxes:
-        rule = f"be left out where the format is {at.name}, whose boxes are no four numbers"
+        rule = f"be left out where the format is {at.name}, whose boxes are not four numbers"
         raise InputError("box_format", rule, got=options.box_format)
     for name, what in _USES.items():
         value = getattr(options, name)
@@ -331,10 +402,20 @@ def _size_of(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _warn(detections: Detections, at: Format, options: ReadOptions) -> None:
+def _warn(detections: Detections, at: Format, options: ReadOptions, ground_truth: GroundTruth) -> None:
     if at.boxes is None:
         return  # warned of before saving, or when aligned
-    warn_left_out(detections.left_out, detections.source, all_of_them=not len(detections), stacklevel=5)
+    hint = ""
+    if detections.left_out and options.class_map is None:
+        from boxscore.formats.class_maps import hint_of_map
+
+        hint = hint_of_map(detections, ground_truth)
+    all_of_them = not len(detections)
+    warn_left_out(detections.left_out, detections.source, all_of_them=all_of_them, hint=hint)
     if detections.boxes_given:
-        said = options.box_format
-        warn_of_box_order(detections, given_sizes=at.boxes == "xywh", said=said, stacklevel=5)
+        _warn_of_box_order(detections, at, options)
+
+
+def _warn_of_box_order(table: BoxTable, at: Format, options: ReadOptions) -> None:
+    sizes = at.boxes == "xywh"
+    warn_of_box_order(table, given_sizes=sizes, said=options.box_format, tell=options.tell)

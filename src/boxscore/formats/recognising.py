@@ -11,12 +11,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from boxscore.formats._leading import LOOKED_FOR, Side
 from boxscore.formats._look import Look
-
-__all__ = ["Resemblance", "resemblance"]
-
-
-LOOKED_FOR = "predictions.json, labels with confidences, data.yaml, instances*.json"
 
 
 class Resemblance(NamedTuple):
@@ -146,19 +142,23 @@ _JSON: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
         "make COCO JSON of them",
     ),
     (_keys("cells", "nbformat"), "a notebook", "save the detections that it made as a results file"),
-    (_keys("AP50"), "a result, not detections", "a result goes to boxscore check --result or to compare"),
+    (
+        _keys("AP50"),
+        "a result of boxscore evaluate",
+        "it goes to boxscore check --result or --no-regression, or to compare",
+    ),
 )
 
 
-def resemblance(look: Look) -> Resemblance | None:
+def resemblance(look: Look, side: Side | None = None) -> Resemblance | None:
     """Say what a path that no format reads looks like, and what to do; None for nothing known."""
     if look.is_folder:
-        return _folder(look)
+        return _folder(look, side)
     rows = _JSON if look.is_json else (*_FILES, *_BINARY)
     return next((Resemblance(what, advice) for test, what, advice in rows if test(look)), None)
 
 
-def _folder(look: Look) -> Resemblance:
+def _folder(look: Look, side: Side | None) -> Resemblance:
     if not look.names:
         return Resemblance(
             "an empty folder",
@@ -176,7 +176,9 @@ def _folder(look: Look) -> Resemblance:
         return Resemblance(
             f"a folder with JSON files ({first}, ...)", "give the file of annotations or results"
         )
+    wanted = "detections" if side == "detections" else "annotations"
+    names = ", ".join(LOOKED_FOR.values()) if side is None else LOOKED_FOR[side]
     return Resemblance(
         f"a folder with {', '.join(look.names[:3])}",
-        f"give the file or folder of annotations; looked for in it: {LOOKED_FOR}",
+        f"give the file or folder of {wanted}; looked for in it: {names}",
     )

@@ -18,13 +18,13 @@ from typing import NamedTuple
 from boxscore._utils import checks
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import Format
-from boxscore.formats._leading import LedOn, led_on
+from boxscore.formats._leading import LedOn, Side, led_on
 from boxscore.formats._look import Look, errors_named
 from boxscore.formats._unpacking import Unpacked, only_data, unpacked
 from boxscore.formats.recognising import resemblance
 
-__all__ = ["detect_format", "format_at", "format_named", "format_names", "is_parquet"]
-
+MOST_WITHIN = 8
+"""Entries of a folder that are tried, to say what may be meant."""
 
 LABELS = "a folder of YOLO's text files"
 """How YOLO's format calls a folder in whose folders there are labels."""
@@ -108,12 +108,14 @@ def format_names(*, auto: bool = True) -> tuple[str, ...]:
     return (*(("auto",) if auto else ()), *reversed(_FORMATS))
 
 
-def detect_format(path: str | Path) -> tuple[str, str]:
+def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, str]:
     """Detect the format of ground truth or detections, and by what it was recognised.
 
     Parameters
     ----------
     path : str or Path
+    side : {"ground truth", "detections"}, optional
+        Which of the two is looked for in a folder that leads on to data below it; both by default.
 
     Returns
     -------
@@ -139,22 +141,30 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     inner = unpacked(path)
     look = Look(inner)
     found = _detected(look)
-    further = _further(look, found)
+    further = _further(look, found, side)
     if further is not None:
-        return detect_format(further)
+        return detect_format(further, side=side)
     if found is None and inner != path and look.is_folder:
         only = only_data(inner)
         found = None if only is None else _detected(Look(only))
+    found = _labels_below(look) if found is None and side == "detections" else found
     if found is not None:
         return found[0], found[1] if inner == path else f"{found[1]}, in an archive"
-    like = resemblance(look)
-    within = [one for one in _some_within(look) if _detected(Look(one)) is not None]
+    like = resemblance(look, side)
+    within = [one.relative_to(inner) for one in _candidates(look)]
     advice = like.advice if like is not None else f"these are read: {', '.join(format_names(auto=False))}"
+    if within:
+        advice = f"give {'one of ' * (len(within) > 1)}{', '.join(str(path / one) for one in within)}"
+        if len(within) > 1 and all(Look(inner / one).texts for one in within):
+            name = f"{within[0].name}/{Look(inner / within[0]).texts[0].path.stem}"
+            advice += (
+                f". To evaluate all of them together, make one CSV file whose images are called {name!r}"
+            )
     raise FileFormatError(
         str(path),
         "be in a format that boxscore reads",
         got="something unknown" if like is None else f"what looks like {like.what}",
-        cause=f"give {path / within[0].relative_to(inner)}" if len(within) == 1 else advice,
+        cause=advice,
     )
 
 
@@ -166,15 +176,53 @@ def _check_file_or_folder(path: Path) -> None:
         raise FileFormatError(str(path), "be a file or a folder", got=got, cause=cause)
 
 
-def _further(look: Look, found: tuple[str, str] | None) -> Path | None:
+def _further(look: Look, found: tuple[str, str] | None, side: Side | None) -> Path | None:
     """Return what a folder leads on to, of no format or without labels of its own."""
     own = found is not None and (found[0] != "yolo" or found[1] != LABELS or look.texts)
-    return None if own or not look.is_folder else led_on(look.path, has_labels=found is not None)
+    return None if own or not look.is_folder else led_on(look.path, side=side, has_labels=found is not None)
 
 
-def _some_within(look: Look) -> list[Path]:
-    """Return the first few files and folders of a folder."""
-    return [look.path / name for name in look.names[:8]] if look.is_folder else []
+def _candidates(look: Look) -> list[Path]:
+    """Return what can be read in a folder: the only file or folder, or else folders at most three deep."""
+    within = [look.path / name for name in look.names[:MOST_WITHIN]] if look.is_folder else []
+    found = [one for one in within if _can_be_read(one)]
+    if len(found) > 1 and not all(one.is_dir() for one in found):
+        return []
+    level = [] if found else within
+    for _ in range(2):
+        level = [inner for one in level for inner in _folders_in(one)][:MOST_WITHIN]
+        found = found or [one for one in level if _can_be_read(one)]
+    return found
+
+
+def _labels_below(look: Look) -> tuple[str, str] | None:
+    """Return the format and the reason of a folder that has label files of one kind in its folders alone."""
+    kinds = {_kind_of_labels(Look(one)) for one in _candidates(look)} - {""}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    return None if kind is None else (kind, f"folders with label files ({kind})")
+
+
+def _kind_of_labels(look: Look) -> str | None:
+    """Return ``"yolo"`` or ``"text"`` for a folder of label files, "" if all are empty; None for others."""
+    found = _detected(look)
+    if found is None or not look.is_folder or look.first_with(".txt") is None:
+        return None
+    if found == ("yolo", LABELS):
+        return "yolo" if look.texts else ""
+    return found[0] if found[0] == "text" else None
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    if not folder.is_dir() or folder.is_symlink():
+        return []
+    return [folder / name for name in Look(folder).names[:MOST_WITHIN] if (folder / name).is_dir()]
+
+
+def _can_be_read(path: Path) -> bool:
+    try:
+        return _detected(Look(path)) is not None
+    except FileFormatError:  # one file of a folder
+        return False
 
 
 def _detected(look: Look, *, first: str | None = None) -> tuple[str, str] | None:
@@ -187,37 +235,40 @@ def _detected(look: Look, *, first: str | None = None) -> tuple[str, str] | None
     return None
 
 
-def is_parquet(path: Path) -> bool:
+def is_parquet(path: Path, side: Side = "detections") -> bool:
     """Whether a path is a Parquet file, or a folder of them."""
-    return format_at(path).name == "parquet"
+    return format_at(path, side=side).name == "parquet"
 
 
-def format_at(path: Path, name: str = "auto") -> Format:
-    """Return the format of the data at a path, which must be the named one if one is named."""
+def format_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Format:
+    """Return the format of the data at a path, which must be the named one if one is named.
+
+    Where a folder leads on to data below it, they are those of a ``side``.
+    """
     checks.one_of(name, format_names(), name="format")
     _check_file_or_folder(path)
     inner = unpacked(path)
     if inner != path:
-        return _format_inside(path, inner, name)
+        return _format_inside(path, inner, name, side)
     look = Look(path)
-    further = _further(look, _detected(look)) if look.is_folder else None
+    further = _further(look, _detected(look), side) if look.is_folder else None
     if further is not None:
-        return LedOn(format_at(further, name), path, further)
+        return LedOn(format_at(further, name, side=side), path, further, side)
     if name != "auto" and path.exists():
         found = _detected(look, first=name)
         if found is None or found[0] == name:
             return format_named(name)  # it says what is wrong where nothing was recognised
-    detected, reason = detect_format(path)
+    detected, reason = detect_format(path, side=side)
     if name not in ("auto", detected):
         raise FileFormatError(f"{path}", f"be in the {name} format", got=f"{reason} ({detected})")
     return format_named(detected)
 
 
-def _format_inside(path: Path, inner: Path, name: str) -> Format:
+def _format_inside(path: Path, inner: Path, name: str, side: Side | None) -> Format:
     """Return the format of what an archive holds."""
     if inner.is_dir() and _detected(Look(inner)) is None:
         inner = only_data(inner) or inner
     try:
-        return Unpacked(format_at(inner, name), path, inner)
+        return Unpacked(format_at(inner, name, side=side), path, inner)
     except FileFormatError as error:
         raise FileFormatError(str(error).replace(str(inner), str(path))) from None

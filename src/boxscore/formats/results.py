@@ -18,14 +18,14 @@ Conventions
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections
-from boxscore.errors import BoxscoreWarning
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import PLAIN, ReadOptions
 from boxscore.formats._kept import Kept, Results
@@ -34,24 +34,21 @@ from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._unpacking import Unpacked
 from boxscore.formats.registry import format_at, format_named
 
-__all__ = ["load_results", "save_results", "save_table"]
-
-FloatArray = NDArray[np.float64]
-
 
 def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bool = False) -> Results:
     """Read results of any format without ground truth; warn of oriented boxes unless they are compared."""
     path = Path(path)
-    at = format_at(path, options.format)
+    at = format_at(path, options.format, side="detections")
     snapshots = tuple(Snapshot(file) for file in at.results_files(path))
-    with errors_named(path), at.reading(path, options, beside=0) as finish:
+    with errors_named(path, side="dt"), at.reading(path, options, beside=0) as finish:
         table = finish(None)
     if not oriented and (table.rotated is not None or table.quadrilaterals is not None):
         message = f"{path}: rotated boxes; the upright boxes around them are suppressed or fused."
-        warnings.warn(message, BoxscoreWarning, stacklevel=2)
+        warn_user(message)
     if at.boxes is not None and table.boxes_given:
-        warn_of_box_order(table, given_sizes=at.boxes == "xywh")
-    return Results(at.folder if isinstance(at, Unpacked) else path, at.name, table, snapshots)
+        warn_of_box_order(table, given_sizes=at.boxes == "xywh", said=options.box_format)
+    folder = at.folder if isinstance(at, Unpacked) else path
+    return Results(folder, at.name, table, snapshots, options.written)
 
 
 def save_results(

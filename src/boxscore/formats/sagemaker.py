@@ -26,8 +26,6 @@ from boxscore.formats._gathered import LARGEST, Gathered, Origin, decoded_text
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
 
-__all__ = ["FORMAT", "SageMakerFormat"]
-
 METADATA = "-metadata"
 
 

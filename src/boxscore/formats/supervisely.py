@@ -27,8 +27,6 @@ from boxscore.formats._json_folders import first_json, json_files
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
 
-__all__ = ["FORMAT", "SuperviselyFormat"]
-
 
 class _Class(msgspec.Struct, gc=False):
     title: str

@@ -23,8 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import read_text
 from boxscore.data.alignment import image_rows_by_name
@@ -33,14 +33,12 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._inner_folders import check_folders, inner_folders, warn_of_unread
 from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
+from boxscore.formats._yolo_folders import TEXT, files_below
 from boxscore.formats._yolo_lines import is_number
 from boxscore.formats.image_sizes import known_sizes
-
-__all__ = ["FORMAT", "TextFormat"]
-
-FloatArray = NDArray[np.float64]
 
 LARGEST = 16_000_000
 """Bytes of a file."""
@@ -99,13 +97,17 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
     if not path.is_dir():
         rule = "be the folder of the .txt files, one per image"
         raise FileFormatError("text files with boxes", rule, got=f"one file, {path}")
-    files = _files(path)
+    files = _files(path, below=of_results)
+    names = [name for name, _ in files]
+    check_folders(path, names, ground_truth)
+    if not inner_folders(names):
+        warn_of_unread(path, FORMAT.detect, ending=".txt")
     images: list[int] = []
     labels: list[Id] = []
     numbers: list[list[float]] = []
     difficult: list[bool] = []
     places: list[tuple[str, int]] = []
-    for image, file in enumerate(files):
+    for image, (_, file) in enumerate(files):
         text = read_text(Path(file), "a text file with boxes", largest=LARGEST)
         for number, line in enumerate(text.splitlines(), start=1):
             fields = line.split()
@@ -117,7 +119,6 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
             numbers.append(values)
             difficult.append(marked)
             places.append((file, number))
-    names = [os.path.split(file)[1][: -len(".txt")] for file in files]
     table = np.array(numbers, dtype=np.float64).reshape(len(numbers), 5 if of_results else 4)
     boxes = table[:, -4:]
     index = np.array(images, dtype=np.int64)
@@ -143,11 +144,21 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
     )
 
 
-def _files(folder: Path) -> list[str]:
+def _files(folder: Path, *, below: bool) -> list[tuple[str, str]]:
+    """Return name without ending and path of the text files of a folder, sorted.
+
+    Where none lies right in it, those ``below`` it, in the folders in it.
+    """
     with listed(folder) as entries:
-        return sorted(
-            entry.path for entry in entries if entry.name not in _CLASS_LISTS and is_text_file(entry)
+        found = sorted(
+            (entry.name[: -len(".txt")], entry.path)
+            for entry in entries
+            if entry.name not in _CLASS_LISTS and is_text_file(entry)
         )
+    if found or not below:
+        return found
+    inner = files_below(folder, TEXT)
+    return sorted((name, path) for name, path in inner if os.path.split(path)[1] not in _CLASS_LISTS)
 
 
 def _parsed(fields: list[str], place: str, *, of_results: bool) -> tuple[Id, list[float], bool]:
@@ -204,7 +215,7 @@ def _box_form(boxes: FloatArray, extent: FloatArray, path: Path, option: str) ->
         "be said to be x1 y1 x2 y2 or x y w h",
         got=f"boxes that fit {'both' if corners else 'neither'}",
         place=str(path),
-        cause=f"say {option} xyxy, or {option} xywh",
+        cause=f"say {option} xyxy, or {option} xywh (in Python box_format=)",
     )
 
 

@@ -28,11 +28,10 @@ from boxscore.errors import FileFormatError, InputError
 from boxscore.formats import _json
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import short_names
+from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._look import Look
 from boxscore.formats._protobuf import Values, features
 from boxscore.formats._rows import RowFormat, Rows, collected
-
-__all__ = ["FORMAT", "TFRecordFormat"]
 
 LARGEST_RECORD = 1_000_000_000
 """Bytes of one record, image and all."""
@@ -122,6 +121,7 @@ def _file(path: Path, image_set: object) -> Path:
     if image_set is not None and str(image_set) in files:
         return files[str(image_set)]
     if image_set is None and len(files) == 1:
+        warn_of_unread(path, FORMAT.detect)
         return next(iter(files.values()))
     got = "none" if image_set is None else repr(str(image_set))
     cause = f"choose from {', '.join(list(files)[:12])} (--image-set)"

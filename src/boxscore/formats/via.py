@@ -26,8 +26,6 @@ from boxscore.formats._gathered import Gathered, Origin, decoded
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
 
-__all__ = ["FORMAT", "ViaFormat"]
-
 USUAL = ("label", "class", "category", "name")
 """Attributes that are taken for the class among several, in this order."""
 

@@ -22,10 +22,9 @@ from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import read_text
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._rows import RowFormat, Rows
-
-__all__ = ["CLASSES", "FORMAT", "VisDroneFormat"]
 
 LARGEST = 16_000_000
 """Bytes of a file."""
@@ -67,6 +66,7 @@ class VisDroneFormat(RowFormat):
             raise FileFormatError("VisDrone's text files", rule, got=f"one file, {path}")
         with listed(path) as entries:
             names = sorted(entry.name for entry in entries if is_text_file(entry))
+        warn_of_unread(path, self.detect, ending=".txt")
         index: list[int] = []
         lines: list[int] = []
         numbers: list[list[float]] = []

@@ -21,7 +21,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -34,7 +33,8 @@ from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder
-from boxscore._utils.text import counted, verb
+from boxscore._utils.text import counted_of, verb
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import find_images
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import CORNERS
@@ -43,15 +43,14 @@ from boxscore.data.numbering import placed_on
 from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
-from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Format, Read, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
+from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._kept import Kept
 from boxscore.formats._look import Look
 from boxscore.formats._snapshots import changed_while_read
 from boxscore.formats.image_sizes import with_known_sizes
-
-__all__ = ["FORMAT", "VocFormat", "classes_without_file"]
 
 RESULTS = "comp[0-9]_det_*.txt"
 RESULTS_COLUMNS = 6
@@ -186,14 +185,17 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
                     got=f"none in {annotations}",
                     cause=_instead_of_xml(path, annotations),
                 )
+            warn_of_unread(annotations, lambda look: look.first_with(".xml"), ending=".xml")
             return names
         if len(sets) > 1:
-            choices = ", ".join(file.stem for file in sets[:12]) + (", ..." if len(sets) > 12 else "")
+            stems = [file.stem for file in sets]
+            names = sorted(stems, key=lambda name: "_" in name and name.rpartition("_")[2] in stems)
+            choices = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
             raise InputError(
                 "image_set",
                 "be given where there are several",
                 got=f"none, in {folder}",
-                cause=f"choose from {choices}",
+                cause=f"choose from {choices} (--image-set)",
             )
         file = sets[0]
     else:
@@ -232,6 +234,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
 def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptions) -> Detections:
     """Read a folder of results files, in file order, class by class."""
     files = _results_files(path)
+    warn_of_unread(path, lambda look: _has_results(look.path))
     if ground_truth is None:
         labels, known = [_stem_parts(file)[1] for file in files], None
     else:
@@ -296,12 +299,10 @@ def _warn_of_inverted(sizes: NDArray[np.float64], path: Path, place: Place) -> N
     if not sizes.size or sizes.min() >= 0:
         return
     rows = np.flatnonzero((sizes < 0).any(axis=1))
-    warnings.warn(
-        f"{path}: {len(rows)} of {counted(len(sizes), 'box')} {verb(len(rows), 'have')} xmax < xmin or "
+    warn_user(
+        f"{path}: {counted_of(len(rows), len(sizes), 'box')} {verb(len(rows), 'have')} xmax < xmin or "
         f"ymax < ymin, the first in {place(int(rows[0]))}; as in the VOC devkit "
         f"{'it is a false positive' if len(rows) == 1 else 'they are false positives'}.",
-        BoxscoreWarning,
-        stacklevel=4,
     )
 
 
@@ -317,11 +318,7 @@ def _results_files(path: Path) -> list[Path]:
         )
     if len({_stem_parts(file)[0] for file in files}) > 1:
         sets = sorted({_stem_parts(file)[0] for file in files})
-        warnings.warn(
-            f"{path}: results of several competitions or sets ({', '.join(sets)}); all are read.",
-            BoxscoreWarning,
-            stacklevel=4,
-        )
+        warn_user(f"{path}: results of several competitions or sets ({', '.join(sets)}); all are read.")
     return files
 
 
@@ -451,7 +448,7 @@ def _check_lines(file: Path, lines: Sequence[str], kept: Kept, rows: NDArray[np.
         numbers = np.array([[float(text) for text in some[1:]] for some in fields]).reshape(-1, 5)
     except ValueError:
         raise changed_while_read(file, got="other lines") from None
-    corners = numbers[:, 1:]
+    corners = kept.written("xyxy").corners_of(numbers[:, 1:])
     corners[(corners[:, 2:] < corners[:, :2]).any(axis=1)] = np.nan  # inverted: read in a form of its own
     kept.check_rows(rows, numbers[:, 0], corners, images=[some[0] for some in fields])
 

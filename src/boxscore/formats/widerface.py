@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import read_text
 from boxscore.data.vocabulary import Id
@@ -32,10 +33,6 @@ from boxscore.formats._format import ReadOptions
 from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._mat import read_mat
 from boxscore.formats._rows import RowFormat, Rows
-
-__all__ = ["FORMAT", "WiderFaceFormat"]
-
-FloatArray = NDArray[np.float64]
 
 ALL_FACES = "wider_face_val.mat"
 SETTINGS = ("easy", "medium", "hard")

@@ -19,24 +19,26 @@ ultralytics 8.4: ``verify_image_label`` in ``data/utils.py``, ``Results.save_txt
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder, write_new_folder
 from boxscore._utils.text import counted, csv_table, verb
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import box_convert
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images
-from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
+from boxscore.formats._inner_folders import check_folders, inner_folders, warn_of_unread
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._yolo_folders import (
@@ -63,16 +65,14 @@ from boxscore.formats._yolo_shapes import (
     second_kinds,
     shapes_of,
 )
-from boxscore.formats.image_sizes import header_size, known_sizes
-
-__all__ = ["FORMAT", "SECOND", "YoloFormat"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from boxscore.formats.image_sizes import LARGEST, ImageSizes, header_size, image_sizes_of, known_sizes
 
 NOTE, LARGEST_NOTE = "notes.boxscore.txt", 1000
 """Beside predictions that are written: what their lines are, which numbers alone may not tell."""
 LAST, SECOND = "class cx cy w h confidence", "class confidence cx cy w h"
+
+SIZES, SIZES_HEAD = "image_sizes.csv", "image,width,height"
+"""Beside ground truth that is written: the sizes of images."""
 
 MOST_CLASSES = 10_000_000
 """Class numbers are below it."""
@@ -131,6 +131,7 @@ class YoloFormat(RowFormat):
     def prediction_rows(self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None) -> Rows:
         """Read predictions."""
         names, lines, classes = _prediction_lines(path, options)
+        check_folders(label_folder(path), names, ground_truth)
         last = self.confidence_last(lines, options, path)
         kinds = prediction_kinds(lines, lambda: _joints(ground_truth)) if last else second_kinds(lines)
         return _rows(_Files(str(path), names, classes), lines, shapes_of(lines, kinds, options.written))
@@ -185,7 +186,7 @@ class YoloFormat(RowFormat):
             files["data.yaml"] = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
             known = ~np.isnan(table.images.sizes).any(axis=1)
             if known.any():
-                files["image_sizes.csv"] = _size_table(names, table.images)
+                files[SIZES] = _size_table(names, table.images)
         else:
             files["labels/classes.txt"] = "".join(f"{label}\n" for label in labels)
             files[f"labels/{NOTE}"] = f"{self.line}\n"
@@ -216,7 +217,12 @@ def _label_rows(path: Path, options: ReadOptions) -> Rows:
     lines = read_lines([file for file in found.labels if file])
     shapes = shapes_of(lines, label_kinds(lines, found.keypoint_shape), options.written)
     files = _Files(
-        found.source, found.images, found.classes, of_file, found.file_names, _image_sizes(found, options)
+        found.source,
+        found.images,
+        found.classes,
+        of_file,
+        found.file_names,
+        _image_sizes(found, path, options),
     )
     rows = _rows(files, lines, shapes._replace(scores=None))
     if options.written is None:
@@ -237,8 +243,32 @@ def _prediction_lines(path: Path, options: ReadOptions) -> tuple[list[str], Line
     if not files:
         rule = "be .txt files, one per image"
         raise FileFormatError("YOLO predictions", rule, got=f"none in {folder}")
-    classes = None if options.classes is not None else classes_in(folder)
-    return [name for name, _ in files], read_lines([file for _, file in files]), classes
+    names = [name for name, _ in files]
+    inner = inner_folders(names)
+    if not inner:
+        warn_of_unread(folder, lambda look: looks_like_labels(look.path), ending=".txt")
+    classes = None if options.classes is not None else _only_class_list(folder, inner)
+    return names, read_lines([file for _, file in files]), classes
+
+
+def _only_class_list(folder: Path, inner: Sequence[str]) -> Sequence[str] | None:
+    """Return the class list of a folder and of those in it, which must be one; None where there is none."""
+    found: dict[str, tuple[str, ...]] = {}
+    above = {outer for one in inner for outer in PurePath(one).parents}
+    for one in (folder / below for below in sorted({PurePath(), *above, *map(PurePath, inner)})):
+        names = classes_in(one)
+        if names is not None:
+            found[str(one)] = tuple(names)
+    if len(set(found.values())) > 1:
+        first = next(iter(found))
+        other = next(one for one in found if found[one] != found[first])
+        raise InputError(
+            "the class lists of folders that are read as one",
+            "be equal",
+            got=f"those in {first} and {other}, which differ",
+            cause="give the class list of all with --dt-classes, or one folder",
+        )
+    return next(iter(found.values()), None)
 
 
 def _rows(files: _Files, lines: Lines, shapes: Shapes) -> Rows:
@@ -286,15 +316,27 @@ def _labels(lines: Lines) -> tuple[list[Id], IntArray]:
     return numbers.tolist(), positions.reshape(-1)
 
 
-def _image_sizes(found: DataSet, options: ReadOptions) -> FloatArray | None:
-    """Width and height of the images, [I, 2]: as the user says, else from their headers."""
+def _image_sizes(found: DataSet, path: Path, options: ReadOptions) -> FloatArray | None:
+    """Width and height of the images, [I, 2]: as the user says, else as written beside them or in headers."""
+    given = _sizes_beside(path) if options.image_sizes is None else options.image_sizes
     if found.paths is None or found.file_names is None:
-        return None
-    sizes = known_sizes(options.image_sizes, found.images, found.file_names)
-    for row, path in enumerate(found.paths):
-        if path and np.isnan(sizes[row]).any():
-            sizes[row] = header_size(Path(path)) or (np.nan, np.nan)
+        return None if given is None else known_sizes(given, found.images)
+    sizes = known_sizes(given, found.images, found.file_names)
+    for row, image in enumerate(found.paths):
+        if image and np.isnan(sizes[row]).any():
+            sizes[row] = header_size(Path(image)) or (np.nan, np.nan)
     return sizes
+
+
+def _sizes_beside(path: Path) -> ImageSizes | None:
+    """Return the sizes in a table that :meth:`YoloFormat.save` wrote beside labels; None without one."""
+    folders = [path] if path.is_dir() else [path.parent]
+    if path.name == "labels":
+        folders = [path, path.parent]
+    for table in (folder / SIZES for folder in folders):
+        if is_file(table) and read_text(table, largest=LARGEST).startswith(SIZES_HEAD):
+            return image_sizes_of(table)
+    return None
 
 
 def _warn_of_labels(rows: Rows, lines: Lines) -> None:
@@ -317,7 +359,7 @@ def _warn_of_labels(rows: Rows, lines: Lines) -> None:
             f"ultralytics leaves the {images} of such labels out"
         )
     if said:
-        warnings.warn(f"{rows.source}: {'. '.join(said)}.", BoxscoreWarning, stacklevel=6)
+        warn_user(f"{rows.source}: {'. '.join(said)}.")
 
 
 def _repeated(rows: Rows, lines: Lines) -> NDArray[np.bool_]:
@@ -389,7 +431,7 @@ def _checked_fractions(table: BoxTable) -> FloatArray:
 
 def _size_table(stems: Sequence[str], images: Images) -> str:
     """Text of a table of the sizes that are known, for ``--image-sizes``."""
-    columns: dict[str, list[Any]] = {"image": [], "width": [], "height": []}
+    columns: dict[str, list[Any]] = {name: [] for name in SIZES_HEAD.split(",")}
     for stem, name, size in zip(stems, images.file_names.tolist(), images.sizes.tolist(), strict=True):
         if not any(side != side for side in size):
             cells = (name or stem, *(int(side) if side.is_integer() else side for side in size))
@@ -407,7 +449,7 @@ def _sizes_of(table: BoxTable) -> FloatArray:
         raise InputError(
             "an image",
             "have a known size where boxes are written as fractions of it",
-            got=f"{image!r} without",
+            got=f"no size of image {image!r}",
             place=table.source,
             cause=checks.GIVE_SIZES,
         )

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from boxscore.data.tensors import as_array
 from boxscore.errors import InputError
 
-__all__ = ["LabelMap", "PixelPairs", "count_pairs", "label_map", "segment_map"]
-
 LabelMap = NDArray[np.integer[Any]]
 """Labels or segment ids, [H, W] of any integer dtype."""
 

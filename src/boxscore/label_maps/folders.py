@@ -46,8 +46,6 @@ from boxscore.label_maps.semantic import (
     require_counted,
 )
 
-__all__ = ["panoptic_quality_of_files", "semantic_iou_of_folders"]
-
 Item = TypeVar("Item")
 Part = TypeVar("Part")
 

@@ -11,8 +11,6 @@ import numpy as np
 from boxscore._utils.text import counted
 from boxscore.errors import InputError
 
-__all__ = ["OfImages", "different_images", "joined_images", "matched_streams", "of_images"]
-
 
 class OfImages(Protocol):
     """A result of some images."""
@@ -27,7 +25,7 @@ def different_images(images: Sequence[int | str]) -> None:
     if len(set(images)) != len(images):
         seen: set[int | str] = set()
         twice = next(image for image in images if image in seen or seen.add(image))  # type: ignore[func-returns-value]
-        raise InputError("images", "be different", got=f"{twice!r} twice")
+        raise InputError("images", "be unique", got=f"{twice!r} twice")
 
 
 def matched_streams(
@@ -46,7 +44,7 @@ def matched_streams(
         if over:
             longer = next(name for name in values if name not in over)
             raise InputError(
-                over[0], f"be as many as {longer}", got=f"{number} of them, and {longer} has more"
+                over[0], f"be as long as {longer}", got=f"length {number}, and {longer} has more"
             )
         image: Any = values.get("images", number)
         image = image.item() if isinstance(image, np.generic) else image

@@ -26,7 +26,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,7 +36,8 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.read_only import read_only
 from boxscore._utils.text import html_summary, short_list
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore._utils.user_warnings import warn_user
+from boxscore.errors import InputError
 from boxscore.label_maps.counting import LARGEST_ID, LabelMap, PixelPairs, count_pairs, segment_map
 from boxscore.label_maps.images import different_images, joined_images, matched_streams, of_images
 from boxscore.label_maps.resampled import ResampledImages
@@ -45,22 +45,6 @@ from boxscore.label_maps.rules import PanopticRules, load_panoptic_rules
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "OUTCOMES",
-    "Counted",
-    "Odd",
-    "PanopticClasses",
-    "PanopticQuality",
-    "Segments",
-    "compared",
-    "panoptic_classes",
-    "panoptic_quality",
-    "quality_of",
-    "segments_of",
-    "segments_of_columns",
-    "warn_of_odd",
-]
 
 TP, FP, FN = range(3)
 OUTCOMES = ("TP", "FP", "FN")
@@ -129,7 +113,7 @@ def panoptic_classes(categories: Any, *, place: str = "") -> PanopticClasses:
             raise InputError("a category", "have id and isthing", got=repr(category)[:80], place=place)
         number = checks.whole_number(category["id"], -(2**31), name="id of a category", place=place)
         if number in ids:
-            raise InputError("ids of categories", "be different", got=f"{number} twice", place=place)
+            raise InputError("ids of categories", "be unique", got=f"{number} twice", place=place)
         ids.append(number)
         names.append(str(category.get("name", number)))
         things.append(bool(checks.whole_number(int(category["isthing"]), 0, name="isthing", high=1)))
@@ -172,7 +156,7 @@ def segments_of_columns(
     numbers = numbers[order]
     twice = numbers[1:][numbers[1:] == numbers[:-1]]
     if len(twice):
-        raise InputError("ids of segments", "be different", got=f"{twice[0]} twice", place=place)
+        raise InputError("ids of segments", "be unique", got=f"{twice[0]} twice", place=place)
     for category in classes:
         if category not in rows:
             cause = "a class that the categories of the truth do not have"
@@ -341,13 +325,13 @@ def _differ(truth: Segments, areas: NDArray[np.int64]) -> bool:
     return bool(((truth.areas >= 0) & (truth.areas != areas) & (areas > 0)).any())
 
 
-def warn_of_odd(odd: Sequence[Odd], *, stacklevel: int = 3) -> None:
+def warn_of_odd(odd: Sequence[Odd]) -> None:
     """Warn once of each kind of oddity, with its first place."""
     for what in dict.fromkeys(each.what for each in odd):
         places = [each.place for each in odd if each.what == what]
         more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
         cause = "the rules 'counted' go by the pixels and refuse this"
-        warnings.warn(f"{what}: {places[0]}{more}; {cause}.", BoxscoreWarning, stacklevel=stacklevel)
+        warn_user(f"{what}: {places[0]}{more}; {cause}.")
 
 
 # ---------------------------------------------------------------- the result

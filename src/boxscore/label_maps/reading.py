@@ -31,18 +31,6 @@ from boxscore.label_maps.panoptic import (
     segments_of_columns,
 )
 
-__all__ = [
-    "PanopticImage",
-    "PanopticTruth",
-    "SegmentTable",
-    "inside",
-    "read_labels",
-    "read_panoptic_prediction",
-    "read_panoptic_truth",
-    "read_segment_ids",
-    "require_pillow",
-]
-
 MOST_PIXELS = 1 << 26
 """Of a map: 8192 x 8192. A small file may claim any size."""
 

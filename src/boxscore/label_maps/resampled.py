@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.resampling import Method, check_intervals, draw_weights, interval, spread
 from boxscore.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["MetricIntervals", "ResampledImages"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

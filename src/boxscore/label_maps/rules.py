@@ -20,16 +20,6 @@ from boxscore.errors import ProtocolError
 from boxscore.protocols.fields import Check, Rules, Word, choice, list_of, read, rule, text, with_attributes
 from boxscore.protocols.loading import read_toml
 
-__all__ = [
-    "LARGEST_LABEL",
-    "PanopticRules",
-    "SemanticRules",
-    "load_panoptic_rules",
-    "load_semantic_rules",
-    "panoptic_rule_names",
-    "semantic_rule_names",
-]
-
 LARGEST_LABEL = 65535
 """What a PNG of 16 bits holds."""
 
@@ -152,9 +142,9 @@ class SemanticRules(Rules):
 
     def _check_together(self) -> None:
         if len(set(self.classes)) != len(self.classes):
-            raise ProtocolError("classes", "be different", got=list(self.classes))
+            raise ProtocolError("classes", "be unique", got=list(self.classes))
         if self.class_names and len(self.class_names) != len(self.classes):
-            rule = f"be as many as classes ({len(self.classes)})"
+            rule = f"be as long as classes ({len(self.classes)})"
             raise ProtocolError("class_names", rule, got=len(self.class_names))
 
     def signature(self) -> str:

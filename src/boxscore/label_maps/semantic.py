@@ -43,17 +43,6 @@ from boxscore.label_maps.rules import LARGEST_LABEL, SemanticRules, load_semanti
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Areas",
-    "LabelClasses",
-    "LabelCounts",
-    "SemanticIoU",
-    "label_classes",
-    "labels_of",
-    "require_counted",
-    "semantic_iou",
-]
-
 LOWEST_LABEL = -(2**15)
 NO_CLASS, LEFT_OUT, OUTSIDE = -1, -2, -3
 METRICS = ("mIoU", "fwIoU", "mAcc", "pAcc")

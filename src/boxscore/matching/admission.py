@@ -18,15 +18,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import BoolArray, FloatArray
+from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.ordering import among, descending_order, top_k_per_group
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.ignoring import Ignoring, evaluated, without_area
 from boxscore.matching.ranking import scored_enough
 from boxscore.protocols.protocol import Protocol
-
-__all__ = ["admitted", "inexhaustive"]
 
 
 def admitted(

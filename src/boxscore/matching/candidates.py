@@ -31,8 +31,6 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.pairs import Comparison, TooManyPairsError
 from boxscore.similarity.registry import similarity_of
 
-__all__ = ["MOST_PAIRS", "KnownOverlaps", "candidate_blocks", "candidate_pairs", "candidate_shares"]
-
 MOST_PAIRS = 1 << 21
 """Pairs that are matched together. Each takes about 170 bytes until it is matched."""
 

@@ -19,22 +19,6 @@ from numpy.typing import NDArray
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.protocol import EXTRA_COLUMNS
 
-__all__ = [
-    "Extra",
-    "Take",
-    "bits_of",
-    "check_declared",
-    "extra_in_parts",
-    "image_numbers",
-    "merged_extra",
-    "narrowed",
-    "of_classes",
-    "of_images",
-    "of_rows",
-    "renumbered",
-    "taken",
-]
-
 Extra = Mapping[str, NDArray[Any]]
 Take = Callable[[NDArray[Any]], NDArray[Any]]
 """Takes some rows of an array."""

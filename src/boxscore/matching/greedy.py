@@ -29,8 +29,6 @@ from boxscore.matching.matches import Bits, bit_type
 from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.protocols.tables import MatchingRules
 
-__all__ = ["MOST_KEPT", "best_of_each", "match_greedily"]
-
 WIDE = 64
 """Detections with more candidates are matched one by one, each with all its candidates at once."""
 

@@ -34,8 +34,6 @@ from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.matching.sources import Match, PairSource
 from boxscore.protocols.tables import MatchingRules
 
-__all__ = ["LATER_TURNS", "InTurns"]
-
 LATER_TURNS = 3
 """Turns after the first; see :func:`~boxscore.matching.ignoring.turns`."""
 

@@ -19,27 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import BoolArray
+from boxscore._utils.array_types import BoolArray
 from boxscore.data.quadrilaterals import minimum_rectangles
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.base import box_only
-
-__all__ = [
-    "Ignoring",
-    "Ranges",
-    "evaluated",
-    "ignoring",
-    "inside_column_ranges",
-    "inside_ranges",
-    "of_right_height",
-    "turns",
-    "without_area",
-    "zero_ids",
-]
-
 
 EVERY_AREA = 1e10
 """A range from 0 to this, COCO's "all", or beyond holds an object of any area, also of an unknown one."""

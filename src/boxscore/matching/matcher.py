@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import BoolArray, FloatArray
+from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.ordering import stable_order
 from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import pool_classes
@@ -56,14 +56,12 @@ from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.matching.sources import Blocks, PairSource, RangeByRange, SharedOut
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.groups import ABSORBED_BITS, TRUTH_WEIGHT
+from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_HITS, TRUTH_WEIGHT
 from boxscore.protocols.rules.jaccard import TRUTH_SHARE
 from boxscore.protocols.rules.recall import TAKES_PART
 from boxscore.protocols.tables import MatchingRules
 from boxscore.similarity.pairs import TooManyPairsError
 from boxscore.similarity.registry import similarity_of
-
-__all__ = ["CrossPairs", "Matcher"]
 
 Rows = NDArray[np.intp]
 Values = TypeVar("Values", FloatArray, BoolArray, "FloatArray | None", "BoolArray | None")
@@ -203,7 +201,7 @@ class Matcher:
         truth_values: FloatArray,
         detection_values: FloatArray | None,
     ) -> tuple[Matches, Protocol]:
-        """Match with ranges of another quantity in place of the area ranges, at the largest cap only.
+        """Match with ranges of another quantity in place of area ranges, at the largest max detections only.
 
         Without ``detection_values`` a detection lies in every range. Also returns the protocol used.
         """
@@ -414,6 +412,9 @@ class Matcher:
             every_pair=outcome.every_pair,
             extra=self._extra(protocol, None if absorbed is None else absorbed[order]),
         )
+        if GROUP_HITS.asked_for(protocol):
+            hits = matches.detections_ever_true(self.ground_truth.group)
+            matches = dataclasses.replace(matches, extra={**matches.extra, GROUP_HITS.name: hits})
         if protocol.matching.equal_scores == "last_first":
             matches = matches.in_class_order()
         if protocol.matching.annotation_id_zero == "unmatched":

@@ -28,9 +28,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import BoolArray
+from boxscore._utils.array_types import BoolArray
 from boxscore._utils.ordering import descending_order, inverse_order, ragged_ranges, run_starts, stable_order
 from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.read_only import read_only
 from boxscore._utils.records import record
 from boxscore._utils.text import counted
 from boxscore.data.vocabulary import Categories, Images, rows_where
@@ -45,19 +46,10 @@ from boxscore.matching.extra import (
     renumbered,
     taken,
 )
-from boxscore.protocols.protocol import EXTRA_COLUMNS, EqualScores
-from boxscore.protocols.rules.groups import ABSORBED_BITS, TRUTH_WEIGHT
+from boxscore.protocols.protocol import EXTRA_COLUMNS
+from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_HITS, TRUTH_WEIGHT
 from boxscore.protocols.rules.recall import TAKES_PART
-
-__all__ = [
-    "Bits",
-    "DetectionOutcomes",
-    "Matches",
-    "PairOutcomes",
-    "bit_type",
-    "merge",
-    "pack_bits",
-]
+from boxscore.protocols.rules.ties import EqualScores
 
 Bits = NDArray[Any]
 """An unsigned integer array whose bits run over an axis: T thresholds, or A area ranges."""
@@ -91,6 +83,8 @@ class DetectionOutcomes(NamedTuple):
     """Position of the ground truth that it matched; -1 without one, [D]."""
     iou: NDArray[np.float64]
     """Overlap with that ground truth; NaN without one, [D]."""
+    weight: NDArray[np.float64] | None = None
+    """How much it counts where it is a true positive, [D]; None: 1."""
 
 
 @record(frozen=True, eq=False)
@@ -124,7 +118,7 @@ class Matches(PicklesFields):
         T.
     equal_scores : {"image_order", "file_order", "last_first"}
         How equal scores are ordered: image by image, then by rank; by row; or the last image first, then
-        by row.
+        those that stand for a group, then by row.
     every_pair : bool
         False where so many pairs overlap that only those that are matches were kept.
     extra : mapping of str to ndarray
@@ -174,6 +168,13 @@ class Matches(PicklesFields):
         """Whether each detection's own area lies in an area range, [D]."""
         return _bit(self.in_range_bits, area)
 
+    @functools.cached_property
+    def class_starts(self) -> NDArray[np.intp]:
+        """Where the detections of each class begin, and where the last end, [K + 1]."""
+        # Of another type they would copy the column.
+        edges = np.arange(len(self.categories) + 1, dtype=self.category.dtype)
+        return read_only(np.searchsorted(self.category, edges))
+
     def counted(self, area: int) -> BoolArray:
         """Whether each ground truth is counted, not ignored, in an area range, [G]."""
         return _bit(self.counted_bits, area)
@@ -216,7 +217,7 @@ class Matches(PicklesFields):
 
     def pairs_ever_true(self, area: int) -> NDArray[np.intp]:
         """Positions of the pairs that are true positives at some threshold; ascending."""
-        return np.flatnonzero(self._true_bits[:, area])
+        return np.flatnonzero(self._true_bits[:, area] != 0)
 
     def highest_true(self, area: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the true positives, and the highest threshold (position on T) at which each is one."""
@@ -282,13 +283,13 @@ class Matches(PicklesFields):
         if self.equal_scores == "image_order":
             order = stable_order(kept.image, len(kept.images))
         else:
-            order = _tie_order(vars(kept), len(kept.images), self.equal_scores)
+            order = _tie_order(vars(kept), kept.extra, len(kept.images), self.equal_scores)
         return pooled._reordered(order[descending_order(kept.score[order])])
 
     def in_class_order(self) -> Matches:
         """Put detections that were matched in another order into class order."""
         return self._reordered(
-            _class_order(vars(self), len(self.images), len(self.categories), self.equal_scores)
+            _class_order(vars(self), self.extra, len(self.images), len(self.categories), self.equal_scores)
         )
 
     def _reordered(self, order: NDArray[np.intp]) -> Matches:
@@ -349,7 +350,10 @@ class Matches(PicklesFields):
         truth[detection] = self.pair_truth[pairs]
         iou[detection] = self.iou[pairs]
         true[self.pair_detection[true_pairs]] = True
-        return DetectionOutcomes((self.inside(area) & ~matched) | true, true, matched, truth, iou)
+        counted, weight = (self.inside(area) & ~matched) | true, TRUTH_WEIGHT.of(self.extra)
+        if weight is not None:
+            weight = np.where(true, np.append(weight, 0.0)[truth], 0.0)
+        return DetectionOutcomes(counted, true, matched, truth, iou, weight)
 
     def without_true_positives_of(self, truth: BoolArray) -> Matches:
         """Undo the true positives of some ground truths, [G]; nothing else may match them instead."""
@@ -357,6 +361,12 @@ class Matches(PicklesFields):
         bits = self.matched_bits.copy()
         bits[pairs] &= ~self._true_bits[pairs]
         return dataclasses.replace(self, matched_bits=bits)
+
+    def detections_ever_true(self, truth: BoolArray) -> BoolArray:
+        """Whether each detection is anywhere a true positive of one of some ground truths, [G] to [D]."""
+        found = np.zeros(len(self), dtype=bool)
+        found[self.pair_detection[self._true_bits.any(axis=1) & truth[self.pair_truth]]] = True
+        return found
 
     @functools.cached_property
     def _true_bits(self) -> Bits:
@@ -383,7 +393,7 @@ def pack_bits(flags: BoolArray) -> Bits:
 
 
 def _bit(bits: Bits, position: int) -> BoolArray:
-    flags: BoolArray = ((bits >> bits.dtype.type(position)) & 1).astype(bool)
+    flags: BoolArray = (bits & bits.dtype.type(1 << position)) != 0
     return flags
 
 
@@ -453,7 +463,10 @@ def merge(parts: Iterable[Matches]) -> Matches:
     ):
         columns[name] += np.repeat(np.cumsum([0, *sizes[:-1]]), [len(part.iou) for part in parts])
 
-    order = _class_order(columns, len(images), len(categories), first.equal_scores)
+    extra = merged_extra(
+        [renumbered(part.extra, *new) for part, *new in zip(parts, image_rows, category_rows, strict=True)]
+    )
+    order = _class_order(columns, extra, len(images), len(categories), first.equal_scores)
     truth_order = stable_order(columns["truth_row"], int(columns["truth_row"].max(initial=0)) + 1)
     columns["pair_detection"] = inverse_order(order)[columns["pair_detection"]]
     columns["pair_truth"] = inverse_order(truth_order)[columns["pair_truth"]]
@@ -466,9 +479,6 @@ def merge(parts: Iterable[Matches]) -> Matches:
     for axis, take in taking.items():
         for name in _COLUMNS[axis]:
             columns[name] = take(columns[name])
-    extra = merged_extra(
-        [renumbered(part.extra, *new) for part, *new in zip(parts, image_rows, category_rows, strict=True)]
-    )
     return Matches(
         images=images,
         categories=categories,
@@ -510,22 +520,26 @@ def _check_disjoint(
                 "an image",
                 "be in one of the parts to merge",
                 got=f"{images.ids.tolist()[rows[twice[0]]]!r} in two",
-                cause=f"{len(twice)} such images; were the parts split by image?",
+                cause=f"{len(twice):,} such images; were the parts split by image?",
             )
         owner[rows] = number
 
 
 def _class_order(
-    columns: Mapping[str, NDArray[Any]], image_count: int, category_count: int, equal_scores: EqualScores
+    columns: Mapping[str, NDArray[Any]],
+    extra: Extra,
+    image_count: int,
+    category_count: int,
+    equal_scores: EqualScores,
 ) -> NDArray[np.intp]:
     """Sort detections by category, descending score, and the order of equal scores."""
-    order = _tie_order(columns, image_count, equal_scores)
+    order = _tie_order(columns, extra, image_count, equal_scores)
     order = order[descending_order(columns["score"][order])]
     return order[stable_order(columns["category"][order], category_count)]
 
 
 def _tie_order(
-    columns: Mapping[str, NDArray[Any]], image_count: int, equal_scores: EqualScores
+    columns: Mapping[str, NDArray[Any]], extra: Extra, image_count: int, equal_scores: EqualScores
 ) -> NDArray[np.intp]:
     """Sort detections of one class as if their scores were all equal."""
     if equal_scores == "image_order":
@@ -533,5 +547,8 @@ def _tie_order(
         return order[stable_order(columns["image"][order], image_count)]
     order = stable_order(columns["row"], int(columns["row"].max(initial=0)) + 1)
     if equal_scores == "last_first":
+        of_groups = GROUP_HITS.of(extra)
+        if of_groups is not None:
+            order = order[stable_order(~of_groups[order], 2)]
         order = order[stable_order(image_count - 1 - columns["image"][order], image_count)]
     return order

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
 
-__all__ = ["FALSE_POSITIVE", "IGNORED", "MISSED", "OUTCOMES", "TRUE_POSITIVE", "Outcomes", "outcomes_by_row"]
-
 TRUE_POSITIVE, FALSE_POSITIVE, IGNORED, MISSED = range(4)
 OUTCOMES = ("true positive", "false positive", "ignored", "missed")
 """Names of the codes above."""
@@ -33,13 +31,13 @@ class Outcomes:
     Attributes
     ----------
     detection : ndarray of int8, [D]
-        ``TRUE_POSITIVE``, ``FALSE_POSITIVE`` or ``IGNORED``; a detection beyond the cap is ignored.
+        ``TRUE_POSITIVE``, ``FALSE_POSITIVE`` or ``IGNORED``; a detection beyond max detections is ignored.
     truth_row : ndarray of int64, [D]
         Row of the ground truth that the detection matched; -1 for none.
     iou : ndarray of float64, [D]
         Overlap with it; NaN for none.
     rank : ndarray of int64, [D]
-        Position among the detections of the same image and class, from 0; -1 beyond the cap.
+        Position among the detections of the same image and class, from 0; -1 beyond max detections.
     counted : ndarray of bool, [G]
         Whether the ground truth counts, or is ignored.
     matched_score : ndarray of float64, [G]

@@ -44,17 +44,7 @@ from boxscore.matching.extra import (
     taken,
 )
 from boxscore.matching.matches import Bits, Matches
-from boxscore.protocols.protocol import EqualScores
-
-__all__ = [
-    "EXTRA_PREFIX",
-    "PACKED_COLUMNS",
-    "PackedMatches",
-    "Placed",
-    "numbered_rows",
-    "packed",
-    "unpacked",
-]
+from boxscore.protocols.rules.ties import EqualScores
 
 PACKED_COLUMNS: Mapping[str, tuple[str, str]] = {
     "score": ("detection", "f"),

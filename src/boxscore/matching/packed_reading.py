@@ -18,8 +18,6 @@ from boxscore.matching.packed import EXTRA_PREFIX, PACKED_COLUMNS, PackedMatches
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.protocol import EXTRA_COLUMNS, Protocol
 
-__all__ = ["packed_of_arrays"]
-
 Arrays = Mapping[str, NDArray[Any]]
 
 KINDS = {"bool": "b", "float": "f", "whole": "u", "bits": "u"}

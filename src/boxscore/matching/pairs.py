@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import ragged_ranges, stable_order
 from boxscore.matching.matches import Bits
 
-__all__ = ["Outcome", "Overlaps", "Pairs"]
-
 
 class Pairs(NamedTuple):
     """Overlapping pairs in group order, and inside one detection in file order of the ground truths."""

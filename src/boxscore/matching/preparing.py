@@ -24,19 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.arrays import BoolArray, FloatArray
+from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.ordering import stable_order
 from boxscore.data.rounding import rounded
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
-
-__all__ = [
-    "GivenScores",
-    "prepared",
-    "shares_of_regions",
-    "stretched",
-]
 
 Table = TypeVar("Table", bound=BoxTable)
 

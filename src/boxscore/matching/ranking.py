@@ -1,4 +1,4 @@
-"""The order in which detections are taken, and which of them the detection caps keep.
+"""The order in which detections are taken, and which of them max detections keep.
 
 Conventions
 -----------
@@ -25,8 +25,6 @@ from boxscore._utils.records import record
 from boxscore.data.tables import Detections
 from boxscore.protocols.protocol import Protocol
 
-__all__ = ["Ranking", "rank_detections", "scored_enough"]
-
 
 @record(frozen=True, eq=False)
 class Ranking:
@@ -35,7 +33,7 @@ class Ranking:
     Attributes
     ----------
     rows : ndarray of intp, [D]
-        Rows of the table in class order, those beyond the largest cap left out.
+        Rows of the table in class order, those beyond the largest max detections left out.
     rank : ndarray of int32, [D]
         In class order.
     grouped : ndarray of intp, [D]
@@ -59,7 +57,7 @@ def scored_enough(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[np
 def rank_detections(
     detections: Detections, protocol: Protocol, admitted: NDArray[np.bool_] | None = None
 ) -> Ranking:
-    """Sort detections and cut them at the largest cap; ``admitted`` [D] tells which are evaluated at all."""
+    """Sort detections and cut them at max detections; ``admitted`` [D] tells which are evaluated at all."""
     image_count, category_count = len(detections.images), len(detections.categories)
     if protocol.matching.equal_scores == "image_order":
         rows = stable_order(detections.image, image_count)
@@ -90,7 +88,7 @@ def rank_detections(
 
     cap = protocol.caps[-1]
     if in_image is not None:
-        return Ranking(rows, in_image[rows], grouped, group)  # cut at the largest cap before
+        return Ranking(rows, in_image[rows], grouped, group)  # cut at the largest max detections before
     if cap is None or int(rank_in_group.max(initial=0)) < cap:
         return Ranking(rows, rank, grouped, group)
     kept = rank < cap

@@ -22,8 +22,6 @@ from boxscore.matching.ignoring import Ignoring, Ranges
 from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.similarity.pairs import TooManyPairsError
 
-__all__ = ["Blocks", "Match", "PairSource", "RangeByRange", "SharedOut"]
-
 Match = Callable[..., Outcome]
 """:func:`~boxscore.matching.greedy.match_greedily` with all but the blocks given, which keywords replace."""
 

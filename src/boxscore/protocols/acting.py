@@ -16,23 +16,6 @@ import functools
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-__all__ = [
-    "DESCRIBES",
-    "EXACTLY",
-    "UNSAID",
-    "Act",
-    "Acts",
-    "Refusal",
-    "Scope",
-    "Way",
-    "matches",
-    "measures",
-    "prepares",
-    "ranks",
-    "refused_in_parts",
-    "scores",
-]
-
 
 class Scope(enum.IntEnum):
     """What must be known to apply a rule to one row, from least to most."""

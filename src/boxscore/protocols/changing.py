@@ -3,8 +3,8 @@
 Conventions
 -----------
 - The name gets a ``+``: what differs from COCO is not COCO. The signature shows the changes.
-- The summary follows: metrics whose threshold, area range or cap is gone are left out, and every new IoU
-  threshold, area range and cap gets a metric.
+- The summary follows: metrics whose threshold, area range or max detections is gone are left out, and every
+  new IoU threshold, area range and max detections gets a metric.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from boxscore.errors import ProtocolError
-from boxscore.protocols.protocol import Protocol, SummaryRow
-
-__all__ = ["area_ranges_of_text", "changed_protocol", "iou_thresholds_of_text"]
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.summary import SummaryRow
 
 MOST_METRICS = 12
 """IoU thresholds that each get a metric of their own; a longer list is summarised by its mean."""
@@ -37,7 +36,7 @@ def changed_protocol(
     ----------
     protocol : Protocol
     max_detections : sequence of int, optional
-        Caps on the detections of an image and class; AP uses the largest.
+        How many detections per image and class are evaluated; AP uses the largest.
     iou_thresholds : sequence of float or mapping, optional
         In (0, 1]; or a grid ``{start, stop, count}``.
     area_ranges : mapping of str to (low, high), optional

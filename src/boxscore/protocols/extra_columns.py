@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from boxscore._utils.records import record
 
-__all__ = ["Axis", "ClassImageRows", "ExtraColumn"]
-
 Axis = Literal["detection", "pair", "truth", "class_image"]
 
 

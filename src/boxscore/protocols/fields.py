@@ -25,31 +25,6 @@ from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.grids import fppi_points, grid, number_text
 from boxscore.protocols.other_names import OTHER_NAMES
 
-__all__ = [
-    "ALWAYS",
-    "FPPI",
-    "Check",
-    "Field",
-    "Rule",
-    "Rules",
-    "Stage",
-    "Step",
-    "Word",
-    "all_fields",
-    "choice",
-    "flag",
-    "fppi_text",
-    "grid_of",
-    "list_of",
-    "number",
-    "read",
-    "rule",
-    "table",
-    "text",
-    "whole",
-    "with_attributes",
-]
-
 ALWAYS = object()
 """In place of a silent value: the word is always in the line."""
 

@@ -21,8 +21,6 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore.errors import InputError, ProtocolError
 
-__all__ = ["colon", "fppi_points", "grid", "grid_text", "number_text"]
-
 MOST_VALUES = 100_000
 """Far more than any curve needs; a mistyped step must not fill the memory."""
 

@@ -18,10 +18,9 @@ from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
 from boxscore.errors import ProtocolError
 from boxscore.protocols.fields import all_fields
+from boxscore.protocols.other_names import meant_protocols
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.scope import describing_fields
-
-__all__ = ["IOU_TYPES", "load_protocol", "protocol_names", "protocol_of_type", "protocol_toml", "read_toml"]
 
 IOU_TYPES = {"bbox": "coco", "segm": "coco-segm", "boundary": "coco-boundary", "keypoints": "coco-keypoints"}
 """pycocotools' names of what is compared, and COCO's protocol for each."""
@@ -38,9 +37,9 @@ def protocol_toml(name: str) -> str:
     """Return the TOML text of a protocol that ships with boxscore."""
     names = protocol_names()
     if name not in names:
-        cause = checks.did_you_mean(name, names)
-        if cause.startswith("known"):
-            cause = "boxscore protocols lists them"
+        meant = meant_protocols(name, names)
+        cause = f"did you mean {' or '.join(map(repr, meant))}?" if meant else checks.nearest(name, names)
+        cause = cause or "boxscore protocols lists them"
         raise ProtocolError("protocol", "be a known name or a .toml file", got=repr(name), cause=cause)
     return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
 

@@ -3,7 +3,7 @@
 Conventions
 -----------
 - A key as it stands comes first. Else a name stands for the one key that says the same: the kind (AP or AR),
-  the IoU thresholds or the cap, and what objects. A name that fits no key, or several, is refused.
+  the IoU thresholds or max detections, and what objects. A name that fits no key, or several, is refused.
 - Without thresholds it is the mean over all of them, and so are ``50-95`` and ``.5:.95`` where a summary has
   single thresholds beside its mean: elsewhere its only number may be that of one threshold. Numbers with a
   point are fractions: ``.5`` is 50.
@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from boxscore._utils import checks
-
-__all__ = ["metric_meant", "metric_named"]
 
 _SIZES = {"small": "s", "medium": "m", "large": "l"}
 _SAY_NOTHING = frozenset({"iou", "max", "maxdets", "dets", "all", "mean"})

@@ -30,29 +30,11 @@ from boxscore.errors import ProtocolError
 from boxscore.protocols.acting import DESCRIBES
 from boxscore.protocols.fields import Check, Rules, all_fields, list_of, read, rule, text, with_attributes
 from boxscore.protocols.grids import grid_text
-from boxscore.protocols.rules.areas import DetectionArea
-from boxscore.protocols.rules.froc import FrocInterpolation
-from boxscore.protocols.rules.id_zero import AnnotationIdZero
-from boxscore.protocols.rules.similarity import SimilarityField, SimilarityName
-from boxscore.protocols.rules.ties import EqualScores, TieOrder
+from boxscore.protocols.rules.similarity import SimilarityField
 from boxscore.protocols.scope import ProtocolScope
 from boxscore.protocols.signature import signature_of
-from boxscore.protocols.summary import SUMMARY_KINDS, SummaryField, SummaryRow, summary_title
+from boxscore.protocols.summary import SummaryField, SummaryRow, summary_title
 from boxscore.protocols.tables import TableFields
-
-__all__ = [
-    "EXTRA_COLUMNS",
-    "SUMMARY_KINDS",
-    "AnnotationIdZero",
-    "DetectionArea",
-    "EqualScores",
-    "FrocInterpolation",
-    "Protocol",
-    "SimilarityName",
-    "SummaryRow",
-    "TieOrder",
-    "summary_title",
-]
 
 
 def _strings(value: Any, name: str) -> dict[str, str]:
@@ -120,7 +102,7 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
 
     @property
     def caps(self) -> tuple[int | None, ...]:
-        """The detection caps, ascending; ``(None,)`` for no cap. The axis M."""
+        """Max detections, ascending; ``(None,)`` where all count. The axis M."""
         return self.matching.max_detections or (None,)
 
     @property
@@ -141,7 +123,7 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
         return tuple(rows.values())
 
     def position_of(self, row: SummaryRow) -> tuple[int, int]:
-        """Return the area range and the cap of a row that applies: positions on the axes A and M."""
+        """Return the area range and max detections of a row that applies: positions on the axes A and M."""
         return list(self.ignore.area_ranges).index(row.area), row.cap % len(self.caps)
 
     @property

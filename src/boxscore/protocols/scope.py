@@ -11,8 +11,6 @@ from boxscore.errors import ProtocolError
 from boxscore.protocols.acting import Act, Refusal, Scope, Way
 from boxscore.protocols.fields import Field, all_fields
 
-__all__ = ["ProtocolScope", "describing_fields"]
-
 
 class ProtocolScope:
     """Answers for one protocol; every rule is asked, and none is listed here.

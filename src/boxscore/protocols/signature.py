@@ -13,8 +13,6 @@ from typing import Any
 from boxscore._version import __version__
 from boxscore.protocols.fields import ALWAYS, all_fields
 
-__all__ = ["FIRST", "signature_of"]
-
 FIRST = ("sim", "iou", "ap", "maxdet", "area", "crowd", "offset")
 """How the line begins; the other words follow in the order of the fields."""
 

@@ -21,8 +21,6 @@ from boxscore.protocols.fields import (
     with_attributes,
 )
 
-__all__ = ["SUMMARY_KINDS", "SummaryField", "SummaryRow", "summary_title"]
-
 SUMMARY_KINDS = {
     "AP": "Average Precision  (AP)",
     "AR": "Average Recall     (AR)",
@@ -56,11 +54,11 @@ def _selection(value: Any, name: str) -> str:
 class SummaryRow(Rules):
     """One summary metric.
 
-    A row whose threshold, area range or cap the protocol does not have is left out of the summary.
+    A row whose threshold, area range or max detections the protocol does not have is left out of the summary.
     """
 
     key: str = rule(
-        check=Check("string", _key), doc="Its name in `metrics`; `{cap}` stands for the detection cap."
+        check=Check("string", _key), doc="Its name in `metrics`; `{cap}` stands for its max detections."
     )
     metric: str = rule("AP", check=choice(SUMMARY_KINDS), doc="What is computed.")
     iou: float | None = rule(
@@ -69,7 +67,7 @@ class SummaryRow(Rules):
         doc="One threshold; left out, the mean over all.",
     )
     area: str = rule("all", check=text, doc="The name of an area range.")
-    cap: int = rule(-1, check=whole(-1), doc="Position among the detection caps; -1 is the largest.")
+    cap: int = rule(-1, check=whole(-1), doc="Position among max detections; -1 is the largest.")
     classes: str = rule(
         "",
         check=Check("column=value", _selection),

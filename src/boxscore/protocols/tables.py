@@ -43,22 +43,6 @@ from boxscore.protocols.rules.stretching import StretchingField
 from boxscore.protocols.rules.thresholds import ThresholdClosedField, ThresholdFields
 from boxscore.protocols.rules.ties import EqualScoresField, RankedFilesField, TieOrderField
 
-__all__ = [
-    "ApRules",
-    "BoxRules",
-    "FrocRules",
-    "GroupRules",
-    "IgnoreRules",
-    "JaccardRules",
-    "KeypointRules",
-    "LabelRules",
-    "MaskRules",
-    "MatchingRules",
-    "MissRateRules",
-    "RoundingRules",
-    "TableFields",
-]
-
 
 @with_attributes
 @record(frozen=True)

@@ -31,13 +31,12 @@ from boxscore.reports.pictures import embed_pictures
 from boxscore.reports.view import Note, ReportOptions, notes, number_or_none
 from boxscore.validation.digest import findings_of
 
-__all__ = ["comparison_view", "overview_view", "significance_text"]
-
 COUNTED = {"images": "image", "ground_truths": "ground truth", "classes": "class"}
 CELL = {
     "first": "value_first",
     "second": "value_other",
-    **{name: name for name in ("delta", "low", "high", "probability")},
+    "wins": "other_wins",
+    **{name: name for name in ("delta", "low", "high")},
 }
 """Names on the page of a difference's fields."""
 

@@ -22,13 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from boxscore._utils.text import counted, verb
+from boxscore._utils.text import counted, counted_of, verb
 from boxscore.diagnostics import error_types, operating_points, top_confusions
 from boxscore.diagnostics.tide import confusion_cost, missed_objects
 from boxscore.evaluation import Evaluation
 from boxscore.validation import Finding
-
-__all__ = ["Conclusion", "Part", "conclusions", "threshold_advice"]
 
 MOST = 3
 NEGLIGIBLE = 0.0005
@@ -194,7 +192,7 @@ def _missed(evaluation: Evaluation) -> list[Part]:
     rows = missed_objects(evaluation)
     truth = evaluation.ground_truth
     every = int((~evaluation.matcher.ignoring.ignored).sum())
-    text = f"{len(rows):,} of {counted(every, 'object')}"
+    text = f"{counted_of(len(rows), every, 'object')}"
     areas = truth.area[rows]
     ranges = list(evaluation.protocol.ignore.area_ranges.items())[1:]
     if ranges:
@@ -225,7 +223,7 @@ def _confused(evaluation: Evaluation, count: int, confusions_from: float) -> lis
     alone = f", which alone costs {cost:.3f}" if cost > NEGLIGIBLE else ""
     return [
         Part(f"{text}. Most often "),
-        Part(f"{truth} is taken for {predicted}", "confusion"),
+        Part(f"{truth} is predicted as {predicted}", "confusion"),
         Part(f", {often}{from_}{alone}"),
     ]
 

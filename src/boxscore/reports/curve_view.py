@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.curves import Curves
-
-__all__ = ["TOLERANCE", "curve_view", "significant", "thin"]
 
 TOLERANCE = 0.001
 """Largest vertical distance between a thinned curve and the whole one."""
@@ -29,8 +28,6 @@ SCORE_TOLERANCE = 0.01
 
 MOST_CURVES = 2_500
 """Curves (classes times IoU thresholds) in one report; with more, fewer thresholds are kept."""
-
-FloatArray = NDArray[np.float64]
 
 
 def thin(x: FloatArray, y: FloatArray, *, tolerance: float = TOLERANCE) -> NDArray[np.intp]:
@@ -116,7 +113,7 @@ def _one_curve(recall: FloatArray, precision: FloatArray, score: FloatArray) -> 
     kept = thin(recall[:end], precision[:end])
     known = score[:end]
     if not np.isnan(known).any():  # readers look up the score on the curve too
-        span = float(np.ptp(known)) or 1.0
+        span = float(known.max() / 2 - known.min() / 2) * 2 or 1.0
         kept = np.union1d(kept, thin(recall[:end], known / span, tolerance=SCORE_TOLERANCE))
     x = np.round(recall[kept] * 1000).astype(int).tolist()
     y = np.round(precision[kept] * 10_000).astype(int).tolist()

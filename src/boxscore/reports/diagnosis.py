@@ -29,16 +29,6 @@ from boxscore.evaluation import Evaluation
 from boxscore.reports.curve_view import significant, thin
 from boxscore.reports.gallery import Gallery
 
-__all__ = [
-    "Intervals",
-    "calibration_view",
-    "confidence_view",
-    "confusion_view",
-    "errors_view",
-    "intervals",
-    "operating_score",
-]
-
 MOST_CONFUSED = 80
 """Most classes in the confusion matrix: those with most confusions."""
 
@@ -115,22 +105,18 @@ def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] |
     keep = inside[matrix.truth] & inside[matrix.predicted]
     cells = np.column_stack([matrix.truth, matrix.predicted, matrix.count])[keep]
 
-    top: dict[tuple[int, int], list[Any]] = {}
-    for background in (False, True):
-        listed = top_confusions(evaluation, score_threshold=score, limit=MOST_CELLS, background=background)
-        columns = (listed.truth, listed.predicted, listed.count, listed.share_of_truth)
-        lines = zip(*(column.tolist() for column in columns), listed.images, strict=True)
-        for truth_class, predicted_class, count, share, images in lines:
-            if (truth_class, predicted_class) not in top:
-                named = _named(listed.image_ids[images[:MOST_NAMED]], images.tolist(), gallery)
-                line = [count, significant([share])[0], named, len(images)]
-                top[truth_class, predicted_class] = [truth_class, predicted_class, *line]
+    top: list[list[Any]] = []
+    listed = top_confusions(evaluation, score_threshold=score, limit=MOST_CELLS)
+    columns = (listed.truth, listed.predicted, listed.count, listed.share_of_truth)
+    for *cell, share, images in zip(*(column.tolist() for column in columns), listed.images, strict=True):
+        named = _named(listed.image_ids[images[:MOST_NAMED]], images.tolist(), gallery)
+        top.append([*cell, significant([share])[0], named, len(images)])
     return {
         "score": gallery.score_threshold,
         "shown": shown,
         "classes": K,
         "cells": cells.tolist(),
-        "top": list(top.values()),
+        "top": top,
     }
 
 

@@ -30,15 +30,6 @@ if TYPE_CHECKING:
 
     from boxscore.diagnostics.compare import DetectorComparison
 
-__all__ = [
-    "PLOT_FORMATS",
-    "TABLE_FORMATS",
-    "evaluation_tables",
-    "table_bytes",
-    "write_comparison",
-    "write_report",
-]
-
 TableFormat = Literal["parquet", "json", "csv"]
 PlotFormat = Literal["png", "svg", "pdf"]
 TABLE_FORMATS = get_args(TableFormat)
@@ -231,6 +222,18 @@ def _unless_impossible(maker: Callable[[], Any]) -> Any:
         return None
 
 
+def arrow_for_tables() -> Any:
+    """Import pyarrow, or say how to install it."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingDependencyError(
+            "Parquet tables need pyarrow: pip install 'boxscore[tables]', or ask for json or csv."
+        ) from None
+    return pyarrow
+
+
 def table_bytes(frame: pd.DataFrame, form: TableFormat) -> str | bytes:
     """Write a table as Parquet, JSON or CSV."""
     columns: dict[str, list[Any]] = {
@@ -243,13 +246,7 @@ def table_bytes(frame: pd.DataFrame, form: TableFormat) -> str | bytes:
     if form == "json":
         rows = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
         return json_text(rows) + "\n"
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingDependencyError(
-            "Parquet tables need pyarrow: pip install 'boxscore[tables]', or ask for json or csv."
-        ) from None
+    pyarrow = arrow_for_tables()
     plain = frame.copy()
     for name in plain.columns:
         if plain[name].dtype == object and plain[name].map(type).nunique() > 1:  # ids: numbers and texts

@@ -26,8 +26,6 @@ from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
 from boxscore.reports.curve_view import significant
 from boxscore.reports.mistakes import Mistakes
 
-__all__ = ["Gallery", "confident_mistakes", "frame_size", "image_errors", "outline_of", "worst_images"]
-
 WHOLE_PIXELS_FROM = 256
 """Longer side of an image from which its boxes are drawn to whole pixels."""
 

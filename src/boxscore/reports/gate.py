@@ -11,7 +11,7 @@ Conventions
 - A baseline must have been made under the same protocol: its signature must be equal except for the
   version. Otherwise a drop could come from a change of rules.
 - A baseline must be of the same images and classes, and define the same metrics: what it lacks fails. Results
-  of older versions do not name their images; then their number must be the same.
+  of older versions do not say which images; then their number must be the same, and a warning says so.
 - Against a baseline's numbers, a metric fails when it is worse by more than the tolerance. Against a
   baseline's detections, it fails when the interval of the difference lies below minus the tolerance as a
   whole: the drop is then more than chance in which images were collected.
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
 from boxscore._utils.text import short_list
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.class_names import ambiguous
 from boxscore.errors import FileFormatError, InputError
 from boxscore.evaluation import Evaluation
@@ -35,24 +36,6 @@ from boxscore.protocols.metric_names import metric_named
 
 if TYPE_CHECKING:
     from boxscore.diagnostics.compare import DetectorComparison
-
-__all__ = [
-    "NO_ERROR",
-    "Bound",
-    "Check",
-    "Result",
-    "check_baseline",
-    "check_bounds",
-    "check_difference",
-    "check_input",
-    "is_value",
-    "json_once",
-    "parse_bound",
-    "read_result",
-    "result_of",
-    "same_rules",
-]
-
 
 _ADVICE = "write it with boxscore evaluate --output json"
 
@@ -78,7 +61,7 @@ class Result:
     lower_is_better: frozenset[str] = frozenset()
     """Metrics, by key, that fall when a detector gets better: miss rates."""
     images: int | None = None
-    images_sha256: str = ""
+    images_digest: str = ""
     """How many images there are and which; unknown in some results."""
 
 
@@ -148,7 +131,7 @@ def read_result(path: Path) -> Result:
     _check_values(metrics, str(path))
     rows = result.get("per_class")
     falls = result.get("lower_is_better", [])
-    counts, sha256 = result.get("counts"), result.get("images_sha256")
+    counts, digest = result.get("counts"), result.get("images_digest")
     images = counts.get("images") if isinstance(counts, dict) else None
     return Result(
         metrics,
@@ -156,7 +139,7 @@ def read_result(path: Path) -> Result:
         lambda: _classes(rows, path),
         frozenset(key for key in falls if isinstance(key, str)) if isinstance(falls, list) else frozenset(),
         images if type(images) is int else None,
-        sha256 if isinstance(sha256, str) else "",
+        digest if isinstance(digest, str) else "",
     )
 
 
@@ -314,8 +297,14 @@ def _check_same_data(result: Result, baseline: Result) -> list[Check]:
     new, old = result.images, baseline.images
     if new is not None and old is not None and new != old:
         done.append(Check("images", new, f"{old} (baseline)", False, baseline=old))
-    elif result.images_sha256 and baseline.images_sha256 not in ("", result.images_sha256):
+    elif result.images_digest and baseline.images_digest not in ("", result.images_digest):
         done.append(Check("images", new, "the baseline's, and are others", False, baseline=old))
+    elif new is not None and new == old and not (result.images_digest and baseline.images_digest):
+        which = "the baseline" if result.images_digest else "the result"
+        warn_user(
+            f"{which} says how many images it is of, not which: they may be others. "
+            f"W{_ADVICE[1:]} of this version."
+        )
     try:
         mine, yours = list(result.read_classes()), list(baseline.read_classes())
     except FileFormatError:  # a result of metrics alone

@@ -27,8 +27,6 @@ from boxscore._utils.text import json_value
 from boxscore.errors import FileFormatError, InputError
 from boxscore.reports.gate import is_value, json_once
 
-__all__ = ["SCHEMA_VERSION", "History", "Record", "append_record", "fingerprint", "now", "read_history"]
-
 SCHEMA_VERSION = 1
 """Version of a record; keys may be added within a version, never changed or dropped."""
 

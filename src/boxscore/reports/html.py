@@ -22,10 +22,8 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from boxscore._utils.text import json_value
+from boxscore._utils.text import fixed, json_value
 from boxscore.errors import MissingDependencyError
-
-__all__ = ["embedded_json", "plain", "render_page"]
 
 SCRIPTS = ("base", "charts", "table", "curves", "gallery", "confusion", "comparison", "main")
 """Script files in the order in which they are joined."""
@@ -76,6 +74,10 @@ def plain(value: object) -> str:
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(mark) in _STEERING or mark in _DIRECTION else mark
         for mark in str(value)
     )
+
+
+def _signed(value: float) -> str:
+    return fixed(value, 3, signed=True).replace("-", "\N{MINUS SIGN}")
 
 
 def _plain_texts(value: Any) -> Any:
@@ -135,6 +137,7 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     environment.filters["plain"] = plain
+    environment.filters["signed"] = _signed
     return environment
 
 

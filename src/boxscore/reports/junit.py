@@ -16,8 +16,6 @@ from xml.sax.saxutils import quoteattr
 from boxscore._utils.text import printable
 from boxscore.reports.gate import Check
 
-__all__ = ["as_junit"]
-
 SUITE = "boxscore check"
 
 

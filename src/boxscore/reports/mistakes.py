@@ -25,8 +25,6 @@ from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import MISSED, TRUE_POSITIVE
 from boxscore.reports.curve_view import significant
 
-__all__ = ["BACKGROUND_IOU", "KINDS", "Mistakes"]
-
 KINDS = (*ERROR_TYPES, "below_threshold")
 """TIDE's kinds, and objects that only a detection below the score finds."""
 

@@ -18,12 +18,10 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from boxscore._utils import checks
-from boxscore._utils.text import counted, latex_comment, latex_text, markdown_text, printable
+from boxscore._utils.text import counted, fixed, latex_comment, latex_text, markdown_text, printable
 from boxscore.diagnostics.compare import DetectorComparison
 from boxscore.errors import InputError
 from boxscore.protocols.metric_names import metric_named
-
-__all__ = ["paper_table"]
 
 PaperForm = Literal["latex", "markdown"]
 
@@ -108,7 +106,7 @@ def _cells(
     own = comparison.intervals
 
     def text(value: float) -> str:
-        return "--" if np.isnan(value) else f"{scale * value + 0.0:.{decimals}f}"
+        return "--" if np.isnan(value) else fixed(scale * value, decimals)
 
     best = {m: comparison.clear_best(m) for m in columns}
     return [

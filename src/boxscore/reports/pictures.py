@@ -22,8 +22,6 @@ from typing import Any
 from boxscore.errors import InputError, MissingDependencyError
 from boxscore.evaluation import Evaluation
 
-__all__ = ["embed_pictures", "find_picture", "read_picture", "require_pillow"]
-
 LONGEST_SIDE = 560
 """Pixels of the longer side of an embedded picture."""
 

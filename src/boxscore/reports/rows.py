@@ -21,8 +21,6 @@ from boxscore._utils.text import Columns, printable
 from boxscore.errors import InputError
 from boxscore.protocols.metric_names import metric_meant
 
-__all__ = ["ALL_ROWS", "Rows", "with_rows"]
-
 COSTS = frozenset(
     {
         *("FP", "FN", "false_positives", "false_negatives", "false_positive", "false_negative"),

@@ -25,20 +25,9 @@ from boxscore._utils.text import (
     text_table,
 )
 from boxscore._utils.widths import wrapped
+from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports.rows import ALL_ROWS, Rows, with_rows
-
-__all__ = [
-    "as_csv",
-    "as_dict",
-    "as_json",
-    "as_latex",
-    "as_markdown",
-    "as_text",
-    "class_columns",
-    "flat_metrics",
-    "summary_columns",
-]
 
 SCHEMA_VERSION = 1
 """Version of the JSON form; keys may be added within a version, never changed or dropped."""
@@ -67,6 +56,13 @@ class _ClassTable(NamedTuple):
         falling = {protocol.class_keys.get(key, key) for key in protocol.lower_is_better}
         if rows.top is not None and not rows.sort:  # of so many classes the worst
             rows = rows._replace(sort=next(iter(evaluation.class_values), ""))
+        if (
+            evaluation.without_class_rates
+            and rows.sort
+            and rows.sort.split(":")[0] in {"precision", "recall", "F1"} - {*columns}
+        ):
+            cause = evaluation.without_class_rates
+            raise InputError("--sort", "name a column of the table", got=repr(rows.sort), cause=cause)
         shown, words = rows.of(columns, falling=falling)
         parts = [f"Per class, {words}" if words else "Per class", _rates_text(evaluation)]
         return cls(with_rows(columns, shown), "; ".join(filter(None, parts)))
@@ -76,7 +72,7 @@ def _rates_text(evaluation: Evaluation) -> str:
     """Say what precision, recall and F1 per class are of."""
     names = list(evaluation.class_rates)
     if not names:
-        return ""
+        return evaluation.without_class_rates
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
     score, iou = evaluation.operating_score, evaluation.protocol.matching.iou_thresholds[0]
     which = (
@@ -170,7 +166,7 @@ def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows 
         "per_class": lines,
         **_operating_point(evaluation),
         "counts": evaluation.counts,
-        **_images_sha256(evaluation),
+        "images_digest": evaluation.image_fingerprint,
         "warnings": list(warnings),
     }
 
@@ -179,12 +175,6 @@ def _falling(evaluation: Evaluation) -> dict[str, list[str]]:
     """Say which metrics fall when a detector gets better; nothing where none does."""
     falling = list(evaluation.protocol.lower_is_better)
     return {"lower_is_better": falling} if falling else {}
-
-
-def _images_sha256(evaluation: Evaluation) -> dict[str, str]:
-    """Say which images; nothing where their ids were never in one place."""
-    fingerprint = evaluation.image_fingerprint
-    return {"images_sha256": fingerprint} if fingerprint else {}
 
 
 def _operating_point(evaluation: Evaluation) -> dict[str, dict[str, float]]:

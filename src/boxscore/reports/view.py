@@ -27,7 +27,7 @@ from boxscore._utils.progress import stage
 from boxscore._utils.resampling import LARGEST_SEED, MOST_RESAMPLES
 from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
-from boxscore.protocols.protocol import SUMMARY_KINDS
+from boxscore.protocols.summary import SUMMARY_KINDS
 from boxscore.reports import diagnosis
 from boxscore.reports.conclusions import conclusions, threshold_advice
 from boxscore.reports.curve_view import curve_view, significant
@@ -36,8 +36,6 @@ from boxscore.reports.mistakes import KINDS
 from boxscore.reports.pictures import embed_pictures
 from boxscore.validation import Finding
 from boxscore.validation.digest import WARNED_OF, findings_of
-
-__all__ = ["Note", "ReportOptions", "notes", "number_or_none", "report_view"]
 
 Interval = tuple[float, float]
 
@@ -210,7 +208,7 @@ def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) ->
         parts = [f"IoU {protocol.iou_text(row).replace(':', ' to ')}"] if alone else []
         parts += [f"{row.area} objects"] if row.area != "all" else []
         if row.metric == "AR" and cap:
-            parts.append(f"at most {cap:,} detection{'s' if cap > 1 else ''} per class")
+            parts.append(f"max detections {cap:,}")
         tiles.append(
             {
                 "key": row.key,

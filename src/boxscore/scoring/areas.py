@@ -18,10 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import FloatArray
+from boxscore._utils.array_types import FloatArray
 from boxscore.protocols.tables import ApRules
-
-__all__ = ["area_at_scores", "area_under_steps", "curve_area"]
 
 
 def curve_area(

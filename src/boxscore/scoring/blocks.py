@@ -9,6 +9,7 @@ Conventions
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -16,10 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import FloatArray
-
-__all__ = ["MOST_CELLS", "Cells", "CurveBlocks", "HeldCells", "class_blocks", "mean_of_defined"]
-
+from boxscore._utils.array_types import FloatArray
 
 MOST_CELLS = 1 << 22
 """Cells [T, R, K] that are held to be summed up, 8 bytes each and some 50 while they are made."""
@@ -81,7 +79,8 @@ class HeldCells:
 
     def mean_of_defined(self) -> float:
         """Mean of the cells that are not NaN."""
-        return mean_of_defined(self.values)
+        _, values = self._defined
+        return mean_of_defined(values)
 
     def mean_of_slots(self) -> float:
         """``numpy.nanmean``."""
@@ -90,17 +89,29 @@ class HeldCells:
 
     def mean_per_class(self) -> FloatArray:
         """Mean of each class's cells, [K]."""
-        *axes, K = self.values.shape
-        mean: FloatArray = (
-            np.ascontiguousarray(np.moveaxis(self.values, -1, 0)).reshape(K, math.prod(axes)).mean(axis=1)
-        )
+        classes, values = self._defined
+        mean = np.full(self.values.shape[-1], np.nan)
+        by_class = np.ascontiguousarray(values.reshape(math.prod(values.shape[:-1]), len(classes)).T)
+        mean[classes] = by_class.mean(axis=1)
         return mean
+
+    @functools.cached_property
+    def _defined(self) -> tuple[NDArray[np.intp], FloatArray]:
+        """Classes and their cells, without those of NaN alone where no other cell is NaN."""
+        undefined = np.isnan(self.values)
+        absent = undefined[(0,) * (undefined.ndim - 1)]
+        count = np.count_nonzero(absent)
+        if not count or np.count_nonzero(undefined) * len(absent) != count * undefined.size:
+            return np.arange(len(absent)), self.values
+        classes = np.flatnonzero(~absent)
+        return classes, self.values.take(classes, axis=-1)
 
 
 def mean_of_defined(values: FloatArray) -> float:
     """Mean of the values that are not NaN, in C order as pycocotools takes it; NaN when there are none."""
-    defined = values[~np.isnan(values)]
-    return float(np.mean(defined)) if len(defined) else float("nan")
+    undefined = np.isnan(values)
+    defined = values[~undefined] if undefined.any() else values.ravel()
+    return float(defined.mean()) if defined.size else float("nan")
 
 
 class CurveBlocks:

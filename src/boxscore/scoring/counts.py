@@ -23,22 +23,10 @@ from typing import Protocol as Protocol_
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import BoolArray, FloatArray, Positions
+from boxscore._utils.array_types import BoolArray, FloatArray, Positions
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import Protocol, TieOrder
-
-__all__ = [
-    "ClassNumbers",
-    "Counter",
-    "HitCounts",
-    "Line",
-    "Outcomes",
-    "SingleHits",
-    "hits_up_to",
-    "images_of_classes",
-    "tie_ends",
-    "tie_starts",
-]
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.ties import TieOrder
 
 Line = tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]
 
@@ -122,7 +110,7 @@ class ClassNumbers(Protocol_):
 
 
 class Outcomes(NamedTuple):
-    """Detections by class and descending score, and their outcomes; one area range and cap."""
+    """Detections by class and descending score, and their outcomes; one area range and max detections."""
 
     category: NDArray[np.integer]
     """Ascending, [D]."""
@@ -160,7 +148,7 @@ class Outcomes(NamedTuple):
 
     @classmethod
     def of(cls, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> Outcomes:
-        """Read matches at an area range and detection cap: positions on the axes A and M."""
+        """Read matches at an area range and max detections: positions on the axes A and M."""
         limit = protocol.caps[cap]
         if limit == protocol.caps[-1]:  # the ranking is cut at it
             limit = None

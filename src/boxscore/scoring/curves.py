@@ -12,8 +12,8 @@ Conventions
   those positions. The ``i``-th true positive of a class has precision ``i / (n + eps)``, where ``n`` is the
   number of counted detections up to it.
 - How many true positives recall point ``r`` needs depends only on the class's positives. It is computed
-  once, with the float comparison that pycocotools makes. The interpolated precision is then the largest
-  precision of each stretch between two needs (``maximum.reduceat``), and a running maximum from the right.
+  once, with the float comparison that pycocotools makes. The interpolated precision there is then the best
+  from that true positive on: a running maximum from the right, over the true positives.
 - A range of scores that knows what comes before it (:class:`~boxscore.scoring.totals.Before`) draws its
   share: the same quotients of the same whole numbers. Shares fold (:mod:`boxscore.scoring.folding`): the
   envelope of a curve is the largest of those of its ranges.
@@ -32,9 +32,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import FloatArray
+from boxscore._utils.array_types import FloatArray
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import Protocol, TieOrder
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.ties import TieOrder
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.areas import area_at_scores, curve_area
 from boxscore.scoring.blocks import MOST_CELLS, Cells, CurveBlocks, HeldCells, class_blocks
@@ -42,12 +43,13 @@ from boxscore.scoring.counts import ClassNumbers, Counter, HitCounts, Line, Outc
 from boxscore.scoring.folding import JOINED, LARGEST, Fold, Lines, State
 from boxscore.scoring.totals import Before, Totals, score_steps
 
-__all__ = ["Curves", "folds_of_ap", "folds_of_numbers", "means_at_points", "needed_hits"]
-
 Known = TypeVar("Known")
 
 NO_EFFECT = 2.0**-52
 """An epsilon up to which the denominators of precision are those without it, but for that of 1."""
+
+MOST_KEPT_NEEDS = 1 << 16
+"""Numbers, 1 MB at most."""
 
 NUMBERS = ("interpolated", "scores", "average_precision")
 """What closed curves keep beside their totals."""
@@ -56,7 +58,7 @@ EVERY = slice(None)
 
 
 class Curves:
-    """The curves of one area range and detection cap, T thresholds and K classes; or of a range of scores.
+    """The curves of one area range and max detections, T thresholds and K classes; or of a range of scores.
 
     Parameters
     ----------
@@ -135,7 +137,8 @@ class Curves:
 
         def compute() -> FloatArray:
             drawn = self._interpolated(EVERY)
-            vars(self).pop("_padded_precision", None)  # 8 bytes per true positive, seldom asked for again
+            vars(self).pop("precision", None)  # 8 bytes per true positive, seldom asked for again
+            vars(self).pop("_best_from", None)
             return drawn
 
         return self.once("interpolated", compute)
@@ -260,7 +263,7 @@ class Curves:
     @property
     def best(self) -> FloatArray:
         """Best precision here at or after each recall point, [T, K, R]; 0 where none comes after it."""
-        return self._best(EVERY, EVERY)
+        return self._best()
 
     @property
     def score(self) -> FloatArray:
@@ -306,21 +309,17 @@ class Curves:
             return lines
         return Lines(self.joined_lines()[1], self.counts.hits)
 
-    @property
+    @functools.cached_property
     def precision(self) -> FloatArray:
         """Precision at each run of true positives, [N]."""
-        return self._padded_precision[:-1]
-
-    @functools.cached_property
-    def _padded_precision(self) -> FloatArray:
-        """:attr:`precision` and a 0, so that every bound of a stretch is a position; [N + 1]."""
         epsilon, counts = self.rules.precision_epsilon, self.counts
         weights = counts.weights_up_to
         if weights is not None:
             nth, counted = self.joined_lines()
-            return np.append(weights / (weights + (counted - nth) + epsilon), 0.0)
-        precision = np.empty(int(counts.runs.sum()) + 1)
-        precision[-1] = end = 0
+            weighted: FloatArray = weights / (weights + (counted - nth) + epsilon)
+            return weighted
+        precision = np.empty(int(counts.runs.sum()))
+        end = 0
         for nth, counted in self.lines():
             start, end = end, end + len(nth)
             line = np.add(counted, epsilon, out=precision[start:end])
@@ -332,25 +331,37 @@ class Curves:
             precision[several] = np.minimum(best, 1.0)
         return precision
 
-    def _best(self, thresholds: slice, classes: slice) -> FloatArray:
+    @functools.cached_property
+    def _best_from(self) -> tuple[FloatArray, NDArray[np.intp]]:
+        """Best precision from each run on, and a 0 behind the last of a segment; starts, [T, K]."""
+        runs = self.counts.runs.ravel()
+        segments = np.arange(len(runs))
+        starts = self._starts.ravel() + segments
+        # Complex numbers are ordered by their real part, then by the imaginary one: with the number of the
+        # segment as real part a running maximum from the right starts anew in each.
+        keyed = np.zeros(int(runs.sum()) + len(runs), dtype=np.complex128)
+        keyed.real = np.repeat(-segments, runs + 1)
+        inside = np.ones(len(keyed), dtype=bool)
+        inside[starts + runs] = False
+        keyed.imag[inside] = self.precision
+        np.maximum.accumulate(keyed[::-1], out=keyed[::-1])
+        return keyed.imag.copy(), starts.reshape(self.counts.runs.shape)
+
+    def _best(
+        self, thresholds: slice = EVERY, classes: slice = EVERY, axes: tuple[int, int, int] = (0, 1, 2)
+    ) -> FloatArray:
+        """:attr:`best` of some thresholds and classes, with its axes T, K and R in another order."""
         if "best" in self._state:
-            best: FloatArray = self._state["best"][thresholds, classes]
-            return best.copy()
-        runs = self.counts.runs[thresholds, classes, None]
-        starts = self._starts[thresholds, classes, None]
-        nth = self._nth(thresholds, classes)
+            known: FloatArray = self._state["best"][thresholds, classes]
+            return known.transpose(axes).copy()
+        best, starts = self._best_from
+        nth = np.ascontiguousarray(self._nth(thresholds, classes).transpose(axes))
         if self._before is not None:
             nth = np.maximum(nth, 0)  # reached by higher scores: all runs here come after the point
-        entry = np.minimum(nth, runs)
-        # The last bound, or the last stretch would run into the next segment. Where one run reaches two
-        # points, ``reduceat`` gives that run alone for the first of them, and no stretch is lost: the running
-        # maximum from the right takes in that of the second. A point that no run reaches reads what is not
-        # its own, of the next segment or the padding, and is made 0.
-        bounds = np.concatenate([entry + starts, starts + runs], axis=-1)  # [T,k,R+1]
-        stretch = np.maximum.reduceat(self._padded_precision, bounds.ravel())
-        stretch = stretch.reshape(bounds.shape)[..., :-1]
-        stretch[nth >= runs] = 0.0
-        return np.maximum.accumulate(stretch[..., ::-1], axis=-1)[..., ::-1]
+        at = np.minimum(nth, self.counts.runs[thresholds, classes, None].transpose(axes))
+        at += starts[thresholds, classes, None].transpose(axes)
+        found: FloatArray = best.take(at)
+        return found
 
     def _envelope(self, thresholds: slice = EVERY, classes: slice = EVERY) -> FloatArray:
         """Precision at the recall points, [T, k, R]; of all thresholds and classes, or of some."""
@@ -360,7 +371,9 @@ class Curves:
 
     def _interpolated(self, thresholds: slice) -> FloatArray:
         """:attr:`interpolated` of some thresholds."""
-        return np.ascontiguousarray(self._envelope(thresholds).transpose(0, 2, 1))
+        precision = self._best(thresholds, axes=(0, 2, 1))
+        precision[..., self._undefined] = np.nan
+        return precision
 
     def _score(self, thresholds: slice, missing: float) -> FloatArray:
         """:attr:`score` of some thresholds, with a number in place of -inf."""
@@ -402,6 +415,10 @@ class Curves:
     @functools.cached_property
     def _needed_by_count(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
         """:func:`needed_hits` of each number of positives [U, R]; the row of each class, [K]."""
+        most = int(self.positive.max(initial=0))
+        whole = self.positive.dtype.kind in "iu"
+        if whole and (most + 1) * self.point_count <= MOST_KEPT_NEEDS:  # draws have the same few
+            return _needed_up_to(tuple(self._points.tolist()), 1 << most.bit_length()), self.positive
         positive, row = np.unique(self.positive, return_inverse=True)
         return np.ascontiguousarray(needed_hits(self._points, positive).T), row
 
@@ -473,6 +490,12 @@ def means_at_points(envelope: FloatArray, rules: ApRules) -> FloatArray:
         return summed
     mean: FloatArray = np.ascontiguousarray(envelope).mean(axis=-1)
     return mean
+
+
+@functools.lru_cache(maxsize=8)
+def _needed_up_to(points: tuple[float, ...], end: int) -> NDArray[np.int64]:
+    """:func:`needed_hits` of 0, 1, ... and ``end - 1`` positives, [end, R]."""
+    return np.ascontiguousarray(needed_hits(np.array(points), np.arange(end)).T)
 
 
 def needed_hits(points: FloatArray, positive: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["JOINED", "LARGEST", "SMALLEST", "Fold", "Lines", "State", "folded"]
-
 State = Mapping[str, Any]
 """Arrays, or :class:`Lines`, by field."""
 

@@ -1,19 +1,17 @@
-"""Counts up to each distinct score, at one threshold: what each confidence threshold keeps."""
+"""Counts up to each distinct score, at one threshold: what each score threshold keeps."""
 
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import BoolArray, FloatArray, Positions
+from boxscore._utils.array_types import BoolArray, FloatArray, Positions
 from boxscore._utils.ordering import descending_order
 from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
-
-__all__ = ["CountedDetections", "ScoreCounts", "counted_detections"]
 
 
 class CountedDetections(NamedTuple):
@@ -24,8 +22,10 @@ class CountedDetections(NamedTuple):
     true: BoolArray
     iou: FloatArray
     """With the ground truth it hit; NaN unless a true positive."""
-    positive: NDArray[np.int64]
-    """Counted ground truths of each class, [K]."""
+    positive: NDArray[Any]
+    """Counted ground truths of each class, [K]; float64 where they have weights."""
+    weight: FloatArray | None = None
+    """How much each counts where it is true; None: 1."""
 
 
 def counted_detections(matches: Matches, threshold: int, area: int) -> CountedDetections:
@@ -39,33 +39,35 @@ def counted_detections(matches: Matches, threshold: int, area: int) -> CountedDe
         true,
         np.where(true, outcomes.iou[kept], np.nan),
         matches.positives(area),
+        None if outcomes.weight is None else outcomes.weight[kept],
     )
 
 
 @record(frozen=True, eq=False)
 class ScoreCounts:
-    """Counts at every distinct score, per class and over all classes: what each confidence threshold keeps.
+    """Counts at every distinct score, per class and over all classes: what each score threshold keeps.
 
     Attributes
     ----------
     score : ndarray of float64, [N]
         Class by class, all classes together last; descending in each.
-    true, false : ndarray of int64, [N]
-        Detections of this score or a higher one.
+    true : ndarray of int64, [N]
+        Detections of this score or a higher one; where ground truths have weights, their sum, float64.
+    false : ndarray of int64, [N]
     distance : ndarray of float64, [N]
         Sum of 1 - IoU over the true ones.
     bounds : ndarray of intp, [K + 2]
         Where each class starts, where all classes together start, and the end.
     positive : ndarray of int64, [K + 1]
-        Counted ground truths of each class, and of all.
+        Counted ground truths of each class, and of all; float64 where they have weights.
     """
 
     score: FloatArray
-    true: NDArray[np.int64]
+    true: NDArray[Any]
     false: NDArray[np.int64]
     distance: FloatArray
     bounds: Positions
-    positive: NDArray[np.int64]
+    positive: NDArray[Any]
 
     @classmethod
     def of(cls, counted: CountedDetections) -> ScoreCounts:
@@ -103,9 +105,9 @@ class ScoreCounts:
             return float("nan")
         return float(self.score[part][np.argmax(self.f_score()[part])])
 
-    def kept_from(self, score: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def kept_from(self, score: float) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Count the true and the false detections of each class from a score on, [K] each."""
-        true, false = np.zeros((2, len(self.positive) - 1), dtype=np.int64)
+        true, false = (np.zeros(len(self.positive) - 1, side.dtype) for side in (self.true, self.false))
         for k in range(len(true)):
             part = self.part(k)
             last = int(np.searchsorted(-self.score[part], -score, side="right")) - 1
@@ -120,10 +122,13 @@ class ScoreCounts:
 
 def _up_to_scores(
     counted: CountedDetections, part: Positions | slice
-) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64], FloatArray]:
+) -> tuple[FloatArray, NDArray[Any], NDArray[np.int64], FloatArray]:
     """Count up to the last detection of each distinct score; scores descend."""
     score, true, iou = counted.score[part], counted.true[part], counted.iou[part]
     last = np.flatnonzero(np.append(score[1:] != score[:-1], True)) if len(score) else np.empty(0, np.intp)
     up_to = np.cumsum(true, dtype=np.int64)[last]
-    distance = np.cumsum(np.where(true, 1 - iou, 0.0))[last]
-    return score[last], up_to, last + 1 - up_to, distance
+    apart, false = np.where(true, 1 - iou, 0.0), last + 1 - up_to
+    if counted.weight is None:
+        return score[last], up_to, false, np.cumsum(apart)[last]
+    weight = counted.weight[part]
+    return score[last], np.cumsum(weight)[last], false, np.cumsum(weight * apart)[last]

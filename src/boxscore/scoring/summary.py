@@ -16,32 +16,23 @@ from typing import Protocol as Protocol_
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import Counts, FloatArray
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.arrays import Counts
 from boxscore.data.vocabulary import rows_where
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import Protocol, SummaryRow
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.blocks import Cells
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import counted_for, kind_of
 from boxscore.scoring.weighted import ImageWeights
 
-__all__ = [
-    "CurvesOf",
-    "Key",
-    "Weighed",
-    "summary_keys",
-    "summary_table",
-    "summary_total",
-    "summary_values",
-    "weighed",
-]
-
 Key = tuple[int, int]
-"""An area range and a detection cap, positions on the axes A and M."""
+"""An area range and max detections, positions on the axes A and M."""
 
 
 class CurvesOf(Protocol_):
-    """Gives the curves of an area range and a detection cap, positions on the axes A and M.
+    """Gives the curves of an area range and max detections, positions on the axes A and M.
 
     With ``pooled`` the classes of a selection (``""`` for all) share one curve.
     """
@@ -96,7 +87,7 @@ def summary_table(rows: Sequence[SummaryRow], protocol: Protocol, curves_of: Cur
 
 
 def summary_keys(rows: Sequence[SummaryRow], protocol: Protocol) -> dict[Key, list[str]]:
-    """Return the area ranges and caps that summary rows read, and the kinds of metrics at each."""
+    """Return the area ranges and max detections that summary rows read, and the kinds of metrics at each."""
     kinds: dict[Key, dict[str, None]] = {}
     for row in rows:
         kinds.setdefault(protocol.position_of(row), {})[row.metric] = None

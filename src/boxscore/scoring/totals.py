@@ -22,12 +22,10 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.counts import ClassNumbers
 
-__all__ = ["Before", "Totals", "score_steps"]
-
 
 @record(frozen=True, eq=False)
 class Totals:
-    """Numbers of whole classes at one area range and detection cap.
+    """Numbers of whole classes at one area range and max detections.
 
     Attributes
     ----------

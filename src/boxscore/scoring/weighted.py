@@ -23,10 +23,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import BoolArray, FloatArray, Positions
+from boxscore._utils.array_types import BoolArray, FloatArray, Positions
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import Protocol, TieOrder
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.ties import TieOrder
 from boxscore.scoring.counts import (
     HitCounts,
     Line,
@@ -36,8 +37,6 @@ from boxscore.scoring.counts import (
     images_of_classes,
     tie_ends,
 )
-
-__all__ = ["ImageWeights", "WeightedCounts"]
 
 Counts = NDArray[np.int32]
 
@@ -51,7 +50,7 @@ class _Ends(NamedTuple):
 
 
 class ImageWeights:
-    """The outcomes of one area range and detection cap, prepared to be counted under many weights."""
+    """The outcomes of one area range and max detections, prepared to be counted under many weights."""
 
     def __init__(self, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> None:
         self.outcomes = outcomes = Outcomes.of(matches, protocol, area, cap)

@@ -19,10 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["polyiou"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from boxscore._utils.array_types import FloatArray, IntArray
 
 SAME = 1e-8
 PAIRS = 1 << 14

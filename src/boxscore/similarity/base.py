@@ -16,8 +16,6 @@ from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.pairs import Comparison, PairValues
 
-__all__ = ["Similarity", "box_only", "with_masks"]
-
 
 class Similarity(abc.ABC):
     """How much two objects agree, as a protocol measures it.

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray, Positions
 from boxscore.data.masks import Masks
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
@@ -34,16 +35,6 @@ from boxscore.similarity.inner_runs import inner_runs
 from boxscore.similarity.mask import MaskSimilarity, MasksLike, as_masks, one_size
 from boxscore.similarity.mask_pairs import Batch, MaskBlock, blocks, pairs_of_runs
 from boxscore.similarity.pairs import Comparison, PairValues
-
-__all__ = [
-    "BoundarySimilarity",
-    "boundary_iou",
-    "boundary_width",
-    "mask_boundary",
-]
-
-FloatArray = NDArray[np.float64]
-Positions = NDArray[np.intp]
 
 
 def boundary_width(height: int, width: int, dilation_ratio: float) -> int:

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore.data.boxes import BoxFormat, checked_corners
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
@@ -40,18 +41,6 @@ from boxscore.similarity.pairs import (
     overlapping,
     shared_length,
 )
-
-__all__ = [
-    "BoxSimilarity",
-    "box_area",
-    "box_iof",
-    "box_iou",
-    "complete_box_iou",
-    "distance_box_iou",
-    "generalized_box_iou",
-]
-
-FloatArray = NDArray[np.float64]
 
 
 def box_area(boxes: ArrayLike, *, box_format: BoxFormat = "xyxy", pixel_offset: float = 0) -> FloatArray:

@@ -22,21 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import Positions
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore.data.spans import Spans, equal_sizes
-
-__all__ = [
-    "NONE",
-    "SHORT",
-    "ColumnRuns",
-    "column_runs",
-    "lanes_of",
-    "one_integer",
-    "run_lengths",
-    "shared_pixels",
-]
-
-Positions = NDArray[np.intp]
 
 
 def one_integer(lanes: NDArray[Any]) -> NDArray[Any]:

@@ -17,13 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import Positions
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore.data.spans import Spans, equal_sizes
 from boxscore.similarity.column_runs import NONE, SHORT, ColumnRuns, one_integer, run_lengths
-
-__all__ = ["inner_runs"]
-
-Positions = NDArray[np.intp]
 
 DENSE = 1 << 20
 """Columns of bands looked at together."""

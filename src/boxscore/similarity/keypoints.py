@@ -27,16 +27,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
 from boxscore.data.keypoints import keypoint_array
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks
-
-__all__ = ["KeypointSimilarity", "object_keypoint_similarity", "similarity_of_pairs"]
-
-FloatArray = NDArray[np.float64]
 
 
 def object_keypoint_similarity(

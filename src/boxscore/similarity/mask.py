@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore._utils.text import counted
@@ -37,22 +38,6 @@ from boxscore.similarity.box import BoxSimilarity
 from boxscore.similarity.mask_pairs import MaskBlock, blocks, overlaps_of_pairs, pairs_of_runs, shared_out
 from boxscore.similarity.measures import MeasureOf, shared_between
 from boxscore.similarity.pairs import Comparison, Overlap, PairValues, over
-
-__all__ = [
-    "MaskSimilarity",
-    "Masks",
-    "MasksLike",
-    "as_masks",
-    "mask_area",
-    "mask_iof",
-    "mask_iou",
-    "mask_measure",
-    "mask_to_box",
-    "one_size",
-    "same_size",
-]
-
-FloatArray = NDArray[np.float64]
 
 MasksLike = Masks | Sequence[MaskLike] | NDArray[Any]
 """A column of masks, a sequence of them, or a binary array [N, H, W]."""

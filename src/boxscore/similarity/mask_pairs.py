@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray, Positions
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore._utils.processes import Forked
 from boxscore.data.masks import Masks
@@ -41,11 +42,6 @@ from boxscore.similarity.pairs import (
     chunks,
     joined,
 )
-
-__all__ = ["Batch", "MaskBlock", "blocks", "overlaps_of_pairs", "pairs_of_runs", "shared_out"]
-
-FloatArray = NDArray[np.float64]
-Positions = NDArray[np.intp]
 
 PAIRS_TOGETHER = 1 << 16
 

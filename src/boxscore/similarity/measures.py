@@ -26,16 +26,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.data.boxes import BoxFormat, corners_and_sizes
 from boxscore.similarity.pairs import Overlap, centre_distance, over, shared_length
-
-__all__ = ["BoxMeasure", "Measure", "MeasureOf", "box_measure", "shared_between"]
-
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.int64]
 
 
 class Measure(Protocol):
@@ -57,12 +52,12 @@ class Measure(Protocol):
         """Columns that decide every overlap, so that equal ones mean copies; none where unknown."""
         ...
 
-    def between(self, first: IndexArray, second: IndexArray) -> FloatArray:
+    def between(self, first: IntArray, second: IntArray) -> FloatArray:
         """Overlap of each pair, [P]."""
         ...
 
 
-MeasureOf = Callable[[IndexArray], Measure]
+MeasureOf = Callable[[IntArray], Measure]
 """Gives the measure of some rows of the input."""
 
 
@@ -97,7 +92,7 @@ class BoxMeasure:
         """The corners, and the area: it may come from sizes."""
         return self.x1, self.y1, self.x2, self.y2, self.area
 
-    def between(self, first: IndexArray, second: IndexArray) -> FloatArray:
+    def between(self, first: IntArray, second: IntArray) -> FloatArray:
         """Overlap of each pair, [P]."""
         shared = shared_between(self, first, second)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -113,7 +108,7 @@ class BoxMeasure:
         return shared
 
 
-def shared_between(measure: Measure, first: IndexArray, second: IndexArray) -> FloatArray:
+def shared_between(measure: Measure, first: IntArray, second: IntArray) -> FloatArray:
     """Area [P] that the boxes of pairs share, 0 where they lie apart."""
     wide, high = (
         shared_length(low, high, low, high, measure.offset, first, second)
@@ -131,7 +126,7 @@ def box_measure(
     """Measure of some rows of checked boxes [N, 4]."""
     pixel_offset = checks.number_between(pixel_offset, 0, 1, name="pixel_offset")
 
-    def measure_of(rows: IndexArray) -> Measure:
+    def measure_of(rows: IntArray) -> Measure:
         if box_format == "xyxy":
             columns = boxes.take(rows, axis=0).T.copy()  # each column contiguous
             area = (columns[2] - columns[0] + pixel_offset) * (columns[3] - columns[1] + pixel_offset)

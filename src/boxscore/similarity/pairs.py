@@ -21,32 +21,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray, Positions
 from boxscore._utils.ordering import ragged_ranges, run_starts
-
-__all__ = [
-    "CHUNK_PAIRS",
-    "Columns",
-    "Comparison",
-    "Kept",
-    "Overlap",
-    "PairValues",
-    "TooManyPairsError",
-    "at_least",
-    "centre_distance",
-    "chunks",
-    "hull_length",
-    "in_chunks",
-    "joined",
-    "over",
-    "overlapping",
-    "shared_length",
-]
 
 CHUNK_PAIRS = 1 << 16
 """Pairs computed together: their columns fit a core's cache."""
 
-FloatArray = NDArray[np.float64]
-Positions = NDArray[np.intp]
 
 Overlap = Literal["iou", "ios", "diou"]
 """Over the union, over the smaller of the two, or over the union less a distance of the centres."""

@@ -17,16 +17,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks
 from boxscore.similarity.rotated import AngleUnit, RotatedSimilarity, measured, rotated_boxes, rotated_of
-
-__all__ = ["ProbIouMeasure", "ProbIouSimilarity", "probiou"]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-IndexArray = NDArray[np.int64]
 
 EPS = 1e-7
 MOST = 100.0
@@ -101,7 +96,7 @@ class ProbIouMeasure:
         self.y1, self.y2 = self.y - half_high, self.y + half_high
         self.offset = 0.0
 
-    def between(self, first: IndexArray, second: IndexArray) -> FloatArray:
+    def between(self, first: IntArray, second: IntArray) -> FloatArray:
         """ProbIoU of each pair, [P]."""
         value = np.zeros(len(first))
         for start in range(0, len(first), CHUNK_PAIRS // 4):
@@ -115,7 +110,7 @@ class ProbIouMeasure:
             value[start + where] = self._of(one.take(where), other.take(where))
         return value
 
-    def _of(self, one: IndexArray, other: IndexArray) -> FloatArray:
+    def _of(self, one: IntArray, other: IntArray) -> FloatArray:
         xx, yy, xy = (column.take(one) + column.take(other) for column in (self.xx, self.yy, self.xy))
         dx, dy = self.x.take(other) - self.x.take(one), self.y.take(one) - self.y.take(other)
         determinant = xx * yy - xy**2

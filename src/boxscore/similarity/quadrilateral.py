@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.ordering import stable_order
 from boxscore.data.quadrilaterals import (
     area_of_corners,
@@ -43,12 +44,6 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.similarity._polyiou import polyiou
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, at_least, in_chunks, over
-
-__all__ = ["QuadrilateralMeasure", "QuadrilateralSimilarity", "corners_of", "quadrilateral_iou"]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-IndexArray = NDArray[np.int64]
 
 PAIRS = 1 << 13
 """Pairs integrated together: temporaries of four edges each fit the cache."""
@@ -141,9 +136,7 @@ class QuadrilateralMeasure:
         self._x, self._y = np.ascontiguousarray(x), np.ascontiguousarray(y)
         self._bands = _bands(self._x[:, :leading], self._y[:, :leading])
 
-    def between(
-        self, first: IndexArray, second: IndexArray, over_second: BoolArray | None = None
-    ) -> FloatArray:
+    def between(self, first: IntArray, second: IntArray, over_second: BoolArray | None = None) -> FloatArray:
         """IoU of each pair, [P]; where ``over_second``, the shared area over the area of the second."""
         iou = np.zeros(len(first))
         for start in range(0, len(first), CHUNK_PAIRS):
@@ -168,13 +161,13 @@ class QuadrilateralMeasure:
             iou[rows] = self._devkit(first[rows], second[rows])
         return iou
 
-    def _devkit(self, first: IndexArray, second: IndexArray) -> FloatArray:
+    def _devkit(self, first: IntArray, second: IntArray) -> FloatArray:
         if len(self._levels):
             first, second = np.minimum(first, second), np.maximum(first, second)
         return polyiou(self.corners[first], self.corners[second])
 
     def _of(
-        self, first: IndexArray, second: IndexArray, over_second: BoolArray | None, pairs: IndexArray
+        self, first: IntArray, second: IntArray, over_second: BoolArray | None, pairs: IntArray
     ) -> FloatArray:
         shared = self._shared(first, second)
         area = self.area.take(second)
@@ -185,7 +178,7 @@ class QuadrilateralMeasure:
         shared /= denominator
         return np.minimum(shared, 1.0, out=shared)
 
-    def _shared(self, first: IndexArray, second: IndexArray) -> FloatArray:
+    def _shared(self, first: IntArray, second: IntArray) -> FloatArray:
         """Area that quadrilaterals share, [P]: round the second, left of its edge inside the first."""
         shift = self._centre.take(second, axis=1) - self._centre.take(first, axis=1)
         x1, y1 = self._x.take(second, axis=1) + shift[0], self._y.take(second, axis=1) + shift[1]
@@ -352,7 +345,7 @@ class QuadrilateralSimilarity(Similarity):
         return pairs._replace(value=value)
 
 
-def _margin(measure: QuadrilateralMeasure, truth: IndexArray, detection: IndexArray) -> FloatArray:
+def _margin(measure: QuadrilateralMeasure, truth: IntArray, detection: IntArray) -> FloatArray:
     """How far the devkit's value of a pair may lie from the exact one, generously, [P]."""
     reach = np.maximum.reduce(
         [

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 
-from boxscore.protocols.protocol import Protocol, SimilarityName
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.similarity import SimilarityName
 from boxscore.similarity.base import Similarity
-
-__all__ = ["SIMILARITIES", "similarity_class", "similarity_of"]
 
 SIMILARITIES: dict[SimilarityName, tuple[str, str]] = {
     "box": ("box", "BoxSimilarity"),

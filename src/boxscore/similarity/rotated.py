@@ -21,7 +21,6 @@ Shapes and names as torchvision's and detectron2's ``box_iou_rotated``; there de
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Literal, get_args
 
@@ -29,27 +28,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.quadrilaterals import minimum_rectangles
 from boxscore.data.rotated import area_of_rotated, extents_of_rotated, rotated_of_boxes, seems_degrees
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import InputError
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.measures import Measure
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks, over
 
-__all__ = [
-    "AngleUnit",
-    "RotatedMeasure",
-    "RotatedSimilarity",
-    "measured",
-    "rotated_box_iou",
-    "rotated_boxes",
-    "rotated_of",
-]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-IndexArray = NDArray[np.int64]
 AngleUnit = Literal["radians", "degrees"]
 
 PAIRS = 1 << 16
@@ -117,7 +105,7 @@ def rotated_boxes(boxes: ArrayLike, angle_unit: AngleUnit, *, name: str) -> Floa
         array = array.copy()
         array[:, 4] = np.deg2rad(array[:, 4])
     elif doubt := seems_degrees(array):
-        warnings.warn(f"{name}: {doubt}", BoxscoreWarning, stacklevel=3)
+        warn_user(f"{name}: {doubt}")
     return array
 
 
@@ -136,9 +124,7 @@ class RotatedMeasure:
         self.y1, self.y2 = self.cy - half_high, self.cy + half_high
         self.offset = 0.0
 
-    def between(
-        self, first: IndexArray, second: IndexArray, over_first: BoolArray | None = None
-    ) -> FloatArray:
+    def between(self, first: IntArray, second: IntArray, over_first: BoolArray | None = None) -> FloatArray:
         """IoU of each pair, [P]; where ``over_first``, the shared area over the area of the first."""
         iou = np.zeros(len(first))
         area = self.width * self.height
@@ -161,7 +147,7 @@ class RotatedMeasure:
             iou[start + where] = shared / denominator
         return np.minimum(iou, 1.0, out=iou)
 
-    def _shared(self, first: IndexArray, second: IndexArray) -> FloatArray:
+    def _shared(self, first: IntArray, second: IntArray) -> FloatArray:
         """Area that boxes share, [P]: the first is clipped in the frame of the second."""
         turn = self.angle.take(second)
         cosine, sine = np.cos(turn), np.sin(turn)

@@ -33,18 +33,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray, IntArray, KeyArray
 from boxscore._utils.ordering import SMALL, radix_order
 from boxscore.similarity.measures import Measure
 
-__all__ = ["CHUNK", "HASH_FACTOR", "Grid", "expand"]
-
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.int64]
-KeyArray = NDArray[np.uint64]
-Pairs = tuple[IndexArray, IndexArray]
-_Ranges = tuple[IndexArray, Any, Any, KeyArray]  # query, first and last key or index, row
+Pairs = tuple[IntArray, IntArray]
+_Ranges = tuple[IntArray, Any, Any, KeyArray]  # query, first and last key or index, row
 
 CHUNK = 1 << 18
 """Candidate pairs processed together."""
@@ -76,7 +71,7 @@ GROUP_FACTOR = np.uint64(0xAEF17502108EF2D9)
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
-def expand(low: IndexArray, high: IndexArray, chunk: int = CHUNK) -> Iterator[Pairs]:
+def expand(low: IntArray, high: IntArray, chunk: int = CHUNK) -> Iterator[Pairs]:
     """Yield (query number, table number) for ranges ``low[q] <= table < high[q]``, in chunks."""
     counts = high - low
     np.maximum(counts, 0, out=counts)
@@ -109,14 +104,14 @@ class _Extents:
         width: FloatArray,
         height: FloatArray,
         centre: FloatArray,
-        level: IndexArray,
-        group: IndexArray | None,
+        level: IntArray,
+        group: IntArray | None,
     ) -> None:
         self.x1, self.width, self.height, self.centre = x1, width, height, centre
         self.level, self.group = level, group
 
     @classmethod
-    def of(cls, measure: Measure, members: IndexArray, group: IndexArray | None) -> _Extents:
+    def of(cls, measure: Measure, members: IntArray, group: IntArray | None) -> _Extents:
         x1, y1 = measure.x1.take(members), measure.y1.take(members)
         x2, y2 = measure.x2.take(members), measure.y2.take(members)
         width, height = x2 - x1, y2 - y1
@@ -127,7 +122,7 @@ class _Extents:
         y1 *= 0.5
         return cls(x1, width, height, y1, members, None if group is None else group.take(members))
 
-    def take(self, rows: IndexArray) -> _Extents:
+    def take(self, rows: IntArray) -> _Extents:
         """Keep only some boxes, in this order."""
         return _Extents(
             self.x1.take(rows),
@@ -155,7 +150,7 @@ class Grid:
     """
 
     def __init__(
-        self, measure: Measure, members: IndexArray, iou_threshold: float, group: IndexArray | None = None
+        self, measure: Measure, members: IntArray, iou_threshold: float, group: IntArray | None = None
     ) -> None:
         self._measure, self._group = measure, group
         extents = _Extents.of(measure, members, group)
@@ -212,16 +207,16 @@ class Grid:
     def _set_levels(self, extents: _Extents) -> None:
         extents.level = np.floor(np.log2(extents.height) * (1 / np.log2(self._base))).astype(np.int64)
 
-    def _strips(self, y: FloatArray, level: IndexArray) -> IndexArray:
+    def _strips(self, y: FloatArray, level: IntArray) -> IntArray:
         strips = y / self._strip.take(level)
         np.floor(strips, out=strips)
         if self._far:
             np.clip(strips, -FARTHEST, FARTHEST, out=strips)
-        whole: IndexArray = strips.astype(np.int64)
+        whole: IntArray = strips.astype(np.int64)
         return whole
 
     @staticmethod
-    def _row_ids(group: IndexArray | None, level: IndexArray, strip: IndexArray) -> KeyArray:
+    def _row_ids(group: IntArray | None, level: IntArray, strip: IntArray) -> KeyArray:
         rows = strip.view(np.uint64) + level.view(np.uint64) * LEVEL_FACTOR
         if group is not None:
             rows += group.view(np.uint64) * GROUP_FACTOR
@@ -249,7 +244,7 @@ class Grid:
             extents = self._extents if len(numbers) == len(self) else self._extents.take(numbers)
             yield from self._candidates(self._members, *self._own_ranges(extents, numbers), chunk)
 
-    def neighbours(self, positions: IndexArray, chunk: int = CHUNK) -> Iterator[Pairs]:
+    def neighbours(self, positions: IntArray, chunk: int = CHUNK) -> Iterator[Pairs]:
         """Candidates (position, member) of some members; each also meets itself, and some meet twice."""
         if len(self) == 0:
             return
@@ -285,7 +280,7 @@ class Grid:
         right += self._rounding
         return right
 
-    def _targets(self, extents: _Extents, *, own: bool) -> Iterator[IndexArray]:
+    def _targets(self, extents: _Extents, *, own: bool) -> Iterator[IntArray]:
         """Levels to query, -1 for none; without a box's own level, and those below, when ``own``."""
         if self._bound:
             for step in (1,) if own else (-1, 0, 1):
@@ -296,7 +291,7 @@ class Grid:
                 asked = np.full(len(extents.level), level)
                 yield np.where(extents.level < level, asked, -1) if own else asked
 
-    def _own_ranges(self, extents: _Extents, numbers: IndexArray) -> _Ranges:
+    def _own_ranges(self, extents: _Extents, numbers: IntArray) -> _Ranges:
         """Ranges that hold every unordered pair once: to the right in the own level, all of higher levels."""
         right = self._right(extents)
         reach = self._reach(extents, self._top.take(extents.level))
@@ -324,7 +319,7 @@ class Grid:
             largest = np.minimum(largest, extents.height / self._bound)
         return (extents.height + largest) * (0.5 * (1 + SLACK) * self._spread) + self._rounding
 
-    def _windows(self, extents: _Extents, numbers: IndexArray, target: IndexArray) -> _Ranges:
+    def _windows(self, extents: _Extents, numbers: IntArray, target: IntArray) -> _Ranges:
         """Ranges of keys that hold the boxes of the target level that may overlap."""
         asking = np.flatnonzero(target >= 0)
         if len(asking) < len(target):
@@ -365,10 +360,10 @@ class Grid:
 
     def _candidates(
         self,
-        positions: IndexArray,
-        query: IndexArray,
-        start: IndexArray,
-        end: IndexArray,
+        positions: IntArray,
+        query: IntArray,
+        start: IntArray,
+        end: IntArray,
         rows: KeyArray | None,
         chunk: int,
     ) -> Iterator[Pairs]:

@@ -12,18 +12,14 @@ import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.ordering import radix_order
 from boxscore.similarity.measures import Measure
 from boxscore.suppression._grid import Grid, expand
 from boxscore.suppression._ranked import Block, HeldPairs, Ranked, ValuedPairs
 
-__all__ = ["FEW", "PairStore", "Sweep", "inner_bounds", "share_pairs"]
-
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.int64]
-Pairs = tuple[IndexArray, IndexArray]
+Pairs = tuple[IntArray, IntArray]
 
 FEW = 2000
 """Up to here a sweep along x beats building a grid."""
@@ -70,7 +66,7 @@ class Sweep:
     threshold, are a range. Pairs that lie apart in y are left out before anything else is looked at.
     """
 
-    def __init__(self, measure: Measure, members: IndexArray, threshold: float) -> None:
+    def __init__(self, measure: Measure, members: IntArray, threshold: float) -> None:
         self._order = order = members.take(measure.x1.take(members).argsort(kind="stable"))
         x1, x2 = measure.x1.take(order), measure.x2.take(order)
         self._y1, self._y2 = measure.y1.take(order), measure.y2.take(order)
@@ -82,7 +78,7 @@ class Sweep:
         """Count the pairs that share some x."""
         return int((self._end - self._first).sum())
 
-    def pairs(self, group: IndexArray | None) -> Iterator[Pairs]:
+    def pairs(self, group: IntArray | None) -> Iterator[Pairs]:
         """Candidates of one group, each unordered pair once, in chunks."""
         own = None if group is None else group.take(self._order)
         for one, other in expand(self._first, self._end):

@@ -34,8 +34,8 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.ordering import rank_in_runs
 from boxscore.similarity.measures import Measure
 from boxscore.similarity.pairs import shared_length
@@ -43,12 +43,7 @@ from boxscore.suppression._grid import HASH_FACTOR, Grid, expand
 from boxscore.suppression._pairs import FEW, PairStore, Sweep, inner_bounds
 from boxscore.suppression._ranked import Block, ValuedPairs
 
-__all__ = ["Plan", "best_overlapping", "greedy", "pairs_with"]
-
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-Pairs = tuple[IndexArray, IndexArray]
+Pairs = tuple[IntArray, IntArray]
 Plan = Literal["auto", "lockstep", "sweep", "grid"]
 
 SWEEP_PAIRS = 60
@@ -78,7 +73,7 @@ VERY_CROWDED, FIRST_BEST = 64, 8
 """Grids more crowded than this are asked for the neighbours of the best boxes first, so many a group."""
 
 
-def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan = "auto") -> IndexArray:
+def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan = "auto") -> IntArray:
     """Suppress greedily inside each group where the overlap exceeds ``threshold``."""
     suppressor = np.full(len(block), -1)
     if threshold >= 1:  # an overlap is at most 1, even if rounding exceeds it
@@ -114,7 +109,7 @@ def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan =
     return suppressor
 
 
-def best_overlapping(block: Block, threshold: float) -> IndexArray:
+def best_overlapping(block: Block, threshold: float) -> IntArray:
     """Position [n] of the best better box, kept or not, that overlaps each by more than ``threshold``.
 
     A box that no better one overlaps names itself.
@@ -183,7 +178,7 @@ def _crowded(block: Block, threshold: float) -> Grid | None:
     return grid if grid.crowding() > VERY_CROWDED else None
 
 
-def _best_in_stages(block: Block, grid: Grid, threshold: float, best: IndexArray) -> None:
+def _best_in_stages(block: Block, grid: Grid, threshold: float, best: IntArray) -> None:
     """Ask the best boxes of each group for what they overlap, then the next: what is found is settled."""
     group = block.group if len(block.starts) > 2 else None
     rank = np.arange(len(block)) if group is None else rank_in_runs(group)
@@ -203,10 +198,10 @@ def _best_in_stages(block: Block, grid: Grid, threshold: float, best: IndexArray
 
 def _lockstep(
     measure: Measure,
-    heads: IndexArray,
-    counts: IndexArray,
+    heads: IntArray,
+    counts: IntArray,
     threshold: float,
-    suppressor: IndexArray,
+    suppressor: IntArray,
     owners: bool,
 ) -> None:
     """In each round the best remaining box of every group drops what it overlaps, until few are left."""
@@ -239,11 +234,11 @@ def _lockstep(
 
 def _settle_small(
     measure: Measure,
-    running: IndexArray,
-    counts: IndexArray,
+    running: IntArray,
+    counts: IntArray,
     bounds: tuple[FloatArray, FloatArray],
     threshold: float,
-    suppressor: IndexArray,
+    suppressor: IntArray,
     owners: bool,
 ) -> None:
     """Settle groups with few pairs by looking at all: ``counts`` of the positions ``running`` each."""
@@ -262,9 +257,9 @@ def _settle_small(
 
 def _swept(
     block: Block,
-    members: IndexArray,
+    members: IntArray,
     threshold: float,
-    suppressor: IndexArray,
+    suppressor: IntArray,
     owners: bool,
     *,
     most: float,
@@ -279,7 +274,7 @@ def _swept(
     return True
 
 
-def _tall_enough(measure: Measure, one: IndexArray, other: IndexArray, threshold: float) -> Pairs:
+def _tall_enough(measure: Measure, one: IntArray, other: IntArray, threshold: float) -> Pairs:
     """Pairs that share enough height: comparing heights first is cheaper than measuring all."""
     if not measure.at_most_iou or len(one) <= WORTH_A_LOOK:
         return one, other
@@ -292,7 +287,7 @@ def _tall_enough(measure: Measure, one: IndexArray, other: IndexArray, threshold
     return one.take(near), other.take(near)
 
 
-def _exceeding(measure: Measure, one: IndexArray, other: IndexArray, threshold: float) -> Pairs:
+def _exceeding(measure: Measure, one: IntArray, other: IntArray, threshold: float) -> Pairs:
     """Pairs that overlap by more than the threshold, as (better, worse)."""
     hit = (measure.between(one, other) > threshold).nonzero()[0]
     one, other = one.take(hit), other.take(hit)
@@ -307,7 +302,7 @@ def _join(parts: list[Pairs]) -> Pairs:
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
-def _rounds(pairs: Pairs, suppressor: IndexArray, owners: bool) -> None:
+def _rounds(pairs: Pairs, suppressor: IntArray, owners: bool) -> None:
     """Settle all boxes that are in a pair; pairs are (better, worse)."""
     better, worse = pairs
     if len(better) == 0:
@@ -329,7 +324,7 @@ def _rounds(pairs: Pairs, suppressor: IndexArray, owners: bool) -> None:
         suppressor[dead] = 0
 
 
-def _credit(pairs: Pairs, dead: BoolArray, suppressor: IndexArray) -> None:
+def _credit(pairs: Pairs, dead: BoolArray, suppressor: IntArray) -> None:
     """Name for each dropped box the best kept one that overlaps it."""
     better, worse = pairs
     by_kept = np.flatnonzero(~dead.take(better))
@@ -340,9 +335,7 @@ def _credit(pairs: Pairs, dead: BoolArray, suppressor: IndexArray) -> None:
     suppressor[dropped] = best.take(dropped)
 
 
-def _staged(
-    block: Block, members: IndexArray, threshold: float, suppressor: IndexArray, owners: bool
-) -> None:
+def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntArray, owners: bool) -> None:
     """Settle large groups from a grid, at once or best boxes first."""
     measure = block.measure
     group = block.group if len(block.starts) > 2 else None
@@ -395,9 +388,7 @@ def _staged(
         size *= STAGE_GROWTH
 
 
-def _first_copies(
-    measure: Measure, members: IndexArray, group: IndexArray | None, threshold: float
-) -> IndexArray:
+def _first_copies(measure: Measure, members: IntArray, group: IntArray | None, threshold: float) -> IntArray:
     """Return the best box [M] that equals each member to the last bit, itself where it has no area."""
     if not measure.identity:
         return members
@@ -425,7 +416,7 @@ def _first_copies(
     return first
 
 
-def _settle(block: Block, grid: Grid, threshold: float, suppressor: IndexArray, owners: bool) -> None:
+def _settle(block: Block, grid: Grid, threshold: float, suppressor: IntArray, owners: bool) -> None:
     measure = block.measure
     parts = [
         _exceeding(measure, *_tall_enough(measure, one, other, threshold), threshold)

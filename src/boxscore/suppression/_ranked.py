@@ -13,7 +13,6 @@ Conventions
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,32 +21,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.ordering import descending_order, group_order
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BOX_FORMATS, ROUNDING, BoxFormat, without_inverted
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import InputError
 from boxscore.similarity.measures import Measure, MeasureOf, box_measure
 from boxscore.similarity.pairs import Overlap
 
 if TYPE_CHECKING:
     from boxscore.data.tables import Detections
 
-__all__ = [
-    "Block",
-    "HeldPairs",
-    "Ranked",
-    "ValuedPairs",
-    "boxes_of",
-    "check_boxes",
-    "check_groups",
-    "check_scores",
-    "prepare",
-    "rank",
-]
-
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-ValuedPairs = tuple[IndexArray, IndexArray, FloatArray]
+ValuedPairs = tuple[IntArray, IntArray, FloatArray]
 """(better, worse, overlap), in positions of a block; a better box has a lower position."""
 
 BLOCK = 1 << 16
@@ -78,16 +63,16 @@ class Block:
 
     start: int
     measure: Measure
-    rows: IndexArray  # [n], rows of the input
+    rows: IntArray  # [n], rows of the input
     scores: FloatArray  # [n]
-    starts: IndexArray  # [g+1], where each group starts, counted from the block's first box
+    starts: IntArray  # [g+1], where each group starts, counted from the block's first box
     held: HeldPairs | None = None
 
     def __len__(self) -> int:
         return int(self.starts[-1])
 
     @property
-    def group(self) -> IndexArray:
+    def group(self) -> IntArray:
         """Group of each position, counted from the block's first group, [n]."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
@@ -101,8 +86,8 @@ class Ranked:
     """
 
     scores: FloatArray  # [N], in input order
-    order: IndexArray  # [n], rows of the input
-    starts: IndexArray  # [G+1], positions
+    order: IntArray  # [n], rows of the input
+    starts: IntArray  # [G+1], positions
     measure_of: MeasureOf
     held: tuple[Block, ...] | None = None
 
@@ -123,7 +108,7 @@ class Ranked:
             yield Block(begin, self.measure_of(rows), rows, self.scores.take(rows), starts)
             first = last
 
-    def by_score(self, kept: BoolArray) -> IndexArray:
+    def by_score(self, kept: BoolArray) -> IntArray:
         """Rows of the input kept ([n] flags in positions), by descending score, ties by lowest index."""
         rows = self.order.compress(kept)
         if len(self.starts) <= 2:
@@ -159,7 +144,7 @@ def prepare(
 
 def rank(
     scores: FloatArray,
-    groups: IndexArray | None,
+    groups: IntArray | None,
     measure_of: MeasureOf,
     *,
     score_threshold: float | None = None,
@@ -186,7 +171,7 @@ def rank(
     return Ranked(scores, order if rows is None else rows.take(order), starts, measure_of)
 
 
-def _top(order: IndexArray, starts: IndexArray, k: int) -> tuple[IndexArray, IndexArray]:
+def _top(order: IntArray, starts: IntArray, k: int) -> tuple[IntArray, IntArray]:
     """Cut each group after its first ``k``."""
     counts = np.diff(starts)
     position = np.arange(len(order)) - np.repeat(starts[:-1], counts)
@@ -221,11 +206,9 @@ def check_boxes(boxes: ArrayLike, *, box_format: BoxFormat) -> FloatArray:
     if second.min() < 0:
         checks.sizes_not_negative(second, name="boxes")
     if len(array) >= MANY and (second >= first).all() and first.max() > 0:
-        warnings.warn(
-            f"boxes are given as {box_format}, and each of the {len(array)} has a width and height no "
+        warn_user(
+            f"boxes are given as {box_format}, and each of the {len(array):,} has a width and height no "
             "smaller than its first two numbers; are these x1,y1,x2,y2? Then say box_format='xyxy'.",
-            BoxscoreWarning,
-            stacklevel=4,
         )
     return array
 
@@ -254,7 +237,7 @@ def check_scores(scores: ArrayLike, *, length: int, of: str = "boxes") -> FloatA
     return array
 
 
-def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: str = "boxes") -> IndexArray:
+def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: str = "boxes") -> IntArray:
     """Check groups [N], one per box: int64 >= 0; names become the numbers of their sorted values."""
     array = checks.any_array(groups, name=name)
     if array.size == 0 and array.ndim <= 1:

@@ -15,20 +15,16 @@ Reported there: box AP 32.5 fast, 32.9 hard and cluster.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import BoolArray, IntArray
 from boxscore.data.boxes import BoxFormat
 from boxscore.suppression._pairs import PairStore
 from boxscore.suppression._plans import best_overlapping
 from boxscore.suppression._ranked import Block, Ranked, prepare
 from boxscore.suppression.hard import cap_groups, select
 from boxscore.suppression.result import Kept
-
-__all__ = ["cluster_nms", "fast_nms", "select_in_rounds"]
-
-IndexArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 def fast_nms(
@@ -42,7 +38,7 @@ def fast_nms(
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
-) -> IndexArray:
+) -> IntArray:
     """Fast NMS: drop a box that any better box overlaps, kept or not.
 
     Parameters, results and errors as in :func:`boxscore.batched_nms`; ``groups=None`` is one group.
@@ -80,7 +76,7 @@ def cluster_nms(
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
-) -> IndexArray:
+) -> IntArray:
     """Cluster NMS: fast NMS repeated until nothing changes, or for some rounds.
 
     Parameters

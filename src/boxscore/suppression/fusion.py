@@ -25,7 +25,6 @@ Solovyev et al., Weighted boxes fusion, arXiv 1910.13302. Zhou et al., CAD, ICCV
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
@@ -33,9 +32,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.ordering import descending_order
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat, box_convert, corners_and_sizes
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import InputError
 from boxscore.similarity.measures import box_measure
 from boxscore.similarity.pairs import over, shared_length
 from boxscore.suppression._plans import greedy, pairs_with
@@ -49,10 +50,6 @@ from boxscore.suppression._ranked import (
 )
 from boxscore.suppression.soft import check_not_negative
 
-__all__ = ["Fused", "nmw", "weighted_boxes_fusion"]
-
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.int64]
 Confidence = Literal["average", "max", "box_and_model_average", "absent_model_aware_average"]
 
 LONG = 4096
@@ -71,7 +68,7 @@ class Fused(NamedTuple):
     """[K]"""
     groups: NDArray[np.generic]
     """Group of each fused box, as given, [K]."""
-    fused_into: IndexArray
+    fused_into: IntArray
     """For each input box, all models one after the other, the row of its fused box; -1 if left out, [N]."""
 
 
@@ -193,7 +190,7 @@ def nmw(
 
 class _Ensemble(NamedTuple):
     corners: FloatArray  # [N, 4], of all models one after the other
-    model: IndexArray  # [N]
+    model: IntArray  # [N]
     names: NDArray[np.generic] | None  # [N], groups as given
     weights: FloatArray  # [M]
     ranked: Ranked  # by weighted score
@@ -223,11 +220,9 @@ def _gather(
     score_array = np.concatenate([*score_list, np.empty(0)])
     check_not_negative(score_array)
     if len(score_array) and score_array.max() > 1:
-        warnings.warn(
+        warn_user(
             f"scores reach {score_array.max():g}; fusion compares the models' scores, which should lie on "
             "one scale from 0 to 1.",
-            BoxscoreWarning,
-            stacklevel=3,
         )
     names = numbers = None
     if groups is not None:
@@ -259,10 +254,10 @@ class _Clusters(NamedTuple):
     weighted: FloatArray  # [5, n], corners times score, score
     fused: FloatArray  # [5, n], corners and area of each slot's fused box
     sums: FloatArray  # [5, n], sums of ``weighted`` over its members
-    founder: IndexArray  # [n], position of its first member
+    founder: IntArray  # [n], position of its first member
 
 
-def _cluster(block: Block, threshold: float, cluster: IndexArray) -> None:
+def _cluster(block: Block, threshold: float, cluster: IntArray) -> None:
     """Assign each box of a block to a cluster; ``cluster`` [n] becomes the position of the first member."""
     measure = block.measure
     corners = np.stack([measure.x1, measure.y1, measure.x2, measure.y2])
@@ -281,7 +276,7 @@ def _cluster(block: Block, threshold: float, cluster: IndexArray) -> None:
 
 
 def _cluster_abreast(
-    clusters: _Clusters, starts: IndexArray, sizes: IndexArray, threshold: float, cluster: IndexArray
+    clusters: _Clusters, starts: IntArray, sizes: IntArray, threshold: float, cluster: IntArray
 ) -> None:
     """Cluster many groups, the largest first: the next box of every group at the same time."""
     boxes, weighted, fused, sums, founder = clusters
@@ -310,7 +305,7 @@ def _cluster_abreast(
         fused[:, now] = box.take(changes, axis=1)
 
 
-def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, cluster: IndexArray) -> None:
+def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, cluster: IntArray) -> None:
     """Cluster one group, many boxes at a time.
 
     The slot of each is guessed from the fused boxes as they are. With the guesses every fused box is known
@@ -373,7 +368,7 @@ def _ious(theirs: FloatArray, ours: FloatArray) -> FloatArray:
     return iou
 
 
-def _best_of(iou: FloatArray, threshold: float) -> IndexArray:
+def _best_of(iou: FloatArray, threshold: float) -> IntArray:
     """Slot of the largest IoU [boxes, slots], of equal ones the first; -1 where none is large enough."""
     if iou.shape[1] == 0:
         return np.full(len(iou), -1)
@@ -382,8 +377,8 @@ def _best_of(iou: FloatArray, threshold: float) -> IndexArray:
 
 
 def _best_slot(
-    fused: FloatArray, box: FloatArray, first: IndexArray, count: IndexArray, threshold: float
-) -> IndexArray:
+    fused: FloatArray, box: FloatArray, first: IntArray, count: IntArray, threshold: float
+) -> IntArray:
     """Slot of the fused box each new box overlaps most and by enough, else the next free one; [g].
 
     ``fused`` [5, n] and ``box`` [5, g] are corners and areas. Group g has slots from ``first[g]`` on, of
@@ -408,7 +403,7 @@ def _best_slot(
     return slot
 
 
-def _nearest_kept(block: Block, threshold: float) -> IndexArray:
+def _nearest_kept(block: Block, threshold: float) -> IntArray:
     """For each position the better kept box it overlaps most, itself when kept; [n]."""
     suppressor = greedy(block, threshold, owners=True)
     owner = np.where(suppressor < 0, np.arange(len(block)), suppressor)
@@ -432,7 +427,7 @@ def _nearest_kept(block: Block, threshold: float) -> IndexArray:
 
 def _confidence(
     ensemble: _Ensemble,
-    cluster: IndexArray,
+    cluster: IntArray,
     weight: FloatArray,
     confidence: Confidence,
     *,
@@ -458,7 +453,7 @@ def _confidence(
 
 
 def _average(
-    ensemble: _Ensemble, cluster: IndexArray, weight: FloatArray, score: FloatArray, box_format: BoxFormat
+    ensemble: _Ensemble, cluster: IntArray, weight: FloatArray, score: FloatArray, box_format: BoxFormat
 ) -> Fused:
     """Average the members of each cluster [n], in the order of their rank, and sort by score."""
     order, size = ensemble.ranked.order, len(cluster)

@@ -23,20 +23,16 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import BoolArray, IntArray
 from boxscore._utils.ordering import top_k_per_group
 from boxscore.data.boxes import BoxFormat
 from boxscore.errors import InputError
 from boxscore.suppression._plans import Plan, greedy
 from boxscore.suppression._ranked import Ranked, check_groups, prepare
 from boxscore.suppression.result import Kept
-
-__all__ = ["batched_nms", "cap_groups", "diou_nms", "nms", "select"]
-
-IndexArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 def nms(
@@ -50,7 +46,7 @@ def nms(
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
-) -> IndexArray:
+) -> IntArray:
     """Non-maximum suppression of the boxes of one image (and one class, or all of them).
 
     Parameters
@@ -128,7 +124,7 @@ def batched_nms(
     max_per_group: int | None = None,
     images: ArrayLike | None = None,
     max_per_image: int | None = None,
-) -> IndexArray:
+) -> IntArray:
     """Non-maximum suppression inside each of many groups: classes, images, or both.
 
     Boxes of different groups never meet; no coordinates are shifted to keep them apart, so negative and
@@ -197,7 +193,7 @@ def diou_nms(
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
-) -> IndexArray:
+) -> IntArray:
     """Suppression by distance IoU: of two boxes with equal IoU, those with distant centres both stay.
 
     A box is dropped where ``IoU - d**2 / c**2 > iou_threshold``: ``d`` the distance of the centres, ``c`` the
@@ -250,10 +246,10 @@ def select(
     return Kept(indices, ranked.scores.take(indices), suppressed_by=suppressed_by)
 
 
-def cap_groups(kept: BoolArray, starts: IndexArray, most: int) -> None:
+def cap_groups(kept: BoolArray, starts: IntArray, most: int) -> None:
     """Keep the first ``most`` of the boxes kept in each group, in place."""
     if len(kept) == 0:
         return
     running = np.cumsum(kept)
-    before: IndexArray = running.take(starts[:-1]) - kept.take(starts[:-1])
+    before: IntArray = running.take(starts[:-1]) - kept.take(starts[:-1])
     kept &= running - np.repeat(before, np.diff(starts)) <= most

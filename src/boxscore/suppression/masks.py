@@ -11,17 +11,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import IntArray
 from boxscore.similarity.mask import MasksLike, as_masks, mask_measure
 from boxscore.suppression._ranked import check_groups, check_scores, rank
 from boxscore.suppression.hard import select
-
-__all__ = ["mask_nms"]
-
-IndexArray = NDArray[np.int64]
 
 
 def mask_nms(
@@ -34,7 +30,7 @@ def mask_nms(
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
-) -> IndexArray:
+) -> IntArray:
     """Hard non-maximum suppression of instance masks.
 
     Parameters
@@ -60,6 +56,7 @@ def mask_nms(
 
     Examples
     --------
+    >>> import numpy as np
     >>> left, top = np.zeros((2, 4, 4), dtype=bool)
     >>> left[:, :3] = top[:3] = True
     >>> mask_nms([left, top], [0.8, 0.9], 0.5).tolist()

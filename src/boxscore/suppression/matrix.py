@@ -16,19 +16,15 @@ from __future__ import annotations
 from typing import get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.data.boxes import BoxFormat
 from boxscore.suppression._pairs import PairStore
 from boxscore.suppression._ranked import Ranked, prepare
 from boxscore.suppression.result import Kept
 from boxscore.suppression.soft import SoftMethod, by_new_score, check_floor, check_not_negative
-
-__all__ = ["decay_all", "matrix_nms"]
-
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.int64]
 
 
 def matrix_nms(
@@ -43,7 +39,7 @@ def matrix_nms(
     pixel_offset: float = 0,
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
-) -> tuple[IndexArray, FloatArray]:
+) -> tuple[IntArray, FloatArray]:
     """Matrix NMS: lower all scores in one step.
 
     Parameters

@@ -23,18 +23,14 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.suppression._plans import best_overlapping, greedy
 from boxscore.suppression._ranked import Block, Ranked, prepare
 from boxscore.suppression.result import Kept, Suppression
-
-__all__ = ["greedy_nmm", "merge", "nmm"]
-
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.int64]
 
 
 def greedy_nmm(
@@ -166,12 +162,12 @@ def merge(ranked: Ranked, iou_threshold: float, *, transitive: bool) -> Kept:
     return Kept(indices, ranked.scores.take(indices), hulls, suppressed_by)
 
 
-def _dropped_by(block: Block, threshold: float) -> IndexArray:
+def _dropped_by(block: Block, threshold: float) -> IntArray:
     suppressor = greedy(block, threshold, owners=True)
     return np.where(suppressor < 0, np.arange(len(block)), suppressor)
 
 
-def _chained(block: Block, threshold: float) -> IndexArray:
+def _chained(block: Block, threshold: float) -> IntArray:
     """Owner of each position: where the best box it overlaps goes."""
     owner = best_overlapping(block, threshold)
     while True:  # every box points to a better one: jump to the end of the chain, doubling
@@ -181,7 +177,7 @@ def _chained(block: Block, threshold: float) -> IndexArray:
         owner = further
 
 
-def _hulls(block: Block, owner: IndexArray) -> FloatArray:
+def _hulls(block: Block, owner: IntArray) -> FloatArray:
     """Corners [n, 4] of the box around each owner's members."""
     measure = block.measure
     corners = [column.copy() for column in (measure.x1, measure.y1, measure.x2, measure.y2)]

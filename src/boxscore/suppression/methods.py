@@ -16,8 +16,6 @@ from boxscore.suppression.merging import merge
 from boxscore.suppression.result import Changes, Kept
 from boxscore.suppression.soft import soften
 
-__all__ = ["METHODS", "Method", "Setting", "check_method", "readers_of"]
-
 
 class Method(NamedTuple):
     """What one name of :data:`METHODS` does."""

@@ -6,15 +6,12 @@ import dataclasses
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from boxscore._utils.array_types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from boxscore.data.tables import Detections
 
-__all__ = ["Changes", "Kept", "Suppression"]
-
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.int64]
 
 Changes = Literal["nothing", "scores", "boxes"]
 
@@ -22,10 +19,10 @@ Changes = Literal["nothing", "scores", "boxes"]
 class Kept(NamedTuple):
     """The boxes that a method keeps, best first."""
 
-    indices: IndexArray  # [K], rows of the input
+    indices: IntArray  # [K], rows of the input
     scores: FloatArray  # [K]
     boxes: FloatArray | None = None  # [K, 4], corners, where the method changes them
-    suppressed_by: IndexArray | None = None  # [N], where asked for
+    suppressed_by: IntArray | None = None  # [N], where asked for
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -42,7 +39,7 @@ class Suppression:
         Their boxes afterwards, in the form of the input: merged by the merging methods, else as they were.
     suppressed_by : ndarray of int64, [N], or None
         For each row given, the kept row that dropped it or that it was merged into; -1 where there is none:
-        it is kept, or was left out by a score threshold or a cap. It tells what the method did, before
+        it is kept, or was left out by a score threshold or a top-k. It tells what the method did, before
         ``max_per_group`` and ``max_per_image`` cut. None for methods in which no one box drops another: the
         ``soft`` and ``matrix`` ones and ``fast``.
     changes : {"nothing", "scores", "boxes"}
@@ -51,10 +48,10 @@ class Suppression:
         How many rows there were.
     """
 
-    indices: IndexArray
+    indices: IntArray
     scores: FloatArray
     boxes: FloatArray
-    suppressed_by: IndexArray | None
+    suppressed_by: IntArray | None
     changes: Changes
     given: int
 

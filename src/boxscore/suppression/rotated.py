@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.similarity.measures import Measure, MeasureOf
 from boxscore.similarity.probiou import ProbIouMeasure
 from boxscore.similarity.quadrilateral import QuadrilateralMeasure, corners_of
@@ -19,16 +19,11 @@ from boxscore.similarity.rotated import AngleUnit, RotatedMeasure, rotated_boxes
 from boxscore.suppression._ranked import check_groups, check_scores, rank
 from boxscore.suppression.hard import select
 
-__all__ = ["ORIENTED", "oriented_measure", "quadrilateral_nms", "rotated_nms"]
-
 ORIENTED = ("rotated", "quadrilateral", "probiou")
 """What oriented boxes are suppressed by."""
 
 if TYPE_CHECKING:
     from boxscore.data.tables import Detections
-
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.int64]
 
 
 def rotated_nms(
@@ -42,7 +37,7 @@ def rotated_nms(
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
-) -> IndexArray:
+) -> IntArray:
     """Hard non-maximum suppression of rotated boxes.
 
     Parameters
@@ -94,7 +89,7 @@ def quadrilateral_nms(
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
-) -> IndexArray:
+) -> IntArray:
     """Hard non-maximum suppression of quadrilaterals, as the DOTA devkit merges patches.
 
     Parameters
@@ -140,7 +135,7 @@ def oriented_measure(detections: Detections, similarity: str, lowest: float) -> 
 
 
 def _measure_of(similarity: str, shapes: FloatArray, lowest: float) -> MeasureOf:
-    def measure_of(rows: IndexArray) -> Measure:
+    def measure_of(rows: IntArray) -> Measure:
         some = shapes.take(rows, axis=0)
         if similarity == "quadrilateral":
             return QuadrilateralMeasure(some, levels=(lowest,))

@@ -27,9 +27,10 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.ordering import descending_order, rank_in_runs
 from boxscore.data.boxes import BoxFormat
 from boxscore.errors import InputError
@@ -37,10 +38,6 @@ from boxscore.suppression._pairs import PairStore
 from boxscore.suppression._ranked import Block, Ranked, ValuedPairs, prepare
 from boxscore.suppression.result import Kept
 
-__all__ = ["by_new_score", "check_floor", "check_not_negative", "soft_nms", "soften"]
-
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.int64]
 SoftMethod = Literal["gaussian", "linear"]
 
 
@@ -57,7 +54,7 @@ def soft_nms(
     pixel_offset: float = 0,
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
-) -> tuple[IndexArray, FloatArray]:
+) -> tuple[IntArray, FloatArray]:
     """Soft-NMS: lower scores by how much better boxes overlap.
 
     Parameters

@@ -17,7 +17,6 @@ Conventions
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
@@ -25,11 +24,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.ordering import top_k_per_group
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.masks import Masks
 from boxscore.data.vocabulary import Categories, Id
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import InputError
 from boxscore.similarity.mask import mask_measure
 from boxscore.suppression._pairs import share_pairs
 from boxscore.suppression._ranked import Ranked, boxes_of, check_boxes, check_groups, prepare, rank
@@ -40,10 +41,6 @@ from boxscore.suppression.rotated import ORIENTED, oriented_measure
 if TYPE_CHECKING:
     from boxscore.data.tables import Detections
 
-__all__ = ["GroupOptions", "NmsOptions", "Suppressor", "suppress", "suppress_boxes"]
-
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.int64]
 Overlapping = Literal["box", "mask", "rotated", "quadrilateral", "probiou"]
 """What of two detections overlaps."""
 Cap = tuple[NDArray[Any], int]
@@ -51,7 +48,7 @@ Cap = tuple[NDArray[Any], int]
 
 
 class GroupOptions(TypedDict, total=False):
-    """Options of :func:`suppress` for grouping and caps."""
+    """Options of :func:`suppress` for grouping and top-k."""
 
     max_per_group: int | None
     max_per_image: int | None
@@ -244,10 +241,8 @@ def _checked(setting: Setting, similarity: Overlapping = "box") -> Setting:
     for name in ("iou_threshold", "sigma"):
         value = getattr(setting, name)
         if value is not None and name not in chosen.reads:
-            warnings.warn(
-                f"{name} {value} has no effect with method {setting.method!r}; it is {readers_of(name)}.",
-                BoxscoreWarning,
-                stacklevel=3,
+            warn_user(
+                f"{name} {value} has no effect with method {setting.method!r}; it is {readers_of(name)}."
             )
     return setting
 
@@ -375,7 +370,7 @@ def _masks_of(detections: Detections) -> Masks:
 
 def _groups(
     detections: Detections, *, class_agnostic: bool, class_groups: Iterable[Collection[Id]] | None
-) -> IndexArray:
+) -> IntArray:
     """Group of each detection, [D]."""
     image = detections.image.astype(np.int64)
     if class_agnostic:
@@ -391,7 +386,7 @@ def _groups(
     return image
 
 
-def _group_of_class(categories: Categories, class_groups: Iterable[Collection[Id]]) -> IndexArray:
+def _group_of_class(categories: Categories, class_groups: Iterable[Collection[Id]]) -> IntArray:
     """Group of each class, [K]: the row of the first class named with it, else its own row."""
     of_class = np.arange(len(categories))
     named: set[int] = set()

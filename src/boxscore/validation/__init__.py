@@ -24,6 +24,7 @@ from boxscore.data.alignment import align
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import detect_format
+from boxscore.formats._leading import SIDES
 from boxscore.formats._unpacking import unpacked
 from boxscore.formats.reading import read_ground_truth, read_listed, read_options
 from boxscore.protocols import load_protocol
@@ -59,7 +60,7 @@ def validate(
     ground_truth : GroundTruth
     detections : Detections, optional
     protocol : str, Path, mapping or Protocol, default "coco"
-        Decides which flags and caps apply; effects are measured in its first summary metric.
+        Decides which flags and max detections apply; effects are measured in its first summary metric.
 
     Returns
     -------
@@ -128,11 +129,9 @@ def validate_files(
     of_truth = read_options(**{"format": format, "image_set": image_set, **(options or {})}, **rest)
     of_detections = read_options(**(detection_options or {}), **rest)
     paths = [Path(ground_truth)] if detections is None else [Path(ground_truth), Path(detections)]
-    for path in paths:
-        detect_format(path)  # refuses a path that does not exist or has no known format
-    findings = (
-        list(ground_truth_file_findings(unpacked(paths[0]))) if detect_format(paths[0])[0] == "coco" else []
-    )
+    # A path that does not exist or has no known format is refused.
+    formats = [detect_format(path, side=side)[0] for path, side in zip(paths, SIDES, strict=False)]
+    findings = list(ground_truth_file_findings(unpacked(paths[0]))) if formats[0] == "coco" else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # each of them is a finding
         try:

@@ -21,32 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.records import record
+from boxscore._utils.text import fixed
 from boxscore.data.numbering import FoundClassMap
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation, evaluate
-from boxscore.protocols.protocol import Protocol, SummaryRow
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.summary import summary_total
-
-__all__ = [
-    "IN_PASSING",
-    "ON_A_PAGE",
-    "SEVERITIES",
-    "WHEN_ASKED",
-    "Context",
-    "Finding",
-    "Kind",
-    "Renumbered",
-    "Repair",
-    "Severity",
-    "Tables",
-    "by_weight",
-    "image_rows",
-    "named",
-    "quietly",
-    "with_truth",
-]
+from boxscore.validation.completion import reaches
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -122,7 +106,7 @@ class Finding:
             "undefined" if math.isnan(value) else f"{value:.4f}" for value in (self.value, self.repaired)
         )
         other = f"{self.repaired_metric} " if self.repaired_metric else ""
-        difference = "" if other or math.isnan(self.effect) else f" ({self.effect:+.4f})"
+        difference = "" if other or math.isnan(self.effect) else f" ({fixed(self.effect, signed=True)})"
         return f"{self.metric} {as_it_is}; {self.repair}: {other}{repaired}{difference}"
 
 
@@ -182,6 +166,33 @@ class Context:
         """That metric of the tables; NaN where there is none."""
         return _first_metric(self.evaluation)[0]
 
+    @functools.cached_property
+    def per_image(self) -> NDArray[np.intp]:
+        """How many detections each image has, [I]."""
+        rows = () if self.detections is None else self.detections.image
+        return np.bincount(np.asarray(rows, dtype=np.intp), minlength=len(self.ground_truth.images))
+
+    @functools.cached_property
+    def objects_per_class(self) -> NDArray[np.intp]:
+        """How many annotations each class has, [K]."""
+        return np.bincount(self.ground_truth.category, minlength=len(self.ground_truth.categories))
+
+    @functools.cached_property
+    def silent_classes(self) -> NDArray[np.bool_]:
+        """Whether each class has no detection, [K]."""
+        silent = np.ones(len(self.ground_truth.categories), dtype=bool)
+        if self.given is not None and self.protocol.matching.per_class:  # matches are in order of classes
+            silent = np.diff(self.given.matched.class_starts) == 0
+        if silent.any() and self.detections is not None:  # some take no part in matching
+            silent[self.detections.category] = False
+        return silent
+
+    def is_below(self, bound: float) -> bool:
+        """Whether that metric is below a bound; it is not computed where counts show that it is not."""
+        if "value" not in self.__dict__ and self.evaluation is not None and reaches(self.evaluation, bound):
+            return False
+        return self.value < bound
+
     def repaired_value(self, repaired: Repair) -> float:
         """Return the first metric of repaired tables; NaN where there is none."""
         return self._repaired(repaired).value
@@ -205,6 +216,10 @@ class Context:
     def chosen_classes(self) -> bool:
         """Whether the tables hold only some classes of what was given: their absence is then no fault."""
         return self.given is not None and self.given.chosen_classes
+
+    def was_said(self, key: str) -> bool:
+        """Whether the evaluation itself has warned of something."""
+        return self.given is not None and self.given.once(key, lambda: False)
 
     def is_file(self, table: BoxTable) -> bool:
         """Whether a table came from one file, which for COCO holds ``x, y, width, height``."""
@@ -341,8 +356,10 @@ def named(names: Sequence[str], *, longest: int = LONGEST_NAME) -> str:
 
 def image_rows(images: Images, rows: NDArray[Any]) -> list[str]:
     """Name a few images."""
-    names = images.file_names.tolist()
+    first = rows[:MOST_EXAMPLES]
     return [
-        f"image {images.ids.tolist()[row]}" + (f" ({names[row]})" if names[row] else "")
-        for row in rows[:MOST_EXAMPLES].tolist()
+        f"image {identifier}" + (f" ({name})" if name else "")
+        for identifier, name in zip(
+            images.ids[first].tolist(), images.file_names[first].tolist(), strict=True
+        )
     ]

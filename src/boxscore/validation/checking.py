@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from boxscore.evaluation.doubts import SAID_OF_NUMBERING
 from boxscore.validation._findings import Context, Finding, by_weight
 from boxscore.validation.geometric import geometric_findings
 from boxscore.validation.image_labels import image_label_findings, not_exhaustive_findings
@@ -13,8 +14,6 @@ from boxscore.validation.misnamed import misnamed_findings
 from boxscore.validation.semantic import semantic_findings
 from boxscore.validation.structural import structural_findings
 from boxscore.validation.unread import unread_findings
-
-__all__ = ["CHECKS", "check"]
 
 CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
     structural_findings,
@@ -30,6 +29,46 @@ CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
 """In the order in which they run."""
 
 
+FORMS = ("annotation-box-order", "detection-box-order")
+"""Codes of findings that say which form the boxes have."""
+SURE = (*FORMS, "classes-numbered-differently", "images-off-by-one")
+"""Codes of causes that are sure where their repair raises the score."""
+FROM_CLASSES = ("class-always-called-another", "class-without-detections", "score-floor")
+"""Codes of what follows from classes that are numbered differently, or unknown for the most part."""
+FROM_PLACES = (
+    *("class-always-called-another", "classes-numbered-differently", "score-floor"),
+    *("detections-off-annotations", "images-off-by-one"),
+)
+"""Codes of what follows from boxes in another form, or in other images."""
+
+
 def check(context: Context) -> list[Finding]:
     """Run every check: errors first, and of one severity those that cost most."""
-    return by_weight(finding for one in CHECKS for finding in one(context))
+    findings = [finding for one in CHECKS for finding in one(context)]
+    follows = _consequences(context, findings)
+    return by_weight(finding for finding in findings if finding.code not in follows)
+
+
+def _consequences(context: Context, findings: list[Finding]) -> set[str]:
+    """Return the codes of what follows from a cause that is sure, and is said itself."""
+    sure = {
+        one.code
+        for one in findings
+        if one.code in SURE
+        and one.repair
+        and one.effect > 0
+        # Of one class it may be the other way about.
+        and (one.code != "classes-numbered-differently" or one.count > 1)
+    }
+    left_out = 0 if context.detections is None else sum(context.detections.left_out.values())
+    follows: set[str] = set()
+    if sure.intersection(FORMS):
+        follows.update(FROM_PLACES)
+    elif "images-off-by-one" in sure:
+        follows.update(set(FROM_PLACES) - sure)
+    numbered = "classes-numbered-differently" in sure or context.was_said(SAID_OF_NUMBERING)
+    if numbered or (context.detections is not None and left_out > len(context.detections)):
+        follows.update(FROM_CLASSES)
+        if left_out:
+            follows.add("image-without-detections")
+    return follows

@@ -1,4 +1,4 @@
-"""What AP could be at most if the detections that a file lacks at low scores were in it.
+"""Bounds of AP: at most, if the detections that a file lacks at low scores were in it; at least, by counts.
 
 Goal
 ----
@@ -16,16 +16,26 @@ Conventions
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.evaluation import Evaluation
-from boxscore.protocols.protocol import SummaryRow
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.summary import SummaryRow
+from boxscore.protocols.tables import ApRules
 from boxscore.scoring.areas import area_under_steps
 from boxscore.scoring.blocks import MOST_CELLS, mean_of_defined
 from boxscore.scoring.curves import Curves
 
-__all__ = ["most_with_lower_scores", "recall_reached"]
+BUT_POINTS = 0.98
+"""What recall points may take from an area under a curve: a hundredth, and rounding."""
+TINY = 1e-9
+"""Addition to a count that is rounding."""
+COCO_AP, COCO_CURVES = SummaryRow("AP"), ApRules()
+"""The first metric of COCO, but for its key, and its curves: the mean over all thresholds and objects."""
 
 
 def most_with_lower_scores(evaluation: Evaluation) -> float | None:
@@ -78,3 +88,48 @@ def _curves_and_thresholds(evaluation: Evaluation, row: SummaryRow) -> tuple[Cur
     every = list(range(len(protocol.matching.iou_thresholds)))
     chosen = every if row.iou is None else [protocol.matching.iou_thresholds.index(row.iou)]
     return evaluation.curves_of(*protocol.position_of(row)), chosen
+
+
+def reaches(evaluation: Evaluation, bound: float) -> bool:
+    """Whether counts show that the first metric, an AP as COCO's, is a bound or more; else False.
+
+    After its best detections, as many as it has objects, a class has a recall R and a precision P.
+    Interpolated precision is at least P at every recall up to R, so AP is at least P R, but for the recall
+    points (a hundredth).
+    """
+    protocol, matched = evaluation.protocol, evaluation.matched
+    if not _starts_with_coco_ap(protocol) or matched.extra or not len(matched):
+        return False
+    areas, caps = protocol.ignore.area_ranges, protocol.caps
+    if next(iter(areas), "") != "all":
+        return False
+    cap = caps[-1] if caps else None
+    if cap is not None and int(matched.rank.max()) >= cap:
+        return False
+    positive, starts = matched.positives(0), matched.class_starts
+    first, end = starts[:-1], np.minimum(starts[:-1] + positive, starts[1:])
+    defined = positive > 0
+    share, reached = 1.0 / (np.maximum(positive, 1) * np.maximum(end - first, 1.0)), 0.0
+    for threshold in range(matched.threshold_count):
+        true = matched.pair_detection[matched.pairs_true(threshold, 0)]
+        hits = np.searchsorted(true, end) - np.searchsorted(true, first)
+        reached += float((hits.astype(float) ** 2 * share)[defined].sum()) / max(int(defined.sum()), 1)
+        if BUT_POINTS * reached / matched.threshold_count >= bound:
+            return True
+    return False
+
+
+def _starts_with_coco_ap(protocol: Protocol) -> bool:
+    """Whether the first metric is the mean of AP over all thresholds and objects, on curves as COCO's."""
+    row = next(iter(protocol.rows), None)
+    if row is None or not _are_alike(row, COCO_AP, but="key"):
+        return False
+    return _are_alike(protocol.ap, COCO_CURVES, but="precision_epsilon") and (
+        protocol.ap.precision_epsilon < TINY
+    )
+
+
+def _are_alike(one: Any, other: Any, *, but: str) -> bool:
+    """Whether two records are equal but for a field."""
+    names = (field.name for field in dataclasses.fields(one) if field.name != but)
+    return all(getattr(one, name) == getattr(other, name) for name in names)

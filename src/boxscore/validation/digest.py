@@ -5,7 +5,8 @@ Conventions
 - A page lists every finding, as ``validate`` does. The lines have only errors and warnings, of checks that
   cost almost nothing.
 - The lines do not repeat what loaders warn about: repeated ids, unknown classes. Boxes in another form are
-  said again, with the score of both; what follows from them (a low score, no overlaps) is held back.
+  said with the score of both, and a loader's warning of them is not shown beside that; what follows from them
+  (a low score, no overlaps) is held back.
 - A class without detections is common among many classes, and its row shows 0: the lines mention it only
   when half of the classes have none, and others have some.
 - Effects on the score are said where they are known already, or where the data are so few that other
@@ -16,16 +17,14 @@ Conventions
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 
 from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
 from boxscore.errors import FindingWarning
 from boxscore.evaluation import Evaluation
 from boxscore.validation._findings import IN_PASSING, ON_A_PAGE, WHEN_ASKED, Context, Finding, by_weight
-from boxscore.validation.checking import check
-
-__all__ = ["ERRORS", "WARNED_OF", "digest", "findings_of", "quick_findings", "warn_of_findings"]
+from boxscore.validation.checking import FORMS, check
 
 MOST_SAID = 4
 
@@ -42,14 +41,11 @@ IN_PYTHON = (
 MANY = 2_000_000
 """Annotations and detections from which a page does without further evaluations."""
 
-BOX_FORMS = ("annotation-box-order", "detection-box-order")
-"""Codes of findings that say which form the boxes have."""
-
-WARNED_OF = (*BOX_FORMS, "annotation-id-zero", "repeated-annotation-id", "unknown-class")
+WARNED_OF = (*FORMS, "annotation-id-zero", "repeated-annotation-id", "unknown-class")
 """Codes of findings that a loader or the evaluation warns about itself."""
 
 ERRORS = (
-    *(*BOX_FORMS, "repeated-annotation-id", "unknown-class"),
+    *(*FORMS, "repeated-annotation-id", "unknown-class"),
     *("image-without-detections", "class-without-detections", "scores-all-equal", "images-off-by-one"),
     *("classes-numbered-differently", "image-labels-missing", "detections-unlisted", "lvis-version"),
 )
@@ -73,7 +69,7 @@ def quick_findings(evaluation: Evaluation) -> list[Finding]:
 
 def _first_causes(findings: list[Finding]) -> list[Finding]:
     """Hold back what boxes in another form may explain, where a known form raises the score."""
-    forms = [one for one in findings if one.code in BOX_FORMS and one.repair and not one.effect <= 0]
+    forms = [one for one in findings if one.code in FORMS and one.repair and not one.effect <= 0]
     if not forms:
         return findings
     return [one for one in findings if one in forms or (one.kind, one.severity) == ("structural", "error")]
@@ -110,12 +106,13 @@ def _sentence(finding: Finding) -> str:
     return f"{lead}: {finding.message}{stop}{effect}"
 
 
-def warn_of_findings(evaluation: Evaluation) -> None:
-    """Warn whoever called ``evaluate`` of each finding, gravest first."""
+def warn_of_findings(evaluation: Evaluation) -> set[str]:
+    """Warn whoever called ``evaluate`` of each finding, gravest first; return the codes of those said."""
     findings = quick_findings(evaluation)
     for finding, text in zip(findings, digest(findings)[:MOST_SAID], strict=False):
         warning = FindingWarning(_for_python(text), code=finding.code, severity=finding.severity)
-        warnings.warn(warning, stacklevel=3)
+        warn_user(warning)
+    return {finding.code for finding in findings[:MOST_SAID]}
 
 
 def _for_python(text: str) -> str:

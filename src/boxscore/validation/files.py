@@ -25,8 +25,6 @@ from boxscore.data.boxes import ROUNDING
 from boxscore.data.tables import GroundTruth
 from boxscore.validation._findings import MOST_EXAMPLES, Finding, Severity
 
-__all__ = ["detection_file_findings", "ground_truth_file_findings", "kept_rows"]
-
 
 class _Record(msgspec.Struct, gc=False):
     id: Any = None

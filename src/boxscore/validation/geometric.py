@@ -16,17 +16,18 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.text import counted
+from boxscore._utils.text import counted, verb
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.formats._box_order import FRACTIONS, box_order, reread
+from boxscore.formats._box_order import FRACTIONS, BoxOrder, box_order, reread
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair
-
-__all__ = ["geometric_findings"]
 
 SLACK = 1.0
 FEWEST = 20
 """Boxes below which their coordinates are no evidence."""
+
+SAMPLED = 1_000
+"""Boxes among which whole numbers are counted first."""
 
 HIGH = 0.5
 """Value of the metric from which the boxes of files are not looked at again in passing."""
@@ -41,7 +42,8 @@ def geometric_findings(context: Context) -> Iterator[Finding]:
         tables.append(context.detections)
     for table in tables:
         warned = context.effort == IN_PASSING and context.was_read(table)
-        order = list(_order(context, table)) if not warned or context.value < HIGH else []
+        suspicious = not warned or (_evidence(table) is not None and context.is_below(HIGH))
+        order = list(_order(context, table)) if suspicious else []
         yield from (
             one for one in order if not warned or (one.code in context.repairs and not one.effect <= 0)
         )
@@ -57,9 +59,9 @@ def geometric_findings(context: Context) -> Iterator[Finding]:
 
 def _outside_in_passing(context: Context, table: BoxTable) -> Iterator[Finding]:
     """Test the box order only if boxes lie outside their image."""
-    if isinstance(table, GroundTruth):
+    if isinstance(table, GroundTruth) and _reaches_outside(table):
         outside = list(_outside(context, table))
-        if outside and box_order(table, given_sizes=_has_sizes(table)) is None:
+        if outside and _evidence(table) is None:
             yield from outside
 
 
@@ -68,13 +70,16 @@ def _has_sizes(table: BoxTable) -> bool:
     return Path(table.source).suffix.lower() == ".json"
 
 
+def _evidence(table: BoxTable) -> BoxOrder | None:
+    return box_order(table, given_sizes=_has_sizes(table))
+
+
 def _what(table: BoxTable) -> tuple[str, str]:
     return ("annotation", "ground truth") if isinstance(table, GroundTruth) else ("detection", "detections")
 
 
 def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
-    sizes = _has_sizes(table)
-    evidence = box_order(table, given_sizes=sizes)
+    sizes, evidence = _has_sizes(table), _evidence(table)
     if evidence is None:
         return
     noun, name = _what(table)
@@ -105,12 +110,22 @@ def _rows_outside(table: BoxTable) -> NDArray[np.intp]:
 
 def _overhang(table: BoxTable) -> NDArray[np.float64]:
     """How far each box reaches beyond its image, in pixels, [N]; 0 where the image's size is unknown."""
-    extent = table.images.sizes[table.image]
     beyond = np.zeros(len(table))
+    if np.isnan(table.images.sizes).all():
+        return beyond
+    extent = table.images.sizes[table.image]
     for low, high, end in zip(table.boxes.T[:2], table.boxes.T[2:], extent.T, strict=True):
         beyond = np.maximum(beyond, np.maximum(-low, high - end))
     known: NDArray[np.float64] = np.nan_to_num(beyond, nan=0.0)
     return known
+
+
+def _reaches_outside(table: BoxTable) -> bool:
+    """Whether a box may reach more than :data:`SLACK` beyond its image; how far costs four times as much."""
+    ends = zip(table.boxes.T[2:], table.images.sizes.T, strict=True)
+    return bool(table.boxes.min(initial=0.0) < -SLACK) or any(
+        bool((high - size.take(table.image) > SLACK).any()) for high, size in ends
+    )
 
 
 def _regular(corners: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -142,6 +157,8 @@ def _placed(table: Table, corners: NDArray[np.float64], rows: NDArray[np.intp]) 
 
 def _degenerate(context: Context, table: BoxTable) -> Iterator[Finding]:
     noun, _ = _what(table)
+    if not len(table) or table.sizes.min() > 0:
+        return
     flat = np.flatnonzero((table.sizes[:, 0] == 0) | (table.sizes[:, 1] == 0))
     if not len(flat) or context.protocol.boxes.pixel_offset:  # with inclusive pixels it is one pixel wide
         return
@@ -216,8 +233,8 @@ def _outside(context: Context, table: BoxTable) -> Iterator[Finding]:
         "geometric",
         "warning" if isinstance(table, GroundTruth) else "info",
         len(rows),
-        f"{counted(len(rows), noun)} with a box that leaves its image by more than {SLACK:g} pixel "
-        f"(up to {overhang.max():.1f})",
+        f"{counted(len(rows), noun)} {verb(len(rows), 'reach')} more than {SLACK:g} pixel outside "
+        f"{'its' if len(rows) == 1 else 'their'} image (up to {overhang.max():.1f})",
         table=table,
         rows=rows[np.argsort(-overhang[rows], kind="stable")],
         repair="boxes clipped to their image",
@@ -248,10 +265,9 @@ def _whole_numbers(context: Context) -> Iterator[Finding]:
 
 
 def _almost_all_whole(table: BoxTable) -> bool:
-    """Whether over 99 % of the boxes are whole numbers; usually the first few show that they are not."""
-    most = 0.01 * len(table)
-    first = table.boxes[: 2 * int(most) + 1]
-    return bool((~_whole(first)).sum() < most) and _share_whole(table) > 0.99
+    """Whether over 99 % of the boxes are whole numbers; a sample shows where far fewer are."""
+    sample = table.boxes[:: len(table) // SAMPLED + 1]
+    return bool(_whole(sample).mean() > 0.9) and _share_whole(table) > 0.99
 
 
 def _share_whole(table: BoxTable) -> float:

@@ -22,7 +22,7 @@ from boxscore.data.tables import BoxTable, Detections
 from boxscore.matching.admission import admitted
 from boxscore.matching.ignoring import ignoring
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.tables import LabelRules
+from boxscore.protocols.rules.labels import LabelRules
 from boxscore.validation._findings import (
     IN_PASSING,
     MOST_EXAMPLES,
@@ -32,8 +32,6 @@ from boxscore.validation._findings import (
     Severity,
     Tables,
 )
-
-__all__ = ["image_label_findings", "not_exhaustive_findings"]
 
 MOSTLY = 0.5
 """Share of detections dropped from which something is probably missing."""

@@ -12,8 +12,6 @@ from boxscore.matching.matcher import Matcher
 from boxscore.similarity.registry import similarity_of
 from boxscore.validation._findings import WHEN_ASKED, Context, Finding
 
-__all__ = ["lvis_findings"]
-
 CLASSES = {1203: ("v1", "v0.5"), 1230: ("v0.5", "v1")}
 """LVIS's two versions by their numbers of classes, each with the other."""
 

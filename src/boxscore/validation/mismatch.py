@@ -16,13 +16,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.text import counted
+from boxscore._utils.text import counted, counted_of
 from boxscore.data.numbering import BY_EVIDENCE, placed_on
 from boxscore.data.tables import Detections
 from boxscore.errors import InputError
-from boxscore.validation._findings import WHEN_ASKED, Context, Finding, Renumbered, Repair, Tables
-
-__all__ = ["LOW", "mismatch_findings"]
+from boxscore.evaluation.doubts import SAID_OF_NUMBERING
+from boxscore.validation._findings import IN_PASSING, WHEN_ASKED, Context, Finding, Renumbered, Repair, Tables
 
 MAJORITY = 0.6
 """Share of a class's detections on annotations from which one other class counts as its true class."""
@@ -46,9 +45,10 @@ def mismatch_findings(context: Context) -> Iterator[Finding]:
         return
     if not len(context.detections) and context.renumbered is None:
         return
-    if context.effort < WHEN_ASKED and not context.value < LOW:
+    if context.effort < WHEN_ASKED and not context.is_below(LOW):
         return
-    by_class = _classes(context) if len(context.detections) else iter(())
+    is_said = context.effort == IN_PASSING and context.was_said(SAID_OF_NUMBERING)
+    by_class = _classes(context) if len(context.detections) and not is_said else iter(())
     yield from by_class if context.renumbered is None else _class_map(context, context.renumbered, by_class)
     images = list(_images(context))
     if not context.chosen_classes:
@@ -87,13 +87,13 @@ def _class_map(context: Context, renumbered: Renumbered, by_class: Iterator[Find
         return
     labels = detections.categories.labels
     by_id = dict(zip(detections.categories.ids.tolist(), labels, strict=True))
-    moved = [(own, to) for own, to in found.pairs.items() if own != to]
+    moved = [(own, to) for own, to in found.pairs.items() if own != to and by_id.get(to) != own]
     yield context.finding(
         "classes-numbered-differently",
         "semantic",
         "error",
         len(moved),
-        f"classes are numbered differently: {text}",
+        f"classes are {'named' if found.are_named else 'numbered'} differently: {text}",
         examples=[f"{own} is {'left out' if to is None else f'{by_id[to]} ({to})'}" for own, to in moved],
         repair=repair,
         repaired=repaired,
@@ -128,7 +128,7 @@ def _classes(context: Context) -> Iterator[Finding]:
         f"detections of {counted(len(rows), 'class')} lie on annotations of another class"
         + _explanation(context, rows, names),
         examples=[
-            f"{labels[row]} lies on {labels[best[row]]}: {most[row]} of {counted(totals[row], 'detection')}"
+            f"{labels[row]} lies on {labels[best[row]]}: {counted_of(most[row], totals[row], 'detection')}"
             for row in rows.tolist()
         ],
         repair="these classes renamed",

@@ -25,8 +25,6 @@ from boxscore.data.tables import Detections
 from boxscore.similarity.box import box_iou
 from boxscore.validation._findings import Context, Finding, Tables, named
 
-__all__ = ["misnamed_findings"]
-
 LEAST_OVERLAP = 0.5
 FEWEST_RELATED, SHARE_RELATED = 10, 0.75
 """Located objects, and the share of them with one other name, where one name begins or ends the other."""
@@ -53,10 +51,12 @@ def misnamed_findings(context: Context) -> Iterator[Finding]:
         return
     if context.chosen_classes:
         return
-    counted_truth = ~(truth.crowd | truth.ignore)
-    silent = np.bincount(detections.category, minlength=K) == 0
-    silent &= np.bincount(truth.category[counted_truth], minlength=K) >= FEWEST_RELATED
+    silent = context.silent_classes & (context.objects_per_class >= FEWEST_RELATED)
     if not silent.any() or not len(detections):
+        return
+    counted_truth = ~(truth.crowd | truth.ignore)
+    silent &= np.bincount(truth.category[counted_truth], minlength=K) >= FEWEST_RELATED
+    if not silent.any():
         return
     objects = np.flatnonzero(counted_truth & silent[truth.category])
     pairs = _pairs_on(context, detections, objects)
@@ -73,13 +73,14 @@ def misnamed_findings(context: Context) -> Iterator[Finding]:
 
     labels = truth.categories.labels
     texts = [
-        f"{one.times:,} of {one.located:,} located objects of class {labels[one.row]} are called "
+        f"{one.times:,} of {one.located:,} localised objects of class {labels[one.row]} are predicted as "
         f"{_spoken(labels[one.other])}"
         for one in called
     ]
     related = all(_are_related(labels[one.row], labels[one.other]) for one in called)
+    how = "always" if all(one.times == one.located for one in called) else "nearly always"
     cause = (
-        "Were class names cut at a blank, or looked up by a part of them?"
+        "Were class names cut at a space, or looked up by a part of them?"
         if related
         else "Was the table of class names cut, or does the detector not know the class?"
     )
@@ -88,7 +89,7 @@ def misnamed_findings(context: Context) -> Iterator[Finding]:
         "semantic",
         "warning",
         len(called),
-        f"{counted(len(called), 'class')} {verb(len(called), 'are')} always called another: "
+        f"{counted(len(called), 'class')} {verb(len(called), 'are')} {how} predicted as another: "
         f"{named(texts, longest=200)}. {cause}",
         examples=texts,
         repair="these renamed",

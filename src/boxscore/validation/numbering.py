@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from boxscore.data.alignment import image_rows_by_name
-from boxscore.data.numbering import AS_THEY_ARE, FoundClassMap, found_class_map, mapped_rows, with_classes
+from boxscore.data.numbering import FoundClassMap, found_class_map
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.unlisted import with_unlisted
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import InputError
+from boxscore.formats import reading
 from boxscore.formats._format import ReadOptions
-from boxscore.formats.reading import read_in_own_classes
 from boxscore.validation._findings import Renumbered
-
-__all__ = ["find_class_map", "renumbered_file"]
 
 
 def find_class_map(
@@ -74,13 +70,5 @@ def find_class_map(
 
 def renumbered_file(path: Path, ground_truth: GroundTruth, options: ReadOptions) -> Renumbered | None:
     """Return the detections of a file by the class map that their boxes show; None where it needs none."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)  # the file was read before
-        _, own = with_unlisted(
-            lambda truth: read_in_own_classes(path, truth, options), ground_truth, options.unlisted_images
-        )
-    found = found_class_map(ground_truth, own, classes=options.classes)
-    if found.name in (None, AS_THEY_ARE):
-        return None
-    known = ground_truth.categories
-    return Renumbered(found, with_classes(own, known, mapped_rows(found.pairs, own.categories, known)))
+    found = reading.renumbered_file(path, ground_truth, options)
+    return None if found is None else Renumbered(*found)

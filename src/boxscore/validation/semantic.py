@@ -14,10 +14,16 @@ from boxscore.data.boxes import without_inverted
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.similarity.box import box_iou
 from boxscore.similarity.registry import similarity_of
-from boxscore.validation._findings import IN_PASSING, WHEN_ASKED, Context, Finding, Repair, with_truth
+from boxscore.validation._findings import (
+    IN_PASSING,
+    MOST_EXAMPLES,
+    WHEN_ASKED,
+    Context,
+    Finding,
+    Repair,
+    with_truth,
+)
 from boxscore.validation.completion import most_with_lower_scores, recall_reached
-
-__all__ = ["semantic_findings"]
 
 NEAR = 0.9
 """IoU from which two annotations of one image and class count as one object."""
@@ -38,7 +44,7 @@ CAP_SCOPES = {
     "image": ("per image", "image"),
     "data_set_class": ("per class of the data set", "class"),
 }
-"""Where a cap holds, in words, and what it holds for."""
+"""What max detections are counted over, in words, and one such thing."""
 
 FEWEST = 20
 """Detections below which their scores and counts are no evidence."""
@@ -202,26 +208,27 @@ def _again(rows: NDArray[np.float64]) -> NDArray[np.intp]:
 
 def _scores(context: Context, detections: Detections) -> Iterator[Finding]:
     scores = detections.scores
-    outside = np.flatnonzero((scores < 0) | (scores > 1))
+    lowest, highest = float(scores.min()), float(scores.max())
+    outside = np.flatnonzero((scores < 0) | (scores > 1)) if lowest < 0 or highest > 1 else np.empty(0, int)
     if len(outside):
         guess = ""
-        if scores.min() >= 0 and 1 < scores.max() <= 100:
+        if lowest >= 0 and 1 < highest <= 100:
             guess = ". Are they percentages?"
-        elif scores.min() < 0:
+        elif lowest < 0:
             guess = ". Are they logits?"
         yield context.finding(
             "score-outside-0-1",
             "semantic",
             "warning",
             len(outside),
-            f"{counted(len(outside), 'score')} outside 0..1 ({scores.min():g} to {scores.max():g}); AP sees "
+            f"{counted(len(outside), 'score')} outside 0..1 ({lowest:g} to {highest:g}); AP sees "
             f"only their order{guess}",
             table=detections,
             rows=outside,
         )
     if len(scores) < FEWEST:
         return
-    if scores.min() == scores.max():
+    if lowest == highest:
         yield context.finding(
             "scores-all-equal",
             "semantic",
@@ -231,8 +238,8 @@ def _scores(context: Context, detections: Detections) -> Iterator[Finding]:
             table=detections,
             rows=np.arange(1),
         )
-    elif not len(outside) and scores.min() >= 0.05 and not context.chosen_classes:
-        yield from _score_floor(context, float(scores.min()), len(scores))
+    elif not len(outside) and lowest >= 0.05 and not context.chosen_classes:
+        yield from _score_floor(context, lowest, len(scores))
 
 
 def _score_floor(context: Context, floor: float, count: int) -> Iterator[Finding]:
@@ -332,31 +339,31 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
     groups = counted(int(over.sum()), noun)
     worst = np.flatnonzero(over)[np.argsort(-counts[over], kind="stable")]
     yield context.finding(
-        "beyond-cap",
+        "beyond-max-detections",
         "semantic",
         "info",
         beyond,
-        f"{counted(beyond, 'detection')} beyond the cap of {cap} {scope_text} {verb(beyond, 'are')} not "
-        f"evaluated (in {groups})",
+        f"{counted(beyond, 'detection')} {verb(beyond, 'are')} not evaluated: max detections is {cap} "
+        f"{scope_text} (exceeded in {groups})",
         examples=[
             f"{name(number)}: {counted(count, 'detection')}"
             for number, count in zip(numbers[worst].tolist(), counts[worst].tolist(), strict=True)
         ],
-        repair=f"a cap of {int(counts.max())}",
+        repair=f"max detections of {int(counts.max())}",
         repaired=lambda c, given: (c.ground_truth, given, raised),
     )
 
 
 def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
-    """Report many images with exactly the largest number of detections: the detector has its own cap."""
+    """Report many images with exactly the largest number of detections: the detector stops there."""
     cap, scope = _cap(context), context.protocol.matching.cap_scope
-    per_image = np.bincount(detections.image, minlength=len(detections.images))
+    per_image = context.per_image
     most = int(per_image.max())
     full = np.flatnonzero(per_image == most)
     below = int((per_image == most - 1).sum())
     if most < 5 or len(full) < max(5, 0.02 * len(per_image), 3 * below) or (cap is not None and most >= cap):
         return
-    ids = detections.images.ids[full].tolist()
+    ids = detections.images.ids[full[:MOST_EXAMPLES]].tolist()
     yield context.finding(
         "detections-cut-per-image",
         "semantic",
@@ -364,7 +371,7 @@ def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         len(full),
         f"{counted(len(full), 'image')} {verb(len(full), 'have')} exactly {most} detections and none has "
         "more: the detector seems to stop there"
-        + ("" if cap is None else f", below the protocol's cap of {cap} {CAP_SCOPES[scope][0]}"),
+        + ("" if cap is None else f", below the protocol's max detections of {cap} {CAP_SCOPES[scope][0]}"),
         examples=[f"image {identifier}" for identifier in ids],
         repair=f"at most {most // 2} per image",
         repaired=lambda c, given: (c.ground_truth, _first_of_each(given, most // 2), c.protocol),

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.text import counted, verb
-from boxscore.data.alignment import select
-from boxscore.data.tables import Detections
+from boxscore.data.alignment import question_of_renamed, renamed_classes, select_rows
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Id
+from boxscore.formats.reading import LeftOut
 from boxscore.matching.ignoring import zero_ids
-from boxscore.validation._findings import IN_PASSING, Context, Finding, image_rows, named
-
-__all__ = ["structural_findings"]
+from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair, Tables, image_rows, named
 
 SILENT = 0.10
 """Share of annotated images without a detection from which results look like those of another split."""
@@ -83,10 +83,10 @@ def _annotation_ids(context: Context) -> Iterator[Finding]:
 
 def _classes(context: Context) -> Iterator[Finding]:
     truth = context.ground_truth
-    names, labels = truth.categories.names.tolist(), truth.categories.labels
-    counts = Counter(names)
-    shared = [row for row, name in enumerate(names) if counts[name] > 1]
-    if shared:
+    names = truth.categories.names.tolist()
+    if len(set(names)) < len(names):
+        counts, labels = Counter(names), truth.categories.labels
+        shared = [row for row, name in enumerate(names) if counts[name] > 1]
         yield context.finding(
             "classes-of-one-name",
             "structural",
@@ -95,8 +95,9 @@ def _classes(context: Context) -> Iterator[Finding]:
             f"{counted(len(shared), 'class')} share a name with another; each is scored on its own",
             examples=[f"class {labels[row]}" for row in shared],
         )
-    empty = np.flatnonzero(np.bincount(truth.category, minlength=len(names)) == 0)
+    empty = np.flatnonzero(context.objects_per_class == 0)
     if len(empty):
+        labels = truth.categories.labels
         yield context.finding(
             "class-without-annotations",
             "structural",
@@ -113,7 +114,7 @@ def _images(context: Context) -> Iterator[Finding]:
     per_image = np.bincount(truth.image, minlength=len(truth.images))
     empty = np.flatnonzero(per_image == 0)
     if len(empty):
-        annotated = truth.images.ids[per_image > 0].tolist()
+        annotated = np.flatnonzero(per_image)
         yield context.finding(
             "image-without-annotations",
             "structural",
@@ -126,7 +127,7 @@ def _images(context: Context) -> Iterator[Finding]:
             examples=image_rows(truth.images, empty),
             repair="without these images",
             repaired=lambda c, detections: (
-                *select(c.ground_truth, detections, images=annotated),
+                *select_rows(c.ground_truth, detections, images=annotated),
                 c.protocol,
             ),
         )
@@ -137,6 +138,14 @@ def _left_out(context: Context) -> Iterator[Finding]:
     assert detections is not None
     if not detections.left_out:
         return
+    categories, left_out = detections.categories, detections.left_out
+    renamed = renamed_classes(left_out, categories, detections.category)
+    reader = left_out.renamed if isinstance(left_out, LeftOut) else None
+    hint, repaired = question_of_renamed(renamed), None
+    if renamed and reader is not None:
+        from boxscore.formats.class_maps import typed_map
+
+        hint, repaired = f"{hint} {typed_map(renamed)}", _by_names(reader, renamed)
     total = sum(detections.left_out.values())
     share = total / (total + len(detections))
     yield context.finding(
@@ -145,21 +154,36 @@ def _left_out(context: Context) -> Iterator[Finding]:
         "error" if share > 0.5 else "warning",
         total,
         f"{counted(total, 'detection')} ({share:.0%}) of {counted(len(detections.left_out), 'class')} that "
-        "the ground truth does not have; they are left out",
-        examples=[f"class {label}: {count}" for label, count in detections.left_out.items()],
+        f"the ground truth does not have; they are left out{'.' * bool(hint)}{hint}",
+        examples=[f"class {label}: {count:,}" for label, count in detections.left_out.items()],
+        repair="with --class-map FILE",
+        repaired=repaired,
     )
+
+
+def _by_names(
+    reader: Callable[[GroundTruth, Mapping[Id, Id | None]], Detections], renamed: Mapping[str, str]
+) -> Repair:
+    """Return the tables with the file read by a class map of these names."""
+
+    def repaired(c: Context, _: Detections) -> Tables:
+        known = c.ground_truth.categories
+        ids = dict(zip(known.labels, known.ids.tolist(), strict=True))
+        pairs: dict[Id, Id | None] = {own: ids[other] for own, other in renamed.items()}
+        return c.ground_truth, reader(c.ground_truth, pairs), c.protocol
+
+    return repaired
 
 
 def _silent_images(context: Context) -> Iterator[Finding]:
     truth, detections = context.ground_truth, context.detections
     assert detections is not None
-    annotated, detected = (np.zeros(len(truth.images), dtype=bool) for _ in range(2))
-    annotated[truth.image] = detected[detections.image] = True
-    silent = annotated & ~detected
+    annotated = np.zeros(len(truth.images), dtype=bool)
+    annotated[truth.image] = True
+    silent = annotated & (context.per_image == 0)
     if not silent.any():
         return
     share = silent.sum() / annotated.sum()
-    loud = truth.images.ids[~silent].tolist()
     count = int(silent.sum())
     text = (
         f"{counted(count, 'image')} with annotations ({_percent(share)}) {verb(count, 'have')} no detection"
@@ -177,7 +201,10 @@ def _silent_images(context: Context) -> Iterator[Finding]:
         text,
         examples=image_rows(truth.images, np.flatnonzero(silent)),
         repair="without these images",
-        repaired=lambda c, given: (*select(c.ground_truth, given, images=loud), c.protocol),
+        repaired=lambda c, given: (
+            *select_rows(c.ground_truth, given, images=np.flatnonzero(~silent)),
+            c.protocol,
+        ),
         at_once=is_most and len(detections) > 0 and context.is_soon(context.protocol),
     )
 
@@ -190,8 +217,8 @@ def _silent_classes(context: Context) -> Iterator[Finding]:
     truth, detections = context.ground_truth, context.detections
     assert detections is not None
     K = len(truth.categories)
-    annotated = np.bincount(truth.category, minlength=K) > 0
-    silent = annotated & (np.bincount(detections.category, minlength=K) == 0)
+    annotated = context.objects_per_class > 0
+    silent = annotated & context.silent_classes
     if not silent.any():
         return
     absent = (
@@ -213,7 +240,7 @@ def _silent_classes(context: Context) -> Iterator[Finding]:
     if not silent.any():
         return
     share, count = silent.sum() / annotated.sum(), int(silent.sum())
-    loud = truth.categories.ids[~silent].tolist()
+    loud = np.flatnonzero(~silent)
     labels = truth.categories.labels
     yield context.finding(
         "class-without-detections",
@@ -224,7 +251,7 @@ def _silent_classes(context: Context) -> Iterator[Finding]:
         f"{' each' * (count > 1)}: {named([labels[row] for row in np.flatnonzero(silent).tolist()])}",
         examples=[f"class {labels[row]}" for row in np.flatnonzero(silent).tolist()],
         repair="without these classes",
-        repaired=lambda c, given: (*select(c.ground_truth, given, classes=loud), c.protocol),
+        repaired=lambda c, given: (*select_rows(c.ground_truth, given, classes=loud), c.protocol),
     )
 
 

@@ -24,8 +24,6 @@ from boxscore.protocols import load_protocol, protocol_of_type
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair, with_truth
 
-__all__ = ["unread_findings"]
-
 DIFFICULT = "voc2007"
 """The protocol that reads difficult objects of upright boxes."""
 

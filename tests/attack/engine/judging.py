@@ -57,6 +57,9 @@ def place_of(error: BaseException) -> str:
     return f"{Path(frame.filename).name}:{frame.name}"
 
 
+_BESIDE = ("boxscore: warning: ", "boxscore: note: ")
+
+
 def _write(folder: Path, mutant: Mutant) -> None:
     for entry in folder.iterdir():
         if entry.is_dir() and not entry.is_symlink():
@@ -183,7 +186,7 @@ def _checked(mutant: Mutant, status: int, output: str, errors: str) -> Verdict |
         return Verdict("terminal", f"{found[0]!r} on stdout of {command}", output[:300])
     if found := _CONTROL.search(errors.replace("\r", "")):
         return Verdict("terminal", f"{found[0]!r} on stderr of {command}", errors[:300])
-    lines = [line for line in errors.splitlines() if not line.startswith("boxscore: warning: ")]
+    lines = [line for line in errors.splitlines() if not line.startswith(_BESIDE)]
     usage = len(lines) == 2 and "boxscore: " not in lines[1]  # what is wrong with the call, and what to do
     if status not in (0, 1, 2):
         return Verdict("status", f"{status} {command}", errors[:300])

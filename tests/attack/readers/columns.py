@@ -320,7 +320,8 @@ def _records(header: dict[str, Any], arrays: dict[str, Any], protocol: str) -> l
     if boxes.dtype != np.float64 or boxes.shape != (len(sizes), 4) or sizes.shape != (len(boxes), 2):
         raise RefusedError("columns: shapes")
     with np.errstate(all="ignore"):
-        if not np.allclose(boxes[:, 2:] - boxes[:, :2], sizes, rtol=1e-6, atol=1e-6):
+        rounded = 1e-6 + 1e-6 * np.abs(sizes) + np.spacing(np.abs(boxes).max(axis=1, initial=0))[:, None]
+        if not (np.abs(boxes[:, 2:] - boxes[:, :2] - sizes) <= rounded).all():
             raise RefusedError("columns: sizes that are not the boxes'")
     for name, ids in (("image", "image_ids"), ("category", "category_ids")):
         if len(set(map(str, header[ids]))) < len(header[ids]):

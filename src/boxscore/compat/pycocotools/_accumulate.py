@@ -9,7 +9,7 @@ Conventions
 -----------
 - The list runs over categories, then area ranges, then images of the parameters of ``evaluate``. The chosen
   ones are looked up by position among the parameters of ``accumulate``, as in the reference.
-- T IoU thresholds, R recall points, K categories, A area ranges, M detection caps.
+- T IoU thresholds, R recall points, K categories, A area ranges, M max detections.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.ordering import stable_order
 from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.data.keypoints import keypoint_array
@@ -35,11 +36,13 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import Protocol, SimilarityName
-from boxscore.protocols.tables import ApRules, IgnoreRules, KeypointRules, LabelRules, MatchingRules
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.keypoints import KeypointRules
+from boxscore.protocols.rules.labels import LabelRules
+from boxscore.protocols.rules.similarity import SimilarityName
+from boxscore.protocols.tables import ApRules, IgnoreRules, MatchingRules
 
 Record = dict[str, Any]
-FloatArray = NDArray[np.float64]
 
 SIMILARITIES: dict[str, SimilarityName] = {"bbox": "box", "segm": "mask", "keypoints": "keypoints"}
 LARGEST_COORDINATE = 1e100

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.protocols.protocol import summary_title
+from boxscore.protocols.summary import summary_title
 
 
 class Row(NamedTuple):

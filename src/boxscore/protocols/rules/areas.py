@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -14,8 +14,6 @@ from boxscore.errors import ProtocolError
 from boxscore.protocols.acting import Refusal, Scope, matches
 from boxscore.protocols.fields import Check, Rules, Step, Word, choice, number, rule, text
 from boxscore.protocols.grids import number_text
-
-__all__ = ["AreaFields", "DetectionArea", "DetectionAreaField"]
 
 DetectionArea = Literal["box", "mask", "box_or_mask"]
 Outside = Literal["ignore", "absorb", "iof"]
@@ -79,6 +77,24 @@ class DetectionAreaField(Rules):
         "where the results carry boxes and the latter where they do not (pycocotools).",
         word=Word("dtarea", silent="box"),
         scope=matches(Scope.ROW),
+    )
+
+
+def one_measure(asks: Callable[[Any], Any], where: str) -> tuple[Refusal, Refusal]:
+    """Refuse what makes a pair depend on the area range, where a rule is asked for."""
+    return (
+        Refusal(
+            "together",
+            lambda protocol: asks(protocol) and protocol.ignore.outside != "ignore",
+            f'be "ignore" where {where}',
+            field="ignore.outside",
+        ),
+        Refusal(
+            "together",
+            lambda protocol: asks(protocol) and protocol.ignore.height_slack > 0,
+            f"be 0 where {where}",
+            field="ignore.height_slack",
+        ),
     )
 
 

@@ -9,8 +9,6 @@ from boxscore._utils.records import part
 from boxscore.protocols.acting import Scope, measures
 from boxscore.protocols.fields import Check, Rules, Step, Word, choice, number, rule
 
-__all__ = ["AspectRatioField", "EdgeFields", "PixelOffsetField"]
-
 Edges = Literal["sides", "corners"]
 
 

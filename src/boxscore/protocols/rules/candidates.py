@@ -8,8 +8,6 @@ from boxscore._utils.records import part
 from boxscore.protocols.acting import Scope, matches
 from boxscore.protocols.fields import Rules, Step, Word, choice, rule
 
-__all__ = ["CandidateFields"]
-
 Candidate = Literal["best_available", "best_overall"]
 EqualIou = Literal["last", "first"]
 

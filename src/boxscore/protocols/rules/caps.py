@@ -1,4 +1,4 @@
-"""Caps on the number of detections, and what they are counted over."""
+"""Max detections, and what they are counted over."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from boxscore._utils.records import part
 from boxscore.protocols.acting import EXACTLY, Refusal, Scope, ranks
 from boxscore.protocols.fields import Rules, Step, Word, choice, list_of, rule, whole
 
-__all__ = ["CapScopeField", "MaxDetectionsField"]
-
 CapScope = Literal["class", "image", "image_each", "data_set_class"]
 
 
 def _caps(protocol: Any) -> str:
-    """Write the detection caps."""
+    """Write max detections."""
     return ",".join(map(str, protocol.matching.max_detections)) or "none"
 
 
 def _largest_cap(protocol: Any) -> str:
-    """Write the largest cap, and what it is counted over."""
+    """Write the largest of max detections, and what it is counted over."""
     cap = protocol.caps[-1]
     scopes = {"class": "image and class", "image": "image", "data_set_class": "class of the data set"}
     scope = scopes[protocol.matching.cap_scope.removesuffix("_each")]
@@ -41,7 +39,7 @@ _REFUSALS = (
         "batches",
         _over_data_set,
         "be 'class' or 'image' for an Evaluator",
-        cause="a cap over all images cannot be met batch by batch: evaluate a results file",
+        cause="max detections over all images cannot be applied batch by batch: evaluate a results file",
     ),
     Refusal(
         "parts",
@@ -57,18 +55,18 @@ _REFUSALS = (
 
 @part(frozen=True)
 class CapScopeField(Rules):
-    """What the caps are counted over."""
+    """What max detections are counted over."""
 
     cap_scope: CapScope = rule(
         "class",
         check=choice(CapScope),
-        doc="Whether the largest cap holds for an image and class, for an image over all its classes, or "
-        "for a class over all images; or whether every cap holds for an image over all its classes.",
+        doc="Whether the largest of max detections is counted per image and class, per image over all its "
+        "classes, or per class over all images; or whether each is counted per image over all its classes.",
         word=Word(
             "cap",
             silent="class",
             text={"image": "per image", "image_each": "per image, each", "data_set_class": "per class"},
-            note="what the cap is counted over, where it is not an image and class",
+            note="what max detections are counted over, where that is not an image and class",
         ),
         step="matching.max_detections",
         scope=ranks(_scope),
@@ -77,24 +75,25 @@ class CapScopeField(Rules):
 
     @property
     def caps_image(self) -> bool:
-        """Whether the largest cap holds for an image over all its classes."""
+        """Whether the largest of max detections is counted over all classes of an image."""
         return self.cap_scope in ("image", "image_each")
 
     @property
     def caps_data_set(self) -> bool:
-        """Whether the largest cap holds for a class over all images."""
+        """Whether the largest of max detections is counted over all images of a class."""
         return self.cap_scope == "data_set_class"
 
 
 @part(frozen=True)
 class MaxDetectionsField(Rules):
-    """The caps."""
+    """Max detections."""
 
     max_detections: tuple[int, ...] = rule(
         (),
         check=list_of(whole(1), "a list of whole numbers", ordered=True),
-        doc="Caps on the detections of an image and class, ascending, [M]; empty for none.",
-        word=Word("maxdet", text=_caps, note="the caps, or `none`"),
-        step=Step("detection cap", "ranking", _largest_cap),
+        doc="How many detections per image and class are evaluated, best score first; ascending, [M]. "
+        "Empty: all.",
+        word=Word("maxdet", text=_caps, note="max detections, or `none`"),
+        step=Step("max detections", "ranking", _largest_cap),
         scope=ranks(_scope),
     )

@@ -8,8 +8,6 @@ from boxscore._utils.records import part
 from boxscore.protocols.acting import EXACTLY, Refusal, Scope, scores
 from boxscore.protocols.fields import Rules, Step, Word, choice, rule
 
-__all__ = ["AbsentClassesField", "ClassMeanField"]
-
 AbsentClasses = Literal["skip", "zero", "all_zero"]
 ClassMean = Literal["of_defined", "nanmean", "by_images"]
 

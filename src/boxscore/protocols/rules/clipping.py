@@ -8,8 +8,6 @@ from boxscore._utils.records import part
 from boxscore.protocols.acting import Refusal, Scope, prepares
 from boxscore.protocols.fields import Rules, Step, Word, choice, rule
 
-__all__ = ["ClippingField"]
-
 Clip = Literal["none", "image"]
 
 

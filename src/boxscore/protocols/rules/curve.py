@@ -11,8 +11,6 @@ from boxscore.protocols.acting import EXACTLY, Refusal, Scope, scores
 from boxscore.protocols.fields import Rules, Step, Word, choice, flag, grid_of, number, rule, whole
 from boxscore.protocols.grids import MOST_VALUES, colon, grid, grid_text
 
-__all__ = ["CurveFields", "Interpolation", "PrecisionEpsilonField", "ScoreStepsField", "SequentialMeanField"]
-
 Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one", "every_point"]
 
 

@@ -8,11 +8,11 @@ from boxscore._utils.records import part
 from boxscore.protocols.acting import Scope, matches
 from boxscore.protocols.fields import Rules, Step, Word, choice, rule
 
-__all__ = ["FlagFields"]
-
 CrowdRule = Literal["iof", "ignore", "count", "delete"]
 IgnoreRule = Literal["ignore", "count", "delete"]
 FlaggedRule = Literal["ignore", "iof", "count", "delete"]
+
+_IN_WORDS = {"ignore": "ignored", "count": "counted", "delete": "deleted", "iof": "ignored, by IoF"}
 
 
 @part(frozen=True)
@@ -26,7 +26,7 @@ class FlagFields(Rules):
         "measured by IoU, counted as any object, or taken out of the data before matching. Ignored, they "
         "absorb any number of detections.",
         word=Word("crowd"),
-        step=Step("crowd regions", "tables"),
+        step=Step("crowd regions", "tables", _IN_WORDS | {"ignore": "ignored, by IoU"}),
         scope=matches(Scope.ROW),
     )
     difficult: IgnoreRule = rule(
@@ -35,7 +35,7 @@ class FlagFields(Rules):
         doc="Difficult objects: ignored, absorbing any number of detections; counted as any object; or "
         "taken out of the data before matching.",
         word=Word("difficult", silent="count"),
-        step=Step("difficult objects", "tables"),
+        step=Step("difficult objects", "tables", _IN_WORDS),
         scope=matches(Scope.ROW),
     )
     flagged: FlaggedRule = rule(
@@ -45,6 +45,6 @@ class FlagFields(Rules):
         "ignored, absorbing any number and measured by intersection over the detection; counted as any "
         "object; or taken out of the data before matching.",
         word=Word("flagged", silent="ignore"),
-        step=Step("objects flagged ignore", "tables"),
+        step=Step("objects flagged ignore", "tables", _IN_WORDS),
         scope=matches(Scope.ROW),
     )

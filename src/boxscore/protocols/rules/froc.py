@@ -8,8 +8,6 @@ from boxscore._utils.records import record
 from boxscore.protocols.acting import Scope, scores
 from boxscore.protocols.fields import FPPI, Rules, Word, choice, fppi_text, rule, with_attributes
 
-__all__ = ["FrocInterpolation", "FrocRules"]
-
 FrocInterpolation = Literal["linear", "step"]
 
 
@@ -36,7 +34,7 @@ class FrocRules(Rules):
     interpolation: FrocInterpolation = rule(
         "linear",
         check=choice(FrocInterpolation),
-        doc="Between the points of two confidence thresholds: a straight line (LUNA16), or the last point "
+        doc="Between the points of two score thresholds: a straight line (LUNA16), or the last point "
         "within the false positives allowed. They differ only where equal scores are right and wrong.",
         scope=scores(Scope.CLASS),
     )

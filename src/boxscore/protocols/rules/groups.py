@@ -9,8 +9,7 @@ from boxscore.protocols.acting import Refusal, Scope, matches, scores
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule, with_attributes
 from boxscore.protocols.grids import number_text
-
-__all__ = ["ABSORBED_BITS", "TRUTH_WEIGHT", "GroupRules"]
+from boxscore.protocols.rules.areas import one_measure
 
 GroupTreatment = Literal["count", "merge"]
 
@@ -47,6 +46,16 @@ TRUTH_WEIGHT = ExtraColumn(
 )
 """How much each ground truth counts, [G]; 1 where it is not there."""
 
+GROUP_HITS = ExtraColumn(
+    "group_hits",
+    "detection",
+    "bool",
+    asked_for=lambda protocol: (
+        _merges(protocol) and protocol.group.weight > 0 and protocol.matching.equal_scores == "last_first"
+    ),
+)
+"""Whether a detection stands for a group, at any threshold; among equal scores of an image first, [D]."""
+
 
 @with_attributes
 @record(frozen=True)
@@ -64,14 +73,9 @@ class GroupRules(Rules):
         word=Word("group", silent="count", text=_group, note="`merge/` and the weight"),
         step=Step("groups", "matching", _group_step),
         scope=matches(lambda protocol: Scope.IMAGE if _merges(protocol) else Scope.ROW),
-        columns=(ABSORBED_BITS, TRUTH_WEIGHT),
+        columns=(ABSORBED_BITS, GROUP_HITS, TRUTH_WEIGHT),
         refuses=(
-            Refusal(
-                "together",
-                lambda protocol: _merges(protocol) and protocol.ignore.range_by_range,
-                'be "ignore" where groups are merged',
-                field="ignore.outside",
-            ),
+            *one_measure(_merges, "groups are merged"),
             Refusal(
                 "together",
                 lambda protocol: _merges(protocol) and protocol.matching.class_thresholds,
@@ -93,6 +97,14 @@ class GroupRules(Rules):
                 lambda protocol: protocol.group.weighs and protocol.ap.interpolation != "area",
                 'be 0 or 1 unless ap.interpolation is "area"',
                 cause="parts of an object have no place at recall points",
+            ),
+            Refusal(
+                "together",
+                lambda protocol: (
+                    protocol.group.weighs and any(row.metric not in ("AP", "AR") for row in protocol.rows)
+                ),
+                "be 0 or 1 unless the summary has AP and AR alone",
+                cause="other metrics count whole objects",
             ),
         ),
     )

@@ -7,12 +7,11 @@ import math
 from typing import Any
 
 from boxscore._utils.records import record
-from boxscore.protocols.acting import Refusal, Scope, refused_in_parts, scores
+from boxscore.protocols.acting import Scope, refused_in_parts, scores
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.fields import Rules, Word, list_of, number, rule, with_attributes
 from boxscore.protocols.grids import number_text
-
-__all__ = ["CROWDS", "TRUTH_SHARE", "JaccardRules", "jaccard_areas"]
+from boxscore.protocols.rules.areas import one_measure
 
 
 def _jaccard(protocol: Any) -> str:
@@ -33,12 +32,7 @@ _in_parts = functools.partial(
 )
 
 _REFUSALS = (
-    Refusal(
-        "together",
-        lambda protocol: _asks(protocol) and protocol.ignore.range_by_range,
-        'be "ignore", and ignore.height_slack 0, where the summary has JI',
-        field="ignore.outside",
-    ),
+    *one_measure(_asks, "the summary has JI"),
     _in_parts(
         "matching.cap_scope",
         "be 'class' or 'image'",

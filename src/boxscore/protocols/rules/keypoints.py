@@ -24,8 +24,6 @@ from boxscore.protocols.fields import (
     with_attributes,
 )
 
-__all__ = ["KeypointRules", "UnlabelledField"]
-
 UnlabelledRule = Literal["count", "ignore"]
 
 _ANY_PAIR = Check("[keypoint, keypoint]", lambda value, name: value)
@@ -91,6 +89,6 @@ class UnlabelledField(Rules):
         check=choice(UnlabelledRule),
         doc="Ground truths without a labelled keypoint: counted, or ignored.",
         word=Word("nokpt", silent="count"),
-        step=Step("objects without keypoints", "tables"),
+        step=Step("objects without keypoints", "tables", {"count": "counted", "ignore": "ignored"}),
         scope=matches(Scope.ROW),
     )

@@ -8,8 +8,6 @@ from boxscore._utils.records import record
 from boxscore.protocols.acting import Refusal, Scope, matches, ranks
 from boxscore.protocols.fields import Rules, Step, Word, choice, list_of, rule, text, with_attributes
 
-__all__ = ["LabelRules"]
-
 ListedBy = Literal["negative", "verified"]
 NotExhaustive = Literal["count", "ignore"]
 Unlisted = Literal["count", "drop", "drop_without_object"]
@@ -72,7 +70,7 @@ class LabelRules(Rules):
     not_evaluated: tuple[str, ...] = rule(
         (),
         check=list_of(text, "a list"),
-        doc="Names of classes that are not evaluated. A cap over an image counts their detections.",
+        doc="Names of classes that are not evaluated. Max detections per image count their detections.",
         word=Word("without", silent=(), text=_not_evaluated, note="the classes not evaluated"),
         step=Step("classes not evaluated", "tables", _not_evaluated),
         scope=ranks(Scope.ROW),

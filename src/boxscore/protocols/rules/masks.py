@@ -7,8 +7,7 @@ from typing import Literal
 from boxscore._utils.records import record
 from boxscore.protocols.acting import Refusal, Scope, measures
 from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule, with_attributes
-
-__all__ = ["MaskRules"]
+from boxscore.protocols.rules.areas import one_measure
 
 BoxOnlyTruth = Literal["refuse", "absorb"]
 MaskPrecision = Literal["double", "single"]
@@ -36,11 +35,13 @@ class MaskRules(Rules):
         step=Step("objects without masks", "matching", {"refuse": "refused", "absorb": "absorb"}),
         scope=measures(Scope.ROW),
         refuses=(
+            *one_measure(lambda protocol: protocol.masks_may_lack, "ground truths may lack their masks"),
             Refusal(
                 "together",
-                lambda protocol: protocol.masks_may_lack and protocol.ignore.range_by_range,
-                'be "ignore", and ignore.height_slack 0, where ground truths may lack their masks',
-                field="ignore.outside",
+                lambda protocol: protocol.masks_may_lack and protocol.matching.class_thresholds,
+                "be left out where ground truths may lack their masks",
+                field="matching.class_thresholds",
+                got="some",
             ),
         ),
     )

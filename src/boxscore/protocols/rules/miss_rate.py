@@ -10,8 +10,6 @@ from boxscore._utils.records import record
 from boxscore.protocols.acting import Scope, scores
 from boxscore.protocols.fields import FPPI, Rules, Word, choice, fppi_text, rule, with_attributes
 
-__all__ = ["MissRateRules"]
-
 MissReading = Literal["first_at_least", "last_at_most", "last_at_most_or_end"]
 
 

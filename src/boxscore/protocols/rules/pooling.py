@@ -8,8 +8,6 @@ from boxscore._utils.records import part
 from boxscore.protocols.acting import Scope, scores
 from boxscore.protocols.fields import Rules, Step, Word, choice, flag, rule
 
-__all__ = ["PerClassField", "PoolField"]
-
 Pool = Literal["none", "classes"]
 
 
@@ -27,7 +25,7 @@ class PerClassField(Rules):
             text={False: "pooled"},
             note="`pooled` where classes are not told apart",
         ),
-        step=Step("classes", "ranking", {False: "pooled", True: "apart"}),
+        step=Step("classes", "ranking", {False: "pooled", True: "separate"}),
         scope=scores(lambda protocol: Scope.CLASS if protocol.matching.per_class else Scope.DATA_SET),
     )
 

@@ -9,8 +9,6 @@ from boxscore.protocols.acting import Refusal, Scope, scores
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.fields import Rules, Step, Word, choice, rule
 
-__all__ = ["TAKES_PART", "RecallOverField"]
-
 RecallOver = Literal["counted", "all"]
 
 
@@ -29,7 +27,7 @@ class RecallOverField(Rules):
         check=choice(RecallOver),
         doc="What recall is a share of: the counted ground truths, or the ignored ones too (VisDrone).",
         word=Word("recall", silent="counted"),
-        step=Step("objects that recall is a share of", "scoring"),
+        step=Step("objects in recall's denominator", "scoring"),
         scope=scores(Scope.CLASS),
         columns=(TAKES_PART,),
         refuses=(

@@ -6,8 +6,6 @@ from boxscore._utils.records import part
 from boxscore.protocols.acting import Refusal, Scope, prepares
 from boxscore.protocols.fields import Rules, Step, Word, rule, text
 
-__all__ = ["RegionsField"]
-
 
 @part(frozen=True)
 class RegionsField(Rules):

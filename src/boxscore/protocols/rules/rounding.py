@@ -10,8 +10,6 @@ from boxscore._utils.text import counted
 from boxscore.protocols.acting import Refusal, Scope, prepares
 from boxscore.protocols.fields import Check, Rules, Step, Word, rule
 
-__all__ = ["RoundingFields"]
-
 
 def _decimals(value: Any, name: str) -> int | None:
     return None if value in (None, "none") else checks.whole_number(value, 0, name=name)
@@ -44,7 +42,7 @@ class RoundingFields(Rules):
         word=Word(
             "decimals", text=_decimals_text, note="of scores and boxes; left out where neither is rounded"
         ),
-        step=Step("numbers", "tables", _rounding),
+        step=Step("rounding", "tables", _rounding),
         scope=prepares(Scope.ROW),
         refuses=(Refusal("cuts", lambda protocol: protocol.rounding.scores is not None),),
     )

@@ -10,8 +10,6 @@ from boxscore.protocols.acting import Scope, ranks
 from boxscore.protocols.fields import Rules, Step, Word, flag, number, rule
 from boxscore.protocols.grids import number_text
 
-__all__ = ["ScoreThresholdField"]
-
 
 def _lowest(protocol: Any) -> str:
     """Write the threshold, and whether a score equal to it counts."""

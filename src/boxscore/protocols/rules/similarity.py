@@ -9,8 +9,6 @@ from boxscore.protocols.acting import Scope, measures
 from boxscore.protocols.fields import Rules, Word, choice, rule
 from boxscore.protocols.grids import number_text
 
-__all__ = ["SimilarityField", "SimilarityName"]
-
 SimilarityName = Literal["box", "rotated", "quadrilateral", "probiou", "mask", "boundary", "keypoints"]
 
 

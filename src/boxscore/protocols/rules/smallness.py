@@ -10,8 +10,6 @@ from boxscore.protocols.acting import Scope, ranks
 from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule
 from boxscore.protocols.grids import number_text
 
-__all__ = ["SmallnessFields"]
-
 Degenerate = Literal["count", "drop", "drop_detections"]
 
 

@@ -16,8 +16,6 @@ from boxscore._utils.records import part
 from boxscore.protocols.acting import EXACTLY, Refusal, Scope, prepares, refused_in_parts
 from boxscore.protocols.fields import Rules, Step, Word, flag, rule
 
-__all__ = ["StretchingField"]
-
 
 def _stretches(protocol: Any) -> bool:
     return bool(protocol.rounding.stretch_scores)

@@ -14,8 +14,6 @@ from boxscore.protocols.acting import Scope, matches
 from boxscore.protocols.fields import Check, Rules, Step, Word, flag, grid_of, number, rule, text
 from boxscore.protocols.grids import grid_text, number_text
 
-__all__ = ["ThresholdClosedField", "ThresholdFields"]
-
 MOST_THRESHOLDS = 64
 """IoU thresholds are kept as the bits of one unsigned integer."""
 

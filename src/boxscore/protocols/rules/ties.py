@@ -8,8 +8,6 @@ from boxscore._utils.records import part
 from boxscore.protocols.acting import Refusal, Scope, prepares, scores
 from boxscore.protocols.fields import Rules, Step, Word, choice, flag, rule
 
-__all__ = ["EqualScores", "EqualScoresField", "RankedFilesField", "TieOrder", "TieOrderField"]
-
 EqualScores = Literal["image_order", "file_order", "last_first"]
 TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
 
@@ -29,7 +27,8 @@ class EqualScoresField(Rules):
         check=choice(EqualScores),
         doc="In which order a class's equally scored detections are counted: image by image, then by file; "
         "by file over all images; or matched with the last in the file first, and counted with the last "
-        "image first (TensorFlow, where its sort happens to be stable).",
+        "image first, and in an image what stands for a group (TensorFlow, where its sort happens to be "
+        "stable).",
         word=Word("order", silent="image_order"),
         step=Step("equal scores", "matching", _equal_scores),
         scope=scores(Scope.CLASS),

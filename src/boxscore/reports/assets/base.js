@@ -22,7 +22,7 @@ const nameNode = (text) => el("span", { class: "name", dir: "auto" }, text);
 const missing = "\u2013";
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 const ratio = (value) => (isNumber(value) ? value.toFixed(3) : missing);
-const signed = (value) => (isNumber(value) ? (value > 0 ? "+" : value < 0 ? "\u2212" : "") + Math.abs(value).toFixed(3) : missing);
+const signed = (value) => (isNumber(value) ? (value >= 0.0005 ? "+" : value <= -0.0005 ? "\u2212" : "") + Math.abs(value).toFixed(3) : missing);
 const share = (value) => (isNumber(value) ? (100 * value).toFixed(1) + " %" : missing);
 const count = (value) => (isNumber(value) ? value.toLocaleString("en") : missing);
 const plural = (value, one, many) => `${count(value)} ${value === 1 ? one : many || one + "s"}`;

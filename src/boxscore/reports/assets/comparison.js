@@ -11,7 +11,7 @@ function comparison() {
   chips(byId("pr-chips"));
   const chart = new LineChart(byId("pair-pr-chart"), {
     label: "Precision against recall of both detectors", xLabel: "recall", yLabel: "precision", xRange: [0, 1], yRange: [0, 1],
-    describe: ({ line, x, y, extra }) => [`IoU ${line.iou.toFixed(2)}`, `recall ${ratio(x)}, precision ${ratio(y)}`, ...(isNumber(extra[0]) ? [`at confidence ${score(extra[0])}`] : [])],
+    describe: ({ line, x, y, extra }) => [`IoU ${line.iou.toFixed(2)}`, `recall ${ratio(x)}, precision ${ratio(y)}`, ...(isNumber(extra[0]) ? [`at score ${score(extra[0])}`] : [])],
   });
   const draw = () => {
     const t = Number(byId("pr-iou").value), iou = thresholds[t], series = [];
@@ -29,8 +29,8 @@ function comparison() {
   const every = confidence.filter(Boolean).flatMap((line) => [line[0][0], line[0][line[0].length - 1]]);
   const low = Math.min(0, ...every), high = Math.max(1e-9, every.every((v) => v <= 1) ? 1 : Math.max(...every));
   const f1 = new LineChart(byId("pair-f1-chart"), {
-    label: "F1 against confidence of both detectors", xLabel: "confidence threshold", yLabel: "F1", xRange: [low, high], yRange: [0, 1],
-    describe: ({ x, y, extra }) => [`confidence ${score(x)}`, `F1 ${ratio(y)}`, `precision ${ratio(extra[0])}, recall ${ratio(extra[1])}`],
+    label: "F1 against the score threshold of both detectors", xLabel: "score threshold", yLabel: "F1", xRange: [low, high], yRange: [0, 1],
+    describe: ({ x, y, extra }) => [`score ${score(x)}`, `F1 ${ratio(y)}`, `precision ${ratio(extra[0])}, recall ${ratio(extra[1])}`],
   });
   f1.update(confidence.map((line, m) => line && { name: short2[m], label: short2[m], main: true, tone: tones[m], dashed: m === 1, x: line[0], y: line[3].map((v) => v / 10000), extra: [line[1].map((v) => v / 10000), line[2].map((v) => v / 10000)] }).filter(Boolean));
 
@@ -95,8 +95,8 @@ function overview() {
   const low = Math.min(0, ...ends), high = Math.max(1e-9, ends.every((v) => v <= 1) ? 1 : Math.max(...ends));
   legend(byId("f1-legend"));
   const f1 = new LineChart(byId("overview-f1-chart"), {
-    label: "F1 against confidence of every detector", xLabel: "confidence threshold", yLabel: "F1", xRange: [low, high], yRange: [0, 1],
-    describe: ({ x, y, extra }) => [`confidence ${score(x)}`, `F1 ${ratio(y)}`, `precision ${ratio(extra[0])}, recall ${ratio(extra[1])}`],
+    label: "F1 against the score threshold of every detector", xLabel: "score threshold", yLabel: "F1", xRange: [low, high], yRange: [0, 1],
+    describe: ({ x, y, extra }) => [`score ${score(x)}`, `F1 ${ratio(y)}`, `precision ${ratio(extra[0])}, recall ${ratio(extra[1])}`],
   });
   const unit = (values) => values.map((v) => v / 10000);
   f1.update(lines.map((line, m) => line && { name: names[m], label: names[m], main: true, tone: tone(m), dashed: dashed(m), x: line[0], y: unit(line[3]), extra: [unit(line[1]), unit(line[2])] }).filter(Boolean));

@@ -90,7 +90,7 @@ function confusionMatrix() {
   const panel = byId("cell-panel");
   function showCell(truth, predicted, number, total) {
     const row = behind.get(`${truth}>${predicted}`), named = (k) => nameNode(k === OTHERS ? label(place.get(OTHERS)) : className(k));
-    const what = truth === K ? [named(predicted), " found where nothing is"] : predicted === K ? [named(truth), " missed"] : truth === predicted && truth !== OTHERS ? [named(truth), " found"] : [named(truth), " taken for ", named(predicted)];
+    const what = truth === K ? [named(predicted), " on the background"] : predicted === K ? [named(truth), " missed"] : truth === predicted && truth !== OTHERS ? [named(truth), " found"] : [named(truth), " predicted as ", named(predicted)];
     const parts = [el("h3", null, ...what, `: ${count(number)}`, total ? ` (${share(number / total)} of the row)` : "")];
     if (row) {
       const images = row[4], drawn = images.filter(([, record]) => record !== null), listed = images.filter(([, record]) => record === null);
@@ -124,5 +124,5 @@ function confusionMatrix() {
   const list = byId("top-confusions");
   const frequent = view.top.filter(([truth, predicted]) => truth < view.classes && predicted < view.classes).slice(0, 20);
   list.replaceChildren(...frequent.map((row) => el("tr", null, el("th", { scope: "row" }, el("button", { class: "link", type: "button", onclick: () => showCell(row[0], row[1], row[2], row[3] ? row[2] / row[3] : 0).scrollIntoView({ block: "nearest" }) }, nameNode(short(className(row[0]), 40)), " \u2192 ", nameNode(short(className(row[1]), 40)))), el("td", null, count(row[2])), el("td", null, share(row[3])))));
-  if (!frequent.length) list.replaceChildren(el("tr", null, el("td", { class: "text", colspan: 3 }, "No class is taken for another.")));
+  if (!frequent.length) list.replaceChildren(el("tr", null, el("td", { class: "text", colspan: 3 }, "No class is predicted as another.")));
 }

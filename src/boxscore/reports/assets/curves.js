@@ -84,7 +84,7 @@ function precisionRecall() {
   chips(byId("pr-chips"));
   const chart = new LineChart(host, {
     label: "Precision against recall", xLabel: "recall", yLabel: "precision", xRange: [0, 1], yRange: [0, 1], shape: 0.66,
-    describe: ({ line, x, y, extra }) => line.none ? [`IoU ${line.iou.toFixed(2)}`, "AP 0"] : [`IoU ${line.iou.toFixed(2)}`, `recall ${ratio(x)}, precision ${ratio(y)}`, ...(isNumber(extra[0]) ? [`at confidence ${score(extra[0])}`] : [])],
+    describe: ({ line, x, y, extra }) => line.none ? [`IoU ${line.iou.toFixed(2)}`, "AP 0"] : [`IoU ${line.iou.toFixed(2)}`, `recall ${ratio(x)}, precision ${ratio(y)}`, ...(isNumber(extra[0]) ? [`at score ${score(extra[0])}`] : [])],
     pick: (line) => line.k !== undefined && pickClass(line.k),
   });
   const draw = () => {
@@ -112,8 +112,8 @@ function confidenceCurves() {
   const least = every[every.length - 1], most = every[0], inUnit = least >= 0 && most <= 1;
   const low = inUnit ? (least < 0.25 ? 0 : Math.floor(least * 10) / 10) : least, high = inUnit ? 1 : Math.max(most, least + 1e-9);
   const chart = new LineChart(host, {
-    label: "F1 against confidence", xLabel: "confidence threshold", yLabel: "F1", xRange: [low, high], yRange: [0, 1], shape: 0.66, prefer: 0.6,
-    describe: ({ line, x, extra }) => line.none ? ["no true positive"] : [`confidence ${score(x)}`, `F1 ${ratio(extra[2])}`, `precision ${ratio(extra[0])}, recall ${ratio(extra[1])}`],
+    label: "F1 against the score threshold", xLabel: "score threshold", yLabel: "F1", xRange: [low, high], yRange: [0, 1], shape: 0.66, prefer: 0.6,
+    describe: ({ line, x, extra }) => line.none ? ["no true positive"] : [`score ${score(x)}`, `F1 ${ratio(extra[2])}`, `precision ${ratio(extra[0])}, recall ${ratio(extra[1])}`],
     pick: (line) => line.k !== undefined && pickClass(line.k),
   });
   const unit = (values) => values.map((v) => v / 10000);
@@ -125,7 +125,7 @@ function confidenceCurves() {
     series.push({ name: "all classes together", main: true, label: keys.length > 1 ? "all classes" : null, ...one(view.all, which) });
     const best = view.best[view.best.length - 1];
     const marks = isNumber(best[0]) ? [{ x: best[0], y: best[which + 1], text: `best F1 at ${score(best[0])}` }] : [];
-    chart.update(series, { yLabel: names[which], label: `${names[which]} against confidence`, marks });
+    chart.update(series, { yLabel: names[which], label: `${names[which]} against the score threshold`, marks });
   };
   for (const node of [rate, byId("f1-ends"), byId("f1-all")]) node.addEventListener("change", draw);
   pickListeners.push(draw);

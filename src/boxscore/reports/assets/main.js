@@ -26,12 +26,12 @@ function reliability() {
   const host = byId("calibration-chart"), view = data.calibration;
   if (!host || !view) return;
   const chart = new LineChart(host, {
-    label: "Precision against confidence in bins", xLabel: "mean confidence", yLabel: "precision", xRange: [0, 1], yRange: [0, 1], diagonal: true, shape: 0.6,
-    describe: ({ x, y, extra }) => [`confidence ${ratio(x)}`, `precision ${ratio(y)}`, `about ${count(Math.round(extra[0]))} detections a bin`],
+    label: "Precision against score in bins", xLabel: "mean score", yLabel: "precision", xRange: [0, 1], yRange: [0, 1], diagonal: true, shape: 0.6,
+    describe: ({ x, y, extra }) => [`score ${ratio(x)}`, `precision ${ratio(y)}`, `about ${count(Math.round(extra[0]))} detections per bin`],
   });
   chart.update([{ name: "detector", main: true, x: view.confidence, y: view.precision, extra: [view.count] }], { marks: view.confidence.map((x, i) => ({ x, y: view.precision[i], text: "" })) });
   const bins = byId("calibration-bins");
-  if (bins) barChart(bins, view.confidence.map((x, i) => ({ name: `confidence ${x.toFixed(2)}`, value: view.count[i], text: count(view.count[i]), lines: [`precision ${ratio(view.precision[i])}`] })), { label: "Detections by confidence", format: count });
+  if (bins) barChart(bins, view.confidence.map((x, i) => ({ name: `score ${x.toFixed(2)}`, value: view.count[i], text: count(view.count[i]), lines: [`precision ${ratio(view.precision[i])}`] })), { label: "Detections by score", format: count });
 }
 
 /* The menu marks the section in view, and fades where it goes on. */

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import Self
 
-__all__ = ["COLOURS", "GREY", "Display", "axes", "is_inline", "label", "pyplot", "tidy"]
-
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette without yellow, which white paper swallows."""
 

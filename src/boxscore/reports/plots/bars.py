@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.metric_names import metric_named
 from boxscore.reports.plots._style import COLOURS, Display, label, tidy
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
     from boxscore.diagnostics.compare import DetectorComparison
     from boxscore.diagnostics.tide import ErrorTypes
-
-__all__ = ["CompareDisplay", "ErrorsDisplay", "PerClassDisplay", "compare", "errors", "per_class"]
-
-FloatArray = NDArray[np.float64]
 
 
 def _bar_size(count: int) -> tuple[float, float]:

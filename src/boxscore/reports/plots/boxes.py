@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_boxes", "draw_evaluated"]
-
-
 LONGEST_SIDE = 2048
 """Pixels of the longer side that are drawn, or up to twice as many: a figure of 8 inches has 1200."""
 

@@ -20,8 +20,6 @@ from boxscore.reports.plots.sweeps import SweepDisplay
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_of"]
-
 _OF_EVALUATIONS: dict[str, Callable[..., Any]] = {
     "pr_curve": pr_curve,
     "f1_curve": f1_curve,

@@ -1,4 +1,4 @@
-"""Curves: precision against recall, F1 against confidence, sensitivity against false positives."""
+"""Curves: precision against recall, F1 against the score threshold, sensitivity against false positives."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
 from boxscore.evaluation import Evaluation
 from boxscore.reports.plots._style import COLOURS, GREY, Display, label, tidy
 
@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import Self
 
-__all__ = [
-    "ConfidenceDisplay",
-    "FrocDisplay",
-    "MissRateDisplay",
-    "PrecisionRecallDisplay",
-    "f1_curve",
-    "froc",
-    "miss_rate",
-    "pr_curve",
-]
-
-FloatArray = NDArray[np.float64]
 FROC_VALUES = 512
 """Numbers of false positives per image at which a curve is drawn."""
 
@@ -125,7 +113,7 @@ def pr_curve(
 
 @dataclasses.dataclass
 class ConfidenceDisplay(Display):
-    """F1, precision and recall of all classes together against the confidence threshold.
+    """F1, precision and recall of all classes together against the score threshold.
 
     Parameters
     ----------
@@ -157,13 +145,13 @@ class ConfidenceDisplay(Display):
             ax.plot([self.best], [top], "o", color=COLOURS[2])
             text = f"F1 {top:.3f} at {self.best:.3g}"
             ax.annotate(text, (self.best, top), (4, 6), textcoords="offset points", fontsize="small")
-        ax.set(xlabel="confidence threshold", ylim=(0, 1.05))
+        ax.set(xlabel="score threshold", ylim=(0, 1.05))
         ax.legend(frameon=False, fontsize="small")
         tidy(ax)
 
 
 def f1_curve(evaluation: Evaluation, *, ax: Axes | None = None) -> Figure:
-    """Draw F1, precision and recall against the confidence threshold, and mark the best F1.
+    """Draw F1, precision and recall against the score threshold, and mark the best F1.
 
     Parameters
     ----------

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from boxscore.diagnostics.confusion import ConfusionMatrix
 
-__all__ = ["ConfusionDisplay", "ReliabilityDisplay", "confusion_matrix", "reliability"]
-
 NUMBERED = 20
 """Up to this many classes, each cell shows its count."""
 
@@ -108,7 +106,7 @@ def confusion_matrix(
 
 @dataclasses.dataclass
 class ReliabilityDisplay(Display):
-    """Precision against confidence in bins.
+    """Precision against the mean score in bins.
 
     Parameters
     ----------
@@ -140,13 +138,13 @@ class ReliabilityDisplay(Display):
         ax.plot([0, 1], [0, 1], "--", color="#666666", linewidth=1, label="perfect calibration")
         text = "detector" if self.error != self.error else f"detector (expected error {self.error:.3f})"
         ax.plot(self.confidence, self.precision, "o-", color=COLOURS[0], label=text)
-        ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="mean confidence", ylabel="precision")
+        ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="mean score", ylabel="precision")
         ax.legend(frameon=False, fontsize="small")
         tidy(ax)
 
 
 def reliability(evaluation: Evaluation, *, bins: int = 10, ax: Axes | None = None) -> Figure:
-    """Draw precision against confidence; a calibrated detector lies on the diagonal.
+    """Draw precision against the mean score; a calibrated detector lies on the diagonal.
 
     Parameters
     ----------

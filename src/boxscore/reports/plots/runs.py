@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import Self
 
-__all__ = ["HistoryDisplay", "history"]
-
 MARKERS = ("o", "s", "^", "D", "v", "P")
 MOST_TICKS = 12
 

@@ -6,10 +6,10 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._result import EVERY_CLASS
+from boxscore._utils.array_types import FloatArray
+from boxscore.data.class_names import EVERY_CLASS
 from boxscore.protocols.metric_names import metric_named
 from boxscore.reports.plots._style import COLOURS, GREY, Display, label, tidy
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from boxscore.diagnostics.sweeping import Sweep
 
-__all__ = ["Line", "SweepDisplay", "sweep"]
-
-FloatArray = NDArray[np.float64]
 STYLES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 

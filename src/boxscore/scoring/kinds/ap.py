@@ -8,8 +8,6 @@ from boxscore.scoring.curves import Curves, folds_of_ap
 from boxscore.scoring.folding import State
 from boxscore.scoring.kinds.kind import Folds, Kind
 
-__all__ = ["KIND"]
-
 
 def _fold(protocol: Protocol) -> Folds:
     return folds_of_ap(protocol.ap)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from boxscore.scoring.blocks import HeldCells
 from boxscore.scoring.kinds.kind import Kind
 
-__all__ = ["KIND"]
-
 KIND = Kind(
     "AR",
     draw=lambda curves, protocol: {},

@@ -1,10 +1,10 @@
-"""Best F1: the largest F1 that a class reaches at any confidence threshold.
+"""Best F1: the largest F1 that a class reaches at any score threshold.
 
 Conventions
 -----------
 - F1 of what a threshold keeps is ``2 TP / (TP + FP + P)`` for ``P`` ground truths. It rises at true positives
   only, and a threshold keeps all detections of one score or none: the true ones of a tie come last.
-- Every class and IoU threshold has a confidence threshold of its own; a metric is the mean of their best.
+- Every class and IoU threshold has a score threshold of its own; a metric is the mean of their best.
 - With ground truth and no true positive it is 0; without ground truth undefined, NaN.
 """
 
@@ -15,8 +15,6 @@ from boxscore.scoring.blocks import Cells, HeldCells
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import LARGEST, State
 from boxscore.scoring.kinds.kind import Kind
-
-__all__ = ["KIND"]
 
 
 def _draw(curves: Curves, protocol: Protocol) -> State:

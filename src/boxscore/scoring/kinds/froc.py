@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- A confidence threshold keeps all detections of one score or none, so a curve has a point for each distinct
+- A score threshold keeps all detections of one score or none, so a curve has a point for each distinct
   score, and the order among equal scores decides nothing. It starts at no detection: (0, 0).
 - The denominator is all images that were evaluated, also those without objects or detections.
 - Where no equal scores are both right and wrong, a curve only goes up or to the right. The value between two
@@ -27,14 +27,13 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import FloatArray
-from boxscore.protocols.protocol import FrocInterpolation, Protocol
+from boxscore._utils.array_types import FloatArray
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.froc import FrocInterpolation
 from boxscore.scoring.blocks import Cells, HeldCells
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import LARGEST, SMALLEST, State
 from boxscore.scoring.kinds.kind import Kind
-
-__all__ = ["KIND", "sensitivity_at"]
 
 Counts = NDArray[np.integer]
 

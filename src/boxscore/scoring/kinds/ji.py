@@ -25,7 +25,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from boxscore._utils.arrays import BoolArray, Counts, FloatArray, Positions
+from boxscore._utils.array_types import BoolArray, FloatArray, Positions
+from boxscore._utils.arrays import Counts
 from boxscore._utils.ordering import run_starts
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
@@ -35,9 +36,6 @@ from boxscore.protocols.rules.jaccard import CROWDS, TRUTH_SHARE, jaccard_areas
 from boxscore.scoring.blocks import Cells, HeldCells
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds.kind import Kind
-
-__all__ = ["KIND", "heaviest_matching", "with_crowd_counts"]
-
 
 EPSILON = 1e-6
 

@@ -11,8 +11,6 @@ from boxscore.scoring.blocks import Cells
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import Fold, State
 
-__all__ = ["Folds", "Kind"]
-
 Folds = Mapping[str, Fold]
 
 

@@ -26,15 +26,12 @@ from typing import Literal
 
 import numpy as np
 
-from boxscore._utils.arrays import FloatArray
+from boxscore._utils.array_types import FloatArray
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import Cells, HeldCells
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import LARGEST, SMALLEST, State
 from boxscore.scoring.kinds.kind import Kind
-
-__all__ = ["KIND", "log_average", "miss_rates"]
-
 
 NONE = np.iinfo(np.int64).max
 """In place of false positives before the first true positive, where there is none."""

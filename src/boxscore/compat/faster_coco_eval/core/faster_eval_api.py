@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-Its first number is taken at the largest cap of ``maxDets`` (pycocotools asks for 100), and ``all_stats`` has
+Its first number is taken at the largest of ``maxDets`` (pycocotools asks for 100), and ``all_stats`` has
 recall at IoU .5 and .75 behind pycocotools' numbers.
 """
 

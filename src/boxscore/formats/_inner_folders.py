@@ -1,0 +1,81 @@
+"""Folders of labels inside a folder of labels: none is left out in silence.
+
+Conventions
+-----------
+- A format that reads the files right in a folder warns of the folders in it that it could read as well.
+- Predictions of YOLO, and those in text files, may lie in folders alone: they are read as one set, whose
+  images are called by folder and file. Images of the ground truth must lie in folders of these names: several
+  runs side by side, ``exp1`` and ``exp2``, are not one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from boxscore._utils.text import short_list
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.image_names import below_their_root, folders_of
+from boxscore.data.tables import GroundTruth
+from boxscore.errors import FileFormatError
+from boxscore.formats._look import Look, listed
+
+DEEPEST, MOST_FOLDERS = 4, 200
+
+
+def warn_of_unread(folder: Path, can_be_read: Callable[[Look], object], *, ending: str = "") -> None:
+    """Warn of folders in a folder whose own files are read; ``ending`` is that of files of one image each."""
+    unread = _folders(folder, can_be_read)
+    if not unread:
+        return
+    advice = "give the folder that is meant"
+    file = next((one for inner in unread if (one := Look(folder / inner).first_with(ending))), None)
+    if ending and file is not None:
+        name = file.relative_to(folder).with_suffix("").as_posix()
+        advice += f", or make one CSV file of all whose images are called {name!r}"
+    inner = f"{'folder' if len(unread) == 1 else 'folders'} {short_list(unread)}"
+    warn_user(f"{folder}: only the files right in this folder are read, not those in its {inner}; {advice}.")
+
+
+def check_folders(folder: Path, names: Iterable[str], ground_truth: GroundTruth | None) -> None:
+    """Refuse label files in folders where no image of the ground truth lies in a folder of the same name."""
+    inner = inner_folders(names)
+    if not inner or ground_truth is None:
+        return
+    known = folders_of(ground_truth.images)
+    strange = [one for one, path in zip(inner, below_their_root(inner), strict=True) if path not in known]
+    if strange:
+        which = f"{'one of ' * (len(inner) > 1)}{short_list(folder / one for one in inner)}"
+        cause = f"give {which}; if they are parts of one run, put their files in one folder"
+        raise FileFormatError(
+            str(folder),
+            "be one folder of label files, or hold folders in which images of the ground truth lie",
+            got=f"{short_list(strange)}, in which none of them lies",
+            cause=cause,
+        )
+
+
+def inner_folders(names: Iterable[str]) -> list[str]:
+    """Return the folders in the names of files."""
+    return sorted({name.rpartition("/")[0] for name in names if "/" in name})
+
+
+def _folders(folder: Path, can_be_read: Callable[[Look], object]) -> list[str]:
+    """Return the folders below a folder that a format can read, the outermost, as paths in it."""
+    found: list[str] = []
+    level = [folder]
+    for _ in range(DEEPEST):
+        inner = [one for outer in level for one in _inner(outer)][:MOST_FOLDERS]
+        readable = [one for one in inner if can_be_read(Look(one))]
+        found += [one.relative_to(folder).as_posix() for one in readable]
+        level = [one for one in inner if one not in readable]
+    return sorted(found)
+
+
+def _inner(folder: Path) -> list[Path]:
+    """Return the folders in a folder, without links; none of one that cannot be listed."""
+    try:
+        with listed(folder) as entries:
+            return sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
+    except FileFormatError:
+        return []

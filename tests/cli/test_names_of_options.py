@@ -1,0 +1,92 @@
+"""Messages name an option as it is typed; what Python calls it stands in brackets, which the commands leave out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from boxscore.cli import COMMANDS, load_command
+from boxscore.cli.streams import as_typed
+from support import sources
+from support.sources import FILES
+
+PYTHON_ONLY = (
+    *(
+        "evaluator",
+        "compat",
+        "plots",
+        "model_objects",
+        "samples",
+        "naming",
+        "frames",
+        "frame_like",
+        "_ranked",
+    ),
+    "digest",  # which translates
+)
+"""Modules whose messages no command prints."""
+
+ARGUMENTS = {option.name.replace("-", "_") for name in COMMANDS for option in load_command(name).options}
+ARGUMENTS -= {"title", "name", "area"}  # which mean other things too
+
+NAMED = re.compile(rf"\b(?<!-)({'|'.join(sorted(ARGUMENTS))})=(?![=A-Za-z0-9/{{]*[,}}])")
+
+
+def messages(file: str) -> list[str]:
+    """Texts of a module that are sentences: no docstrings, and no names."""
+    tree = sources.tree_of(file)
+    documented = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+        and isinstance(node.body[0], ast.Expr)
+    }
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented
+        if " " in node.value and "\n" not in node.value
+    ]
+
+
+@pytest.mark.long
+def test_arguments_of_python_stand_in_brackets() -> None:
+    found = [
+        (file, text)
+        for file in FILES
+        if not any(part in PYTHON_ONLY for part in Path(file).with_suffix("").parts)
+        for text in messages(file)
+        if NAMED.search(as_typed(f" {text}")) and "deprecated" not in text
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("See --class-map (in Python class_map=).", "See --class-map."),
+        ("or --image-sizes WxH (in Python image_folder= or image_sizes=)", "or --image-sizes WxH"),
+        ("a line each (in Python, class_map= takes a mapping)", "a line each"),
+        ("use Detections.from_arrays in Python", "use Detections.from_arrays in Python"),
+    ],
+)
+def test_what_is_typed(text: str, typed: str) -> None:
+    assert as_typed(text) == typed
+
+
+def test_a_command_names_its_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from boxscore.cli import main
+
+    truth, found = tmp_path / "truth.json", tmp_path / "found.json"
+    truth.write_text(
+        '{"images": [{"id": 1}], "categories": [{"id": 1, "name": "cat"}], '
+        '"annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9]}]}'
+    )
+    found.write_text('[{"image_id": 2, "category_id": 1, "bbox": [0, 0, 9, 9], "score": 0.5}]')
+    assert main(["evaluate", str(truth), str(found)]) == 2
+    message = " ".join(capsys.readouterr().err.split())
+    assert "--unlisted-images background adds it without objects" in message
+    assert "in Python" not in message

@@ -1,0 +1,189 @@
+"""A class that the detections call by another name: the message says which one it is and what to type."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import boxscore
+from boxscore import BoxscoreWarning, Detections, load_detections, load_ground_truth
+from boxscore.cli import main
+from boxscore.data.class_names import likely_classes
+from boxscore.formats.class_maps import typed_map
+from boxscore.validation import validate_files
+
+NAMES = ["bear", "dining table", "hot dog", "teddy bear"]
+
+
+def write(folder: Path, said: dict[str, Any], *, names: list[str] = NAMES) -> tuple[Path, Path]:
+    """Write 12 images with an object of each class, all found; ``said`` are classes called otherwise."""
+    images = [{"id": i, "width": 900, "height": 900, "file_name": f"{i}.jpg"} for i in range(1, 13)]
+    annotations = [
+        {"image_id": i, "category_id": k + 1, "bbox": [100 * k + i, 10, 60, 50], "area": 3000, "iscrowd": 0}
+        for i in range(1, 13)
+        for k in range(len(names))
+    ]
+    categories = [{"id": k + 1, "name": name} for k, name in enumerate(names)]
+    truth = {
+        "images": images,
+        "annotations": [{"id": n, **one} for n, one in enumerate(annotations, start=1)],
+        "categories": categories,
+    }
+    results = []
+    for one in annotations:
+        name = names[one["category_id"] - 1]
+        results.append(
+            {
+                "image_id": one["image_id"],
+                "category_id": said.get(name, name),
+                "bbox": one["bbox"],
+                "score": 0.001 + 0.999 / (1 + one["image_id"] + one["category_id"]),
+            }
+        )
+    (folder / "gt.json").write_text(json.dumps(truth))
+    (folder / "dt.json").write_text(json.dumps(results))
+    return folder / "gt.json", folder / "dt.json"
+
+
+def parts(detections: Detections) -> tuple[Any, ...]:
+    return tuple(getattr(detections, name).tolist() for name in ("image", "category", "boxes", "scores"))
+
+
+LEFT_OUT = (
+    "dt.json: 12 detections left out, of 1 class that the ground truth does not have: diningtable. Is "
+    "diningtable the class dining table, which has no detection? Read the detections with --class-map FILE, "
+    "and in FILE the line diningtable,dining table"
+)
+
+
+def test_the_class_and_the_option_are_named(tmp_path: Path) -> None:
+    truth_file, file = write(tmp_path, {"dining table": "diningtable"})
+    truth = load_ground_truth(truth_file)
+    with pytest.warns(BoxscoreWarning) as caught:
+        given = load_detections(file, truth)
+    (text,) = (str(one.message) for one in caught)
+    assert text == f"{tmp_path}/{LEFT_OUT} (in Python class_map={{'diningtable': 'dining table'}})."
+    typed = load_detections(file, truth, class_map={"diningtable": "dining table"})
+    assert (len(given), len(typed)) == (36, 48)
+    assert boxscore.evaluate(truth, typed)["AP"] == pytest.approx(1.0, abs=1e-12)
+    (tmp_path / "map.csv").write_text("diningtable,dining table\n")
+    assert parts(load_detections(file, truth, class_map=tmp_path / "map.csv")) == parts(typed)
+
+
+def test_the_command_line_says_the_option_with_strict_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {"dining table": "diningtable"})
+    monkeypatch.chdir(tmp_path)
+    command = ["evaluate", "--gt", "gt.json", "--dt", "dt.json"]
+    assert main([*command, "--strict"]) == 2
+    assert capsys.readouterr().err == f"boxscore: error: {LEFT_OUT}.\n"
+    main(command)
+    assert capsys.readouterr().err.startswith(f"boxscore: warning: {LEFT_OUT}.\n")
+
+
+def test_strict_names_the_map_that_the_boxes_show(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {name: number for number, name in enumerate(NAMES)})
+    monkeypatch.chdir(tmp_path)
+    assert main(["evaluate", "--gt", "gt.json", "--dt", "dt.json", "--strict"]) == 2
+    assert capsys.readouterr().err == (
+        "boxscore: error: dt.json: 12 detections left out, of 1 class that the ground truth does not have: 0. "
+        "Read the detections with --class-map auto.\n"
+    )
+
+
+def test_auto_fills_unknown_names_and_leaves_the_others(tmp_path: Path) -> None:
+    """A detector that calls every teddy bear a bear has no other list of classes."""
+    names = ["bear", "cat", "dining table", "dog", "fox", "teddy bear"]
+    truth_file, file = write(tmp_path, {"dining table": "diningtable", "teddy bear": "bear"}, names=names)
+    content = json.loads(truth_file.read_text())
+    content["annotations"] = [  # few bears, so that most of what is called bear is a teddy bear
+        one for one in content["annotations"] if one["category_id"] != 1 or one["image_id"] <= 3
+    ]
+    truth_file.write_text(json.dumps(content))
+    rows = [
+        one
+        for one in json.loads(file.read_text())
+        if one["category_id"] != "bear" or one["bbox"][0] > 300 or one["image_id"] <= 3
+    ]
+    file.write_text(json.dumps(rows))
+    truth = load_ground_truth(truth_file)
+    with pytest.warns(BoxscoreWarning) as caught:
+        auto = load_detections(file, truth, class_map="auto")
+    assert [str(one.message) for one in caught] == [
+        f"{file}: class map by-evidence (diningtable is dining table): of the 63 best detections that lie on an "
+        "annotation, 39 lie on one of their own class as they are named, and 51 with another list of classes."
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        typed = load_detections(file, truth, class_map={"diningtable": "dining table"})
+    assert parts(auto) == parts(typed)
+
+
+def test_validate_says_what_the_class_map_gives(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {"dining table": "diningtable"})
+    monkeypatch.chdir(tmp_path)
+    main(["validate", "gt.json", "dt.json"])
+    assert (
+        """\
+error: classes-numbered-differently (1)
+    classes are named differently: of the 48 best detections that lie on an
+    annotation, 36 lie on one of their own class as they are named, and 48 with
+    another list of classes. Read the detections with --class-map auto
+    AP 0.7500; with --class-map auto: 1.0000 (+0.2500)
+      diningtable is dining table (2)
+
+warning: unknown-class (12)
+    12 detections (25%) of 1 class that the ground truth does not have; they are
+    left out. Is diningtable the class dining table, which has no detection?
+    Read the detections with --class-map FILE, and in FILE the line
+    diningtable,dining table
+    AP 0.7500; with --class-map FILE: 1.0000 (+0.2500)
+      class diningtable: 12
+"""
+        in capsys.readouterr().out
+    )
+    found = validate_files("gt.json", "dt.json")
+    (finding,) = (one for one in found if one.code == "unknown-class")
+    truth = load_ground_truth("gt.json")
+    typed = load_detections("dt.json", truth, class_map={"diningtable": "dining table"})
+    assert finding.repaired == boxscore.evaluate(truth, typed)["AP"]
+    assert finding.message.endswith("(in Python class_map={'diningtable': 'dining table'})")
+
+
+@pytest.mark.parametrize(
+    ("words", "labels", "found"),
+    [
+        (["Hot_Dog"], ["hot dog", "dog"], {"Hot_Dog": "hot dog"}),
+        (["hot-dog", "hotdog"], ["hot dog"], {}),  # which of the two?
+        (["hotdog"], ["hot dog", "hot-dog"], {}),
+        (["aeroplane"], ["airplane", "bird"], {"aeroplane": "airplane"}),
+        (["aeroplane"], ["airplane", "aeroplanes"], {}),
+        (["unicorn"], ["zebra"], {}),
+        (["77", "1.0"], ["78", "1.00"], {}),  # numbers are not misspelt
+        (["STRASSE"], ["straße"], {"STRASSE": "straße"}),
+        (["a\nb"], ["a b"], {}),  # cannot be typed
+        (["", " "], ["", "-"], {}),
+        ([], ["cat"], {}),
+    ],
+)
+def test_likely_classes(words: list[str], labels: list[str], found: dict[str, str]) -> None:
+    assert likely_classes(words, labels) == found
+
+
+def test_what_is_typed_for_several_and_for_commas() -> None:
+    assert typed_map({"hotdog": "hot dog", "ovenold": "oven, old"}) == (
+        'Read the detections with --class-map FILE, and in FILE the lines hotdog,hot dog and ovenold,"oven, old" '
+        "(in Python class_map={'hotdog': 'hot dog', 'ovenold': 'oven, old'})"
+    )
+    many = typed_map({f"c_{n}": f"c {n}" for n in range(6)})
+    assert re.search(r"c_3,c 3 and so on \(in Python class_map=\{.*'c_3': 'c 3', \.\.\.\}\)$", many)
