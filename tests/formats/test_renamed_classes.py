@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import boxscore
-from boxscore import BoxscoreWarning, Detections, load_detections, load_ground_truth
+from boxscore import BoxscoreWarning, Detections, GroundTruth, load_detections, load_ground_truth
 from boxscore.cli import main
+from boxscore.data import class_names, vocabulary
 from boxscore.data.class_names import likely_classes
 from boxscore.formats.class_maps import typed_map
 from boxscore.validation import validate_files
@@ -178,6 +181,31 @@ warning: unknown-class (12)
 )
 def test_likely_classes(words: list[str], labels: list[str], found: dict[str, str]) -> None:
     assert likely_classes(words, labels) == found
+
+
+def test_work_follows_the_number_of_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels of all classes were made once for each class, and each name was compared with each."""
+    calls: Counter[str] = Counter()
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any, **options: Any) -> Any:
+            calls[function.__name__] += 1
+            return function(*arguments, **options)
+
+        return called
+
+    monkeypatch.setattr(vocabulary, "class_labels", counted(class_names.class_labels))
+    monkeypatch.setattr(class_names, "_folded", counted(class_names._folded))
+    K = 300
+    rows = [*range(K)]
+    boxes = [[0, 0, 9, 9]] * K
+    truth = GroundTruth.from_arrays(rows, rows, boxes, categories={k: f"class {k}x" for k in rows})
+    other = {K + k: f"Class_{k}x" for k in rows[1:]}
+    detections = Detections.from_arrays(rows[1:], [*other], boxes[1:], [0.5] * (K - 1), categories=other)
+    with pytest.warns(BoxscoreWarning, match="Class_1x the class class 1x"):
+        boxscore.evaluate(truth, detections)
+    assert calls["class_labels"] <= 20
+    assert calls["_folded"] <= 10 * K
 
 
 def test_what_is_typed_for_several_and_for_commas() -> None:

@@ -15,6 +15,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -609,8 +610,11 @@ def renamed_classes(
     left_out: Iterable[str], categories: Categories, category: NDArray[np.int32]
 ) -> dict[str, str]:
     """Return which classes without a detection those left out likely are, by another name."""
-    silent = np.flatnonzero(np.bincount(category, minlength=len(categories)) == 0)
-    return likely_classes(list(left_out), [categories.labels[row] for row in silent.tolist()])
+    names = [*left_out]
+    if not names:
+        return {}
+    silent = np.bincount(category, minlength=len(categories)) == 0
+    return likely_classes(names, [*itertools.compress(categories.labels, silent)])
 
 
 def question_of_renamed(renamed: Mapping[str, str]) -> str:

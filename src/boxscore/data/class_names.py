@@ -100,10 +100,16 @@ def likely_classes(words: Sequence[str], labels: Sequence[str]) -> dict[str, str
         [name for name in names if name.isprintable() and any(map(str.isalpha, name))]
         for names in (words, labels)
     )
-    same = {(word, label) for word in some for label in others if _folded(word) == _folded(label)}
+    if not some:
+        return {}
+    spelt: dict[str, list[str]] = {}
+    for label in others:
+        spelt.setdefault(_folded(label), []).append(label)
+    same = {(word, label) for word in some for label in spelt.get(_folded(word), ())}
     found = _one_to_one(same)
-    some = [word for word in some if word not in {word for word, _ in same}]
-    others = [label for label in others if label not in {label for _, label in same}]
+    words_of_pairs, labels_of_pairs = {word for word, _ in same}, {label for _, label in same}
+    some = [word for word in some if word not in words_of_pairs]
+    others = [label for label in others if label not in labels_of_pairs]
     if len(some) * len(others) <= MOST_PAIRS:
         import difflib
 

@@ -340,9 +340,8 @@ def _automatic(
 
 def _changes(own: Categories, known: Categories, rows: NDArray[np.int32]) -> str:
     """Name the classes that a map gives another label, if they are few; empty where they are many."""
-    pairs = [
-        (label, known.labels[row]) for label, row in zip(own.labels, rows.tolist(), strict=True) if row >= 0
-    ]
+    labels = known.labels
+    pairs = [(label, labels[row]) for label, row in zip(own.labels, rows.tolist(), strict=True) if row >= 0]
     changed = [f"{label} is {other}" for label, other in pairs if label != other]
     return f" ({', '.join(changed)})" if 0 < len(changed) <= FEW_SHOWN else ""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -225,7 +226,7 @@ def _silent_classes(context: Context) -> Iterator[Finding]:
         np.zeros(K, dtype=bool) if context.chosen_classes else _without_file(context, detections) & silent
     )
     if absent.any():
-        names = named([truth.categories.labels[row] for row in np.flatnonzero(absent).tolist()])
+        labels = [*compress(truth.categories.labels, absent)]
         count = int(absent.sum())
         yield context.finding(
             "class-without-results-file",
@@ -233,8 +234,8 @@ def _silent_classes(context: Context) -> Iterator[Finding]:
             "warning",
             count,
             f"{counted(count, 'class')} with annotations {verb(count, 'have')} no results file in "
-            f"{detections.source}, which is AP 0{' each' * (count > 1)}: {names}",
-            examples=[f"class {truth.categories.labels[row]}" for row in np.flatnonzero(absent).tolist()],
+            f"{detections.source}, which is AP 0{' each' * (count > 1)}: {named(labels)}",
+            examples=[f"class {label}" for label in labels],
         )
         silent &= ~absent
     if not silent.any():
