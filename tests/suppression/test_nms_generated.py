@@ -32,7 +32,7 @@ from boxscore.suppression import (
     weighted_boxes_fusion,
 )
 from boxscore.suppression._pairs import share_pairs
-from boxscore.suppression._ranked import prepare
+from boxscore.suppression._ranked import BoxOptions, prepare
 from boxscore.suppression.hard import select
 from boxscore.suppression.soft import soften
 from support.examples import examples
@@ -63,7 +63,7 @@ def check_hard(seed, plan, overlap):
     boxes, scores, groups, threshold, options = random_case(seed)
     matrix = overlaps(boxes, overlap=overlap, **options)
     expected, dropped_by = hard(matrix, scores, groups, threshold)
-    ranked = prepare(boxes, scores, groups, overlap=overlap, **options)
+    ranked = prepare(boxes, scores, groups, BoxOptions(overlap=overlap, **options))
     kept, _, _, by = select(ranked, threshold, owners=True, plan=plan)
     assert kept.tolist() == expected
     assert by.tolist() == dropped_by.tolist()
@@ -128,7 +128,7 @@ def test_held_pairs_equal_the_loop():
         boxes, scores, groups, threshold, options = random_case(seed)
         overlap = ("iou", "ios", "diou")[seed % 3]
         matrix = overlaps(boxes, overlap=overlap, **options)
-        ranked = prepare(boxes, scores, groups, overlap=overlap, **options)
+        ranked = prepare(boxes, scores, groups, BoxOptions(overlap=overlap, **options))
         for lowest in (0.0, threshold / 2, threshold):
             shared = share_pairs(ranked, lowest)
             held += sum(len(block.held.better) for block in shared.blocks())
@@ -146,7 +146,7 @@ def test_lowered_scores_are_the_same_to_the_last_bit_whatever_the_plan(plan, mon
     different = 0
     for seed in range(CASES // 5):
         boxes, scores, groups, threshold, options = random_case(seed)
-        given = prepare(boxes, scores, groups, **options)
+        given = prepare(boxes, scores, groups, BoxOptions(**options))
         for method in ("linear", "gaussian"):
             soft_options = {"method": method, "iou_threshold": threshold, "score_threshold": 0.0}
             expected = soften(given, **soft_options)
@@ -166,7 +166,7 @@ def test_lowered_scores_are_the_same_to_the_last_bit_whatever_the_plan(plan, mon
 def test_pairs_beyond_what_may_be_held_are_found_again(monkeypatch):
     monkeypatch.setattr(pairs_module, "MOST_HELD", 0)
     boxes, scores, groups, *_ = random_case(7)
-    shared = share_pairs(prepare(boxes, scores, groups), 0.0)
+    shared = share_pairs(prepare(boxes, scores, groups, BoxOptions()), 0.0)
     assert all(block.held is None for block in shared.blocks())
     expected = hard(overlaps(boxes), scores, groups, 0.3)[0]
     assert select(shared, 0.3).indices.tolist() == expected
@@ -199,7 +199,9 @@ def test_larger_cases_equal_the_loop(count, groups):
         matrix = overlaps(boxes)
         expected, dropped_by = hard(matrix, scores, group, threshold)
         for plan in ("auto", "lockstep", "sweep", "grid"):
-            kept, _, _, by = select(prepare(boxes, scores, group), threshold, owners=True, plan=plan)
+            kept, _, _, by = select(
+                prepare(boxes, scores, group, BoxOptions()), threshold, owners=True, plan=plan
+            )
             assert kept.tolist() == expected
             assert by.tolist() == dropped_by.tolist()
 
@@ -232,7 +234,7 @@ def test_overlaps_that_round_above_1_lower_nothing_at_threshold_1(hold, monkeypa
     if not hold:
         monkeypatch.setattr(pairs_module.PairStore, "join", lambda _: None)
     boxes, scores, groups, threshold, options = random_case(11816)
-    measure = next(prepare(boxes, scores, groups, **options).blocks()).measure
+    measure = next(prepare(boxes, scores, groups, BoxOptions(**options)).blocks()).measure
     assert measure.between(np.array([0]), np.array([1]))[0] > 1 == threshold
     check_soft(11816, "linear")
     # Copies of one box: where they are lowered, to exactly 0, which a threshold of 0 keeps.

@@ -119,19 +119,26 @@ class Ranked:
         return rows.take(descending_order(self.scores.take(rows)))
 
 
+class BoxOptions(NamedTuple):
+    """What all functions of upright boxes take: how boxes are read and compared, and which take part."""
+
+    box_format: BoxFormat = "xyxy"
+    pixel_offset: float = 0
+    overlap: Overlap = "iou"
+    score_threshold: float | None = None
+    pre_top_k: int | None = None
+
+
 def prepare(
     boxes: ArrayLike,
     scores: ArrayLike,
     groups: ArrayLike | None,
+    options: BoxOptions,
     *,
     groups_name: str = "groups",
-    box_format: BoxFormat = "xyxy",
-    pixel_offset: float = 0,
-    overlap: Overlap = "iou",
-    score_threshold: float | None = None,
-    pre_top_k: int | None = None,
 ) -> Ranked:
     """Check and rank the input of a public function."""
+    box_format, pixel_offset, overlap, score_threshold, pre_top_k = options
     box_array = check_boxes(boxes, box_format=box_format)
     return rank(
         check_scores(scores, length=len(box_array)),

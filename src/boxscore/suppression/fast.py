@@ -22,7 +22,7 @@ from boxscore._utils.array_types import BoolArray, IntArray
 from boxscore.data.boxes import BoxFormat
 from boxscore.suppression._pairs import PairStore
 from boxscore.suppression._plans import best_overlapping
-from boxscore.suppression._ranked import Block, Ranked, prepare
+from boxscore.suppression._ranked import Block, BoxOptions, Ranked, prepare
 from boxscore.suppression.hard import cap_groups, select
 from boxscore.suppression.result import Kept
 
@@ -50,18 +50,9 @@ def fast_nms(
     >>> fast_nms(boxes, [0.9, 0.8, 0.7], 0.5).tolist()
     [0]
     """
-    return cluster_nms(
-        boxes,
-        scores,
-        iou_threshold,
-        groups=groups,
-        max_rounds=1,
-        box_format=box_format,
-        pixel_offset=pixel_offset,
-        score_threshold=score_threshold,
-        pre_top_k=pre_top_k,
-        max_per_group=max_per_group,
-    )
+    options = BoxOptions(box_format, pixel_offset, "iou", score_threshold, pre_top_k)
+    ranked = prepare(boxes, scores, groups, options)
+    return select_in_rounds(ranked, iou_threshold, max_rounds=1, max_per_group=max_per_group).indices
 
 
 def cluster_nms(
@@ -102,15 +93,8 @@ def cluster_nms(
     >>> cluster_nms(boxes, [0.9, 0.8, 0.7], 0.5).tolist()
     [0, 2]
     """
-    ranked = prepare(
-        boxes,
-        scores,
-        groups,
-        box_format=box_format,
-        pixel_offset=pixel_offset,
-        score_threshold=score_threshold,
-        pre_top_k=pre_top_k,
-    )
+    options = BoxOptions(box_format, pixel_offset, "iou", score_threshold, pre_top_k)
+    ranked = prepare(boxes, scores, groups, options)
     return select_in_rounds(ranked, iou_threshold, max_rounds=max_rounds, max_per_group=max_per_group).indices
 
 

@@ -31,7 +31,7 @@ from boxscore._utils.ordering import top_k_per_group
 from boxscore.data.boxes import BoxFormat
 from boxscore.errors import InputError
 from boxscore.suppression._plans import Plan, greedy
-from boxscore.suppression._ranked import Ranked, check_groups, prepare
+from boxscore.suppression._ranked import BoxOptions, Ranked, check_groups, prepare
 from boxscore.suppression.result import Kept
 
 
@@ -97,17 +97,8 @@ def nms(
     [0, 2]
     """
     checks.one_of(overlap, ("iou", "ios"), name="overlap")
-    ranked = prepare(
-        boxes,
-        scores,
-        None,
-        box_format=box_format,
-        pixel_offset=pixel_offset,
-        overlap=overlap,
-        score_threshold=score_threshold,
-        pre_top_k=pre_top_k,
-    )
-    return select(ranked, iou_threshold, max_per_group=max_per_group).indices
+    options = BoxOptions(box_format, pixel_offset, overlap, score_threshold, pre_top_k)
+    return select(prepare(boxes, scores, None, options), iou_threshold, max_per_group=max_per_group).indices
 
 
 def batched_nms(
@@ -163,17 +154,8 @@ def batched_nms(
     checks.one_of(overlap, ("iou", "ios"), name="overlap")
     if max_per_image is not None and images is None:
         raise InputError("images", "be given with max_per_image", got="None", cause="the image of each box")
-    ranked = prepare(
-        boxes,
-        scores,
-        idxs,
-        groups_name="idxs",
-        box_format=box_format,
-        pixel_offset=pixel_offset,
-        overlap=overlap,
-        score_threshold=score_threshold,
-        pre_top_k=pre_top_k,
-    )
+    options = BoxOptions(box_format, pixel_offset, overlap, score_threshold, pre_top_k)
+    ranked = prepare(boxes, scores, idxs, options, groups_name="idxs")
     image = None if images is None else check_groups(images, length=len(ranked.scores), name="images")
     indices = select(ranked, iou_threshold, max_per_group=max_per_group).indices
     if max_per_image is None or image is None:
@@ -207,17 +189,8 @@ def diou_nms(
     >>> diou_nms(boxes, scores, 0.5).tolist(), nms(boxes, scores, 0.5).tolist()
     ([0, 1], [0])
     """
-    ranked = prepare(
-        boxes,
-        scores,
-        groups,
-        box_format=box_format,
-        pixel_offset=pixel_offset,
-        overlap="diou",
-        score_threshold=score_threshold,
-        pre_top_k=pre_top_k,
-    )
-    return select(ranked, iou_threshold, max_per_group=max_per_group).indices
+    options = BoxOptions(box_format, pixel_offset, "diou", score_threshold, pre_top_k)
+    return select(prepare(boxes, scores, groups, options), iou_threshold, max_per_group=max_per_group).indices
 
 
 def select(

@@ -22,7 +22,7 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.data.boxes import BoxFormat
 from boxscore.suppression._pairs import PairStore
-from boxscore.suppression._ranked import Ranked, prepare
+from boxscore.suppression._ranked import BoxOptions, Ranked, prepare
 from boxscore.suppression.result import Kept
 from boxscore.suppression.soft import SoftMethod, by_new_score, check_floor, check_not_negative
 
@@ -76,15 +76,8 @@ def matrix_nms(
     >>> indices.tolist(), lowered.round(4).tolist()
     ([1, 0, 2, 3], [0.9, 0.5963, 0.3528, 0.1915])
     """
-    ranked = prepare(
-        boxes,
-        scores,
-        groups,
-        box_format=box_format,
-        pixel_offset=pixel_offset,
-        score_threshold=check_floor(score_threshold),
-        pre_top_k=pre_top_k,
-    )
+    options = BoxOptions(box_format, pixel_offset, "iou", check_floor(score_threshold), pre_top_k)
+    ranked = prepare(boxes, scores, groups, options)
     kept = decay_all(
         ranked, method=method, sigma=sigma, score_threshold=score_threshold, max_per_group=max_per_group
     )

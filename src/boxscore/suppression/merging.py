@@ -29,7 +29,7 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.suppression._plans import best_overlapping, greedy
-from boxscore.suppression._ranked import Block, Ranked, prepare
+from boxscore.suppression._ranked import Block, BoxOptions, Ranked, prepare
 from boxscore.suppression.result import Kept, Suppression
 
 
@@ -62,18 +62,8 @@ def greedy_nmm(
     >>> merged.indices.tolist(), merged.boxes.tolist()
     ([0, 2], [[0.0, 0.0, 13.0, 10.0], [6.0, 0.0, 16.0, 10.0]])
     """
-    return _merge(
-        boxes,
-        scores,
-        iou_threshold,
-        groups=groups,
-        transitive=False,
-        overlap=overlap,
-        box_format=box_format,
-        pixel_offset=pixel_offset,
-        score_threshold=score_threshold,
-        pre_top_k=pre_top_k,
-    )
+    options = BoxOptions(box_format, pixel_offset, overlap, score_threshold, pre_top_k)
+    return _merge(boxes, scores, groups, options, iou_threshold, transitive=False)
 
 
 def nmm(
@@ -99,47 +89,24 @@ def nmm(
     >>> merged.boxes.tolist(), merged.suppressed_by.tolist()
     ([[0.0, 0.0, 16.0, 10.0]], [-1, 0, 0])
     """
-    return _merge(
-        boxes,
-        scores,
-        iou_threshold,
-        groups=groups,
-        transitive=True,
-        overlap=overlap,
-        box_format=box_format,
-        pixel_offset=pixel_offset,
-        score_threshold=score_threshold,
-        pre_top_k=pre_top_k,
-    )
+    options = BoxOptions(box_format, pixel_offset, overlap, score_threshold, pre_top_k)
+    return _merge(boxes, scores, groups, options, iou_threshold, transitive=True)
 
 
 def _merge(
     boxes: ArrayLike,
     scores: ArrayLike,
+    groups: ArrayLike | None,
+    options: BoxOptions,
     iou_threshold: float,
     *,
-    groups: ArrayLike | None,
     transitive: bool,
-    overlap: Literal["iou", "ios"],
-    box_format: BoxFormat,
-    pixel_offset: float,
-    score_threshold: float | None,
-    pre_top_k: int | None,
 ) -> Suppression:
-    checks.one_of(overlap, ("iou", "ios"), name="overlap")
-    ranked = prepare(
-        boxes,
-        scores,
-        groups,
-        box_format=box_format,
-        pixel_offset=pixel_offset,
-        overlap=overlap,
-        score_threshold=score_threshold,
-        pre_top_k=pre_top_k,
-    )
+    checks.one_of(options.overlap, ("iou", "ios"), name="overlap")
+    ranked = prepare(boxes, scores, groups, options)
     kept = merge(ranked, iou_threshold, transitive=transitive)
     assert kept.boxes is not None
-    merged = box_convert(kept.boxes, "xyxy", box_format)
+    merged = box_convert(kept.boxes, "xyxy", options.box_format)
     return Suppression(kept.indices, kept.scores, merged, kept.suppressed_by, "boxes", len(ranked.scores))
 
 

@@ -19,9 +19,6 @@ from boxscore.similarity.rotated import AngleUnit, RotatedMeasure, rotated_boxes
 from boxscore.suppression._ranked import check_groups, check_scores, rank
 from boxscore.suppression.hard import select
 
-ORIENTED = ("rotated", "quadrilateral", "probiou")
-"""What oriented boxes are suppressed by."""
-
 if TYPE_CHECKING:
     from boxscore.data.tables import Detections
 
@@ -129,7 +126,7 @@ def quadrilateral_nms(
 
 
 def oriented_measure(detections: Detections, similarity: str, lowest: float) -> MeasureOf:
-    """Measure of some rows of a table by one of ``ORIENTED``; values up to ``lowest`` may read 0."""
+    """Measure of rows: rotated, quadrilateral or probiou; values up to ``lowest`` may read 0."""
     shapes = corners_of(detections) if similarity == "quadrilateral" else rotated_of(detections)
     return _measure_of(similarity, shapes, lowest)
 

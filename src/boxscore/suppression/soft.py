@@ -35,7 +35,7 @@ from boxscore._utils.ordering import descending_order, rank_in_runs
 from boxscore.data.boxes import BoxFormat
 from boxscore.errors import InputError
 from boxscore.suppression._pairs import PairStore
-from boxscore.suppression._ranked import Block, Ranked, ValuedPairs, prepare
+from boxscore.suppression._ranked import Block, BoxOptions, Ranked, ValuedPairs, prepare
 from boxscore.suppression.result import Kept
 
 SoftMethod = Literal["gaussian", "linear"]
@@ -94,15 +94,8 @@ def soft_nms(
     >>> indices.tolist(), lowered.round(4).tolist()
     ([1, 0, 2, 3], [0.9, 0.6, 0.2902, 0.2])
     """
-    ranked = prepare(
-        boxes,
-        scores,
-        groups,
-        box_format=box_format,
-        pixel_offset=pixel_offset,
-        score_threshold=check_floor(score_threshold),
-        pre_top_k=pre_top_k,
-    )
+    options = BoxOptions(box_format, pixel_offset, "iou", check_floor(score_threshold), pre_top_k)
+    ranked = prepare(boxes, scores, groups, options)
     kept = soften(
         ranked,
         method=method,

@@ -33,10 +33,18 @@ from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
 from boxscore.similarity.mask import mask_measure
 from boxscore.suppression._pairs import share_pairs
-from boxscore.suppression._ranked import Ranked, boxes_of, check_boxes, check_groups, prepare, rank
+from boxscore.suppression._ranked import (
+    BoxOptions,
+    Ranked,
+    boxes_of,
+    check_boxes,
+    check_groups,
+    prepare,
+    rank,
+)
 from boxscore.suppression.methods import METHODS, Setting, check_method, readers_of
 from boxscore.suppression.result import Suppression
-from boxscore.suppression.rotated import ORIENTED, oriented_measure
+from boxscore.suppression.rotated import oriented_measure
 
 if TYPE_CHECKING:
     from boxscore.data.tables import Detections
@@ -56,16 +64,6 @@ class GroupOptions(TypedDict, total=False):
     class_groups: Iterable[Collection[Id]] | None
     pixel_offset: float
     similarity: Overlapping
-
-
-class NmsOptions(GroupOptions, total=False):
-    """The options of :func:`suppress`."""
-
-    method: str
-    iou_threshold: float | None
-    overlap: Literal["iou", "ios"]
-    sigma: float | None
-    score_threshold: float | None
 
 
 def suppress(
@@ -212,16 +210,8 @@ def suppress_boxes(
         raise InputError("images", "be given with max_per_image", got="None", cause="the image of each box")
     group = None if groups is None else check_groups(groups, length=length)
     image = None if images is None else check_groups(images, length=length, name="images")
-    ranked = prepare(
-        box_array,
-        scores,
-        group,
-        box_format=box_format,
-        pixel_offset=pixel_offset,
-        overlap=setting.measured,
-        score_threshold=setting.floor,
-        pre_top_k=pre_top_k,
-    )
+    options = BoxOptions(box_format, pixel_offset, setting.measured, setting.floor, pre_top_k)
+    ranked = prepare(box_array, scores, group, options)
     caps: list[Cap] = [
         (np.zeros(length, np.int64) if of is None else of, checks.whole_number(k, 1, name=name))
         for of, k, name in ((group, max_per_group, "max_per_group"), (image, max_per_image, "max_per_image"))
@@ -310,30 +300,15 @@ class Suppressor:
 
     def ranked(self, setting: Setting) -> Ranked:
         """Check and rank the detections as a setting needs them."""
-        if self._similarity in ORIENTED:
-            return rank(
-                self._detections.scores,
-                self._group,
-                oriented_measure(self._detections, self._similarity, setting.lowest),
-                score_threshold=setting.floor,
-            )
+        if self._similarity == "box":
+            options = BoxOptions("xyxy", self._pixel_offset, setting.measured, setting.floor)
+            return prepare(self._boxes, self._detections.scores, self._group, options)
         if self._similarity == "mask":
-            return rank(
-                self._detections.scores,
-                self._group,
-                mask_measure(
-                    _masks_of(self._detections), self._group, overlap=setting.measured, lowest=setting.lowest
-                ),
-                score_threshold=setting.floor,
-            )
-        return prepare(
-            self._boxes,
-            self._detections.scores,
-            self._group,
-            pixel_offset=self._pixel_offset,
-            overlap=setting.measured,
-            score_threshold=setting.floor,
-        )
+            masks = _masks_of(self._detections)
+            measure = mask_measure(masks, self._group, overlap=setting.measured, lowest=setting.lowest)
+        else:
+            measure = oriented_measure(self._detections, self._similarity, setting.lowest)
+        return rank(self._detections.scores, self._group, measure, score_threshold=setting.floor)
 
     def shared(self, settings: Iterable[Setting]) -> dict[Setting, Ranked]:
         """Rank the detections for many settings; those that can share ranks and overlapping pairs."""
