@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import dataclasses
 import importlib
 import inspect
@@ -267,7 +268,9 @@ _LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.3\n---\n\n"
 
 def _index() -> str:
     package = importlib.import_module("boxscore")
-    origin = {name: module for module, names in package._NAMES.items() for name in names}
+    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    origin = {alias.name: node.module for node in imports for alias in node.names}
     lines = [
         "# Python interface",
         "",

@@ -6,21 +6,16 @@
 - :func:`evaluate`: the same on a Dask cluster, where no process holds all parts.
 """
 
-from boxscore.distributed.bounds import BoundedEvaluation, Interval
-from boxscore.distributed.cluster import evaluate
-from boxscore.distributed.parts import Part, load_part, part_of
-from boxscore.distributed.result import DistributedEvaluation, MergedEvaluation, merge
-from boxscore.distributed.scanning import scan
+from boxscore._utils.lazy import lazy_imports
 
-__all__ = [
-    "BoundedEvaluation",
-    "DistributedEvaluation",
-    "Interval",
-    "MergedEvaluation",
-    "Part",
-    "evaluate",
-    "load_part",
-    "merge",
-    "part_of",
-    "scan",
-]
+with lazy_imports(globals()):
+    from boxscore.distributed.bounds import BoundedEvaluation as BoundedEvaluation
+    from boxscore.distributed.bounds import Interval as Interval
+    from boxscore.distributed.cluster import evaluate as evaluate
+    from boxscore.distributed.parts import Part as Part
+    from boxscore.distributed.parts import load_part as load_part
+    from boxscore.distributed.parts import part_of as part_of
+    from boxscore.distributed.result import DistributedEvaluation as DistributedEvaluation
+    from boxscore.distributed.result import MergedEvaluation as MergedEvaluation
+    from boxscore.distributed.result import merge as merge
+    from boxscore.distributed.scanning import scan as scan

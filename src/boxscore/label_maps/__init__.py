@@ -8,54 +8,19 @@ Conventions
 - What tools do differently is data: the TOML files in ``panoptic_rules`` and ``semantic_rules``.
 """
 
-from typing import TYPE_CHECKING
+from boxscore._utils.lazy import lazy_imports
 
-from boxscore._utils.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from boxscore.label_maps.folders import panoptic_quality_of_files, semantic_iou_of_folders
-    from boxscore.label_maps.panoptic import PanopticQuality, panoptic_quality
-    from boxscore.label_maps.resampled import MetricIntervals
-    from boxscore.label_maps.rules import (
-        PanopticRules,
-        SemanticRules,
-        load_panoptic_rules,
-        load_semantic_rules,
-        panoptic_rule_names,
-        semantic_rule_names,
-    )
-    from boxscore.label_maps.semantic import SemanticIoU, semantic_iou
-
-_NAMES = {
-    "boxscore.label_maps.folders": ("panoptic_quality_of_files", "semantic_iou_of_folders"),
-    "boxscore.label_maps.panoptic": ("PanopticQuality", "panoptic_quality"),
-    "boxscore.label_maps.resampled": ("MetricIntervals",),
-    "boxscore.label_maps.rules": (
-        "PanopticRules",
-        "SemanticRules",
-        "load_panoptic_rules",
-        "load_semantic_rules",
-        "panoptic_rule_names",
-        "semantic_rule_names",
-    ),
-    "boxscore.label_maps.semantic": ("SemanticIoU", "semantic_iou"),
-}
-
-if not TYPE_CHECKING:  # or a type checker would take any misspelt name
-    __getattr__, __dir__ = lazy_names(__name__, _NAMES)
-
-__all__ = [
-    "MetricIntervals",
-    "PanopticQuality",
-    "PanopticRules",
-    "SemanticIoU",
-    "SemanticRules",
-    "load_panoptic_rules",
-    "load_semantic_rules",
-    "panoptic_quality",
-    "panoptic_quality_of_files",
-    "panoptic_rule_names",
-    "semantic_iou",
-    "semantic_iou_of_folders",
-    "semantic_rule_names",
-]
+with lazy_imports(globals()):
+    from boxscore.label_maps.folders import panoptic_quality_of_files as panoptic_quality_of_files
+    from boxscore.label_maps.folders import semantic_iou_of_folders as semantic_iou_of_folders
+    from boxscore.label_maps.panoptic import PanopticQuality as PanopticQuality
+    from boxscore.label_maps.panoptic import panoptic_quality as panoptic_quality
+    from boxscore.label_maps.resampled import MetricIntervals as MetricIntervals
+    from boxscore.label_maps.rules import PanopticRules as PanopticRules
+    from boxscore.label_maps.rules import SemanticRules as SemanticRules
+    from boxscore.label_maps.rules import load_panoptic_rules as load_panoptic_rules
+    from boxscore.label_maps.rules import load_semantic_rules as load_semantic_rules
+    from boxscore.label_maps.rules import panoptic_rule_names as panoptic_rule_names
+    from boxscore.label_maps.rules import semantic_rule_names as semantic_rule_names
+    from boxscore.label_maps.semantic import SemanticIoU as SemanticIoU
+    from boxscore.label_maps.semantic import semantic_iou as semantic_iou

@@ -1,34 +1,13 @@
 """Writing results for people and for the next tool. Adds nothing to the numbers."""
 
-from typing import TYPE_CHECKING
+from boxscore._utils.lazy import lazy_imports
 
-from boxscore._utils.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from boxscore.reports import plots
-    from boxscore.reports.folder import write_comparison, write_report
-    from boxscore.reports.history import read_history
-    from boxscore.reports.papers import paper_table
-    from boxscore.reports.text import as_json, flat_metrics
-    from boxscore.reports.view import ReportOptions
-
-_NAMES = {
-    "boxscore.reports.folder": ("write_comparison", "write_report"),
-    "boxscore.reports.history": ("read_history",),
-    "boxscore.reports.papers": ("paper_table",),
-    "boxscore.reports.text": ("as_json", "flat_metrics"),
-    "boxscore.reports.view": ("ReportOptions",),
-}
-
-__getattr__, __dir__ = lazy_names(__name__, _NAMES, modules=("boxscore.reports.plots",))
-
-__all__ = [
-    "ReportOptions",
-    "as_json",
-    "flat_metrics",
-    "paper_table",
-    "plots",
-    "read_history",
-    "write_comparison",
-    "write_report",
-]
+with lazy_imports(globals()):
+    from boxscore.reports import plots as plots
+    from boxscore.reports.folder import write_comparison as write_comparison
+    from boxscore.reports.folder import write_report as write_report
+    from boxscore.reports.history import read_history as read_history
+    from boxscore.reports.papers import paper_table as paper_table
+    from boxscore.reports.text import as_json as as_json
+    from boxscore.reports.text import flat_metrics as flat_metrics
+    from boxscore.reports.view import ReportOptions as ReportOptions

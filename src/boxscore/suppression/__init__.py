@@ -19,34 +19,24 @@ indices into the input. Everything is float64. NaN, inverted boxes and unequal l
 no boxes at all is a legal input.
 """
 
-from boxscore.suppression.fast import cluster_nms, fast_nms
-from boxscore.suppression.fusion import Fused, nmw, weighted_boxes_fusion
-from boxscore.suppression.hard import batched_nms, diou_nms, nms
-from boxscore.suppression.masks import mask_nms
-from boxscore.suppression.matrix import matrix_nms
-from boxscore.suppression.merging import greedy_nmm, nmm
-from boxscore.suppression.result import Suppression
-from boxscore.suppression.rotated import quadrilateral_nms, rotated_nms
-from boxscore.suppression.soft import soft_nms
-from boxscore.suppression.suppressing import suppress, suppress_boxes
+from boxscore._utils.lazy import lazy_imports
 
-__all__ = [
-    "Fused",
-    "Suppression",
-    "batched_nms",
-    "cluster_nms",
-    "diou_nms",
-    "fast_nms",
-    "greedy_nmm",
-    "mask_nms",
-    "matrix_nms",
-    "nmm",
-    "nms",
-    "nmw",
-    "quadrilateral_nms",
-    "rotated_nms",
-    "soft_nms",
-    "suppress",
-    "suppress_boxes",
-    "weighted_boxes_fusion",
-]
+with lazy_imports(globals()):
+    from boxscore.suppression.fast import cluster_nms as cluster_nms
+    from boxscore.suppression.fast import fast_nms as fast_nms
+    from boxscore.suppression.fusion import Fused as Fused
+    from boxscore.suppression.fusion import nmw as nmw
+    from boxscore.suppression.fusion import weighted_boxes_fusion as weighted_boxes_fusion
+    from boxscore.suppression.hard import batched_nms as batched_nms
+    from boxscore.suppression.hard import diou_nms as diou_nms
+    from boxscore.suppression.hard import nms as nms
+    from boxscore.suppression.masks import mask_nms as mask_nms
+    from boxscore.suppression.matrix import matrix_nms as matrix_nms
+    from boxscore.suppression.merging import greedy_nmm as greedy_nmm
+    from boxscore.suppression.merging import nmm as nmm
+    from boxscore.suppression.result import Suppression as Suppression
+    from boxscore.suppression.rotated import quadrilateral_nms as quadrilateral_nms
+    from boxscore.suppression.rotated import rotated_nms as rotated_nms
+    from boxscore.suppression.soft import soft_nms as soft_nms
+    from boxscore.suppression.suppressing import suppress as suppress
+    from boxscore.suppression.suppressing import suppress_boxes as suppress_boxes

@@ -15,58 +15,30 @@ Conventions
 - Class and file names are drawn as written: no mathematics, no control or direction marks.
 """
 
-from boxscore.reports.plots.bars import (
-    CompareDisplay,
-    ErrorsDisplay,
-    PerClassDisplay,
-    compare,
-    errors,
-    per_class,
-)
-from boxscore.reports.plots.boxes import draw_boxes
-from boxscore.reports.plots.choosing import plot_of
-from boxscore.reports.plots.curves import (
-    ConfidenceDisplay,
-    FrocDisplay,
-    MissRateDisplay,
-    PrecisionRecallDisplay,
-    f1_curve,
-    froc,
-    miss_rate,
-    pr_curve,
-)
-from boxscore.reports.plots.matrices import (
-    ConfusionDisplay,
-    ReliabilityDisplay,
-    confusion_matrix,
-    reliability,
-)
-from boxscore.reports.plots.runs import HistoryDisplay, history
-from boxscore.reports.plots.sweeps import SweepDisplay, sweep
+from boxscore._utils.lazy import lazy_imports
 
-__all__ = [
-    "CompareDisplay",
-    "ConfidenceDisplay",
-    "ConfusionDisplay",
-    "ErrorsDisplay",
-    "FrocDisplay",
-    "HistoryDisplay",
-    "MissRateDisplay",
-    "PerClassDisplay",
-    "PrecisionRecallDisplay",
-    "ReliabilityDisplay",
-    "SweepDisplay",
-    "compare",
-    "confusion_matrix",
-    "draw_boxes",
-    "errors",
-    "f1_curve",
-    "froc",
-    "history",
-    "miss_rate",
-    "per_class",
-    "plot_of",
-    "pr_curve",
-    "reliability",
-    "sweep",
-]
+with lazy_imports(globals()):
+    from boxscore.reports.plots.bars import CompareDisplay as CompareDisplay
+    from boxscore.reports.plots.bars import ErrorsDisplay as ErrorsDisplay
+    from boxscore.reports.plots.bars import PerClassDisplay as PerClassDisplay
+    from boxscore.reports.plots.bars import compare as compare
+    from boxscore.reports.plots.bars import errors as errors
+    from boxscore.reports.plots.bars import per_class as per_class
+    from boxscore.reports.plots.boxes import draw_boxes as draw_boxes
+    from boxscore.reports.plots.choosing import plot_of as plot_of
+    from boxscore.reports.plots.curves import ConfidenceDisplay as ConfidenceDisplay
+    from boxscore.reports.plots.curves import FrocDisplay as FrocDisplay
+    from boxscore.reports.plots.curves import MissRateDisplay as MissRateDisplay
+    from boxscore.reports.plots.curves import PrecisionRecallDisplay as PrecisionRecallDisplay
+    from boxscore.reports.plots.curves import f1_curve as f1_curve
+    from boxscore.reports.plots.curves import froc as froc
+    from boxscore.reports.plots.curves import miss_rate as miss_rate
+    from boxscore.reports.plots.curves import pr_curve as pr_curve
+    from boxscore.reports.plots.matrices import ConfusionDisplay as ConfusionDisplay
+    from boxscore.reports.plots.matrices import ReliabilityDisplay as ReliabilityDisplay
+    from boxscore.reports.plots.matrices import confusion_matrix as confusion_matrix
+    from boxscore.reports.plots.matrices import reliability as reliability
+    from boxscore.reports.plots.runs import HistoryDisplay as HistoryDisplay
+    from boxscore.reports.plots.runs import history as history
+    from boxscore.reports.plots.sweeps import SweepDisplay as SweepDisplay
+    from boxscore.reports.plots.sweeps import sweep as sweep
