@@ -124,7 +124,7 @@ class LVISEval:
         """Overlaps by image and category, [D, G] each; an empty list where there is nothing to compare."""
         if "ious" not in self._made:
             with paused_collector():
-                categories = _categories(self._evaluated)
+                categories = _core.categories_of(self._evaluated)
                 filled = {*self._gts, *self._dts}
                 self._made["ious"] = {
                     (image, category): self.compute_iou(image, category)
@@ -184,17 +184,14 @@ class LVISEval:
         with paused_collector():
             self._prepare()
             self._evaluated = _spelled_as_pycocotools(params)
-            if self._is_plain():
-                self._run = _core.run(
-                    _flat(self._gts), _flat(self._dts), self._evaluated, not_exhaustive=self.img_nel
-                )
+            if _core.is_plain(self, _OWN_METHODS):
+                truths, detections = map(_core.Grouped.of, (self._gts, self._dts))
+                self._run = _core.run(truths, detections, self._evaluated, not_exhaustive=self.img_nel)
         if self._run is not None:
             self._made = {}
-            flags = self._run.ignored_truths(len(params.area_rng) - 1).tolist()
-            for truth, ignored in zip(self._run.truths, flags, strict=True):
-                truth["_ignore"] = int(ignored)
+            self._run.mark_ignored_truths()
             return
-        categories = params.cat_ids if params.use_cats else [-1]
+        categories = _core.categories_of(self._evaluated)
         self.ious = {(i, k): self.compute_iou(i, k) for i in params.img_ids for k in categories}
         self.eval_imgs = [
             self.evaluate_img(image, category, area)
@@ -202,12 +199,6 @@ class LVISEval:
             for area in params.area_rng
             for image in params.img_ids
         ]
-
-    def _is_plain(self) -> bool:
-        """Whether no method that the core replaces is overridden."""
-        return all(
-            getattr(getattr(self, name), "__func__", None) is own for name, own in _OWN_METHODS.items()
-        )
 
     def _get_gt_dt(self, img_id: Any, cat_id: Any) -> tuple[list[Record], list[Record]]:
         """Return objects and detections of an image and category, of all categories without ``use_cats``."""
@@ -384,7 +375,7 @@ def _pointers(outcomes: Any, params: Any) -> dict[int, dict[int, dict[str, NDArr
     """Ids and outcomes of the detections of each category and area range, by descending score."""
     I, A = len(params.imgIds), len(params.areaRng)  # noqa: E741 - the axis of images
     pointers: dict[int, dict[int, dict[str, NDArray[Any]]]] = {}
-    for k in range(len(_categories(params))):
+    for k in range(len(_core.categories_of(params))):
         pointers[k] = {a: {} for a in range(A)}
         for a in range(A):
             first = (k * A + a) * I
@@ -425,10 +416,6 @@ def _spelled_as_pycocotools(params: Any) -> SimpleNamespace:
     )
 
 
-def _categories(params: Any) -> Any:
-    return params.catIds if params.useCats else [-1]
-
-
 def _same(params: Any, done: Any) -> bool:
     """Whether the parameters ask for exactly what ``evaluate`` did, in the same order."""
     return (
@@ -438,11 +425,6 @@ def _same(params: Any, done: Any) -> bool:
         and list(params.catIds) == list(done.catIds)
         and len(params.areaRng) == len(done.areaRng)
     )
-
-
-def _flat(groups: Groups) -> _core.Grouped:
-    flat = [(*key, record) for key, records in groups.items() for record in records]
-    return _core.Grouped(*map(list, zip(*flat, strict=True))) if flat else _core.Grouped([], [], [])
 
 
 _OWN_METHODS = {name: getattr(LVISEval, name) for name in ("compute_iou", "evaluate_img", "_get_gt_dt")}

@@ -1,4 +1,4 @@
-"""From annotations to boxscore's core and back: the fast path of ``COCOeval``.
+"""From annotations to boxscore's core and back: the fast path of ``COCOeval`` and ``LVISEval``.
 
 Goal
 ----
@@ -43,6 +43,8 @@ from boxscore.protocols.rules.similarity import SimilarityName
 from boxscore.protocols.tables import ApRules, IgnoreRules, MatchingRules
 
 Record = dict[str, Any]
+Pair = tuple[Any, Any]
+"""An image id and a category id."""
 
 SIMILARITIES: dict[str, SimilarityName] = {"bbox": "box", "segm": "mask", "keypoints": "keypoints"}
 LARGEST_COORDINATE = 1e100
@@ -55,6 +57,12 @@ class Grouped(NamedTuple):
     image_ids: list[Any]
     category_ids: list[Any]
     records: list[Record]
+
+    @classmethod
+    def of(cls, groups: Mapping[Pair, list[Record]]) -> Grouped:
+        """Flatten annotations by image and category."""
+        flat = [(*key, record) for key, records in groups.items() for record in records]
+        return cls(*map(list, zip(*flat, strict=True))) if flat else cls([], [], [])
 
 
 class _NotOrdinaryError(Exception):
@@ -89,6 +97,12 @@ class CoreRun:
         """Say which ground truths are ignored in an area range, [G]."""
         return ~self.matches.counted(area)
 
+    def mark_ignored_truths(self) -> None:
+        """Leave ``_ignore`` in the annotations as the reference does: that of the last area range."""
+        last = len(self.result.protocol.ignore.area_ranges) - 1
+        for truth, ignored in zip(self.truths, self.ignored_truths(last).tolist(), strict=True):
+            truth["_ignore"] = int(ignored)
+
     def arrays(self, recall_points: Any) -> dict[str, FloatArray] | None:
         """Return the arrays of ``eval``, or None when the recall points are not ordinary."""
         try:
@@ -106,6 +120,16 @@ class CoreRun:
     def _without_id_zero(self) -> Matches:
         zero = np.array([truth["id"] == 0 for truth in self.truths], dtype=bool)
         return self.matches.without_true_positives_of(zero) if zero.any() else self.matches
+
+
+def categories_of(params: Any) -> Any:
+    """Return the categories that are evaluated: with ``useCats`` 0 one, -1, in the place of all."""
+    return params.catIds if params.useCats else [-1]
+
+
+def is_plain(evaluation: Any, methods: Mapping[str, Any]) -> bool:
+    """Whether none of the methods that the core replaces is overridden."""
+    return all(getattr(getattr(evaluation, name), "__func__", None) is own for name, own in methods.items())
 
 
 def run(

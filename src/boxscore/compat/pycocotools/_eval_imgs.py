@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import inverse_order
-from boxscore.compat.pycocotools._core import CoreRun
+from boxscore.compat.pycocotools._core import CoreRun, categories_of
 
 Record = dict[str, Any]
 
 
 def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
     """List the outcome of each category, area range and image; None where there was nothing to match."""
-    categories = params.catIds if params.useCats else [-1]
+    categories = categories_of(params)
     I, A = len(params.imgIds), len(params.areaRng)  # noqa: E741 - the axis of images
     results: list[Record | None] = [None] * (len(categories) * A * I)
     matches = run.matches

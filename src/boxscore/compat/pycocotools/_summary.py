@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,19 +38,22 @@ KEYPOINT_CAP = 20
 
 def summary(evaluation: dict[str, Any], params: Any, say: Callable[[str], None]) -> NDArray[np.float64]:
     """Compute and print the twelve numbers, or the ten of keypoints."""
-    keypoints = params.iouType == "keypoints"
-    cap_of: Callable[[Row], Any]
-    if keypoints:
-        rows: Sequence[Row] = _KEYPOINT_ROWS
-        cap_of = lambda row: KEYPOINT_CAP  # noqa: E731 - two one-word rules side by side
-    else:
-        rows = _DETECTION_ROWS
-        cap_of = lambda row: 100 if row.cap is None else params.maxDets[row.cap]  # noqa: E731
-    stats = np.zeros(len(rows))
-    for position, row in enumerate(rows):
-        stats[position], line = row_value(row, cap_of(row), evaluation, params)
+    if params.iouType == "keypoints":
+        return averages(((row, KEYPOINT_CAP) for row in _KEYPOINT_ROWS), evaluation, params, say)
+    rows = ((row, 100 if row.cap is None else params.maxDets[row.cap]) for row in _DETECTION_ROWS)
+    return averages(rows, evaluation, params, say)
+
+
+def averages(
+    rows: Iterable[tuple[Row, Any]], evaluation: dict[str, Any], params: Any, say: Callable[[str], None]
+) -> NDArray[np.float64]:
+    """Compute and print the number of each row and cap, one after the other: a missing cap stops the rest."""
+    stats = []
+    for row, cap in rows:
+        value, line = row_value(row, cap, evaluation, params)
         say(line)
-    return stats
+        stats.append(value)
+    return np.array(stats, dtype=np.float64)
 
 
 def row_value(row: Row, cap: Any, evaluation: dict[str, Any], params: Any) -> tuple[Any, str]:

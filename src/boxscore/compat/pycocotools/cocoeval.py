@@ -150,8 +150,7 @@ class COCOeval:
         """Return the flat list, from the dictionary where that has been handed out or set."""
         if name not in self._made:
             return self._flat[name]
-        flat = [(*key, record) for key, records in self._made[name].items() for record in records]
-        return _core.Grouped(*map(list, zip(*flat, strict=True))) if flat else _core.Grouped([], [], [])
+        return _core.Grouped.of(self._made[name])
 
     def _prepare(self) -> None:
         """Choose the annotations to evaluate, set their ``ignore`` and, for masks, encode them."""
@@ -194,32 +193,26 @@ class COCOeval:
         params.maxDets = sorted(params.maxDets)
         self.params = params
         self._prepare()
-        run = _core.run(self._grouped("_gts"), self._grouped("_dts"), params) if self._is_plain() else None
+        run = None
+        if _core.is_plain(self, _OWN_METHODS):
+            run = _core.run(self._grouped("_gts"), self._grouped("_dts"), params)
         if run is not None:
             self._run = run
             for name in ("evalImgs", "ious"):
                 self._made.pop(name, None)
-            for truth, ignored in zip(
-                run.truths, run.ignored_truths(len(params.areaRng) - 1).tolist(), strict=True
-            ):
-                truth["_ignore"] = int(ignored)
+            run.mark_ignored_truths()
         else:
             compute = self.computeOks if params.iouType == "keypoints" else self.computeIoU
-            self.ious = {(i, k): compute(i, k) for i in params.imgIds for k in _categories(params)}
+            categories = _core.categories_of(params)
+            self.ious = {(i, k): compute(i, k) for i in params.imgIds for k in categories}
             self.evalImgs = [
                 self.evaluateImg(image, category, area, params.maxDets[-1])
-                for category in _categories(params)
+                for category in categories
                 for area in params.areaRng
                 for image in params.imgIds
             ]
         self._paramsEval = self._evaluated = copy.deepcopy(self.params)
         self._say(f"DONE (t={time.time() - tic:0.2f}s).")
-
-    def _is_plain(self) -> bool:
-        """Whether no method that the core replaces is overridden."""
-        return all(
-            getattr(getattr(self, name), "__func__", None) is own for name, own in _OWN_METHODS.items()
-        )
 
     def _all_ious(self) -> dict[tuple[Any, Any], Any]:
         """Overlaps under the parameters of the last ``evaluate``."""
@@ -228,12 +221,12 @@ class COCOeval:
         return {
             (i, k): self._measure(i, k, params) if not params.useCats or (i, k) in filled else []
             for i in params.imgIds
-            for k in _categories(params)
+            for k in _core.categories_of(params)
         }
 
     def _measure(self, imgId: Any, catId: Any, params: Any) -> Any:
         """Overlaps of an image and category under the parameters of an earlier ``evaluate``."""
-        if imgId not in params.imgIds or catId not in _categories(params):
+        if imgId not in params.imgIds or catId not in _core.categories_of(params):
             raise KeyError((imgId, catId))
         current, self.params = self.params, params
         try:
@@ -324,7 +317,7 @@ class COCOeval:
             and len(params.iouThrs) == len(done.iouThrs)
             and bool(params.useCats) == bool(done.useCats)
             and list(params.imgIds) == list(done.imgIds)
-            and list(params.catIds) == list(_categories(done))
+            and list(params.catIds) == list(_core.categories_of(done))
             and list(params.maxDets) == list(done.maxDets)
             and list(map(tuple, params.areaRng)) == list(map(tuple, done.areaRng))
         )
@@ -338,10 +331,6 @@ class COCOeval:
     def __str__(self) -> str:
         self.summarize()
         return ""
-
-
-def _categories(params: Any) -> Any:
-    return params.catIds if params.useCats else [-1]
 
 
 _OWN_METHODS = {name: getattr(COCOeval, name) for name in ("computeIoU", "computeOks", "evaluateImg")}

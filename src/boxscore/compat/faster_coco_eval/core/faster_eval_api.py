@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from boxscore.compat.pycocotools import cocoeval as reference
-from boxscore.compat.pycocotools._summary import Row, row_value
+from boxscore.compat.pycocotools._summary import Row, averages
 
 __all__ = ["COCOeval", "COCOeval_faster", "Params"]
 
@@ -127,11 +127,9 @@ class COCOeval_faster(reference.COCOeval):
         """Compute ``stats`` and ``all_stats``, and print them."""
         if not self.eval:
             raise Exception("Please run accumulate() first")
-        self.all_stats = np.zeros(len(rows := self._rows()))
-        for position, row in enumerate(rows.values()):
-            cap = self.params.maxDets[-1 if row.cap is None else row.cap]
-            self.all_stats[position], line = row_value(row, cap, self.eval, self.params)
-            self._say(line)
+        caps = self.params.maxDets
+        rows = ((row, caps[-1 if row.cap is None else row.cap]) for row in self._rows().values())
+        self.all_stats = averages(rows, self.eval, self.params, self._say)
         keypoints = self.params.iouType == "keypoints"
         self.stats = self.all_stats if keypoints else self.all_stats[:-2]
 
