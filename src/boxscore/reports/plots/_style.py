@@ -73,8 +73,10 @@ def axes(ax: Axes | None, *, size: tuple[float, float]) -> tuple[Figure, Axes]:
     return figure, ax
 
 
-def tidy(ax: Axes, *, grid: str | None = "both") -> None:
-    """Remove what is not needed to read the plot."""
+def tidy(ax: Axes, *, grid: str | None = "both", legend: bool = False) -> None:
+    """Remove what is not needed to read the plot; add a legend of what has a label."""
+    if legend:
+        ax.legend(frameon=False, fontsize="small")
     ax.spines[["top", "right"]].set_visible(False)
     if grid:
         ax.grid(visible=True, axis=grid, color="#d8dde4", linewidth=0.6)  # type: ignore[arg-type]

@@ -202,9 +202,7 @@ class CompareDisplay(Display):
         ax.axvline(0, color="black", linewidth=0.8)
         _name_bars(ax, self.metrics)
         ax.set_xlabel(f"{label(self.names[1])} minus {label(self.names[0])}")
-        if len(self.metrics):
-            ax.legend(frameon=False, fontsize="small")
-        tidy(ax, grid="x")
+        tidy(ax, grid="x", legend=bool(self.metrics))
 
 
 def compare(

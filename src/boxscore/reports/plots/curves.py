@@ -72,9 +72,8 @@ class PrecisionRecallDisplay(Display):
         if len(self.precision):
             mean = self.precision.mean(axis=0)
             ax.plot(self.recall, mean, color="black", linewidth=2, label="mean over classes")
-            ax.legend(frameon=False, fontsize="small")
         ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel=f"precision at IoU {self.iou:.2f}")
-        tidy(ax)
+        tidy(ax, legend=len(self.precision) > 0)
 
 
 def pr_curve(
@@ -146,8 +145,7 @@ class ConfidenceDisplay(Display):
             text = f"F1 {top:.3f} at {self.best:.3g}"
             ax.annotate(text, (self.best, top), (4, 6), textcoords="offset points", fontsize="small")
         ax.set(xlabel="score threshold", ylim=(0, 1.05))
-        ax.legend(frameon=False, fontsize="small")
-        tidy(ax)
+        tidy(ax, legend=True)
 
 
 def f1_curve(evaluation: Evaluation, *, ax: Axes | None = None) -> Figure:
@@ -228,7 +226,6 @@ class FrocDisplay(Display):
         if self.mean == self.mean:
             text = f"all classes, mean {self.mean:.3f}"
             ax.plot(self.fppi, self.total, color="black", linewidth=2, label=text)
-            ax.legend(frameon=False, fontsize="small")
         ax.set_xscale("log", base=2)
         ticks = self.points[(self.points >= self.fppi[0]) & (self.points <= self.fppi[-1])]
         ticks = ticks[:: len(ticks) // MOST_TICKS + 1]
@@ -240,7 +237,7 @@ class FrocDisplay(Display):
             xlabel="false positives per image",
             ylabel=f"sensitivity at IoU {self.iou:.2f}",
         )
-        tidy(ax)
+        tidy(ax, legend=self.mean == self.mean)
 
 
 def froc(
@@ -335,9 +332,7 @@ class MissRateDisplay(Display):
         ax.set_yscale("log")
         ax.set(xlim=(self.fppi[0], self.fppi[-1]), ylim=(0.01, 1.1), xlabel="false positives per image")
         ax.set_ylabel("miss rate")
-        if self.labels:
-            ax.legend(frameon=False, fontsize="small")
-        tidy(ax)
+        tidy(ax, legend=bool(self.labels))
 
 
 def miss_rate(evaluation: Evaluation, *, classes: Sequence[str] = (), ax: Axes | None = None) -> Figure:

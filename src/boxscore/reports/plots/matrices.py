@@ -139,8 +139,7 @@ class ReliabilityDisplay(Display):
         text = "detector" if self.error != self.error else f"detector (expected error {self.error:.3f})"
         ax.plot(self.confidence, self.precision, "o-", color=COLOURS[0], label=text)
         ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="mean score", ylabel="precision")
-        ax.legend(frameon=False, fontsize="small")
-        tidy(ax)
+        tidy(ax, legend=True)
 
 
 def reliability(evaluation: Evaluation, *, bins: int = 10, ax: Axes | None = None) -> Figure:

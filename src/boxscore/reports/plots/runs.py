@@ -80,9 +80,7 @@ class HistoryDisplay(Display):
         )
         if len(self.values) == 1:
             ax.set_ylabel(label(next(iter(self.values))))
-        if len(self.values) > 1 or len(failed):
-            ax.legend(frameon=False, fontsize="small")
-        tidy(ax)
+        tidy(ax, legend=len(self.values) > 1 or len(failed) > 0)
 
 
 def history(records: Sequence[Record], *, metrics: Sequence[str] = (), ax: Axes | None = None) -> Figure:

@@ -96,9 +96,7 @@ class SweepDisplay(Display):
         self._mark_the_best()
         of = "" if self.class_name == EVERY_CLASS else f" of {label(self.class_name)}"
         ax.set(xlabel="IoU threshold of the suppression", ylabel=f"{label(self.metric)}{of}")
-        if len(self.lines) > 1:
-            ax.legend(frameon=False, fontsize="small")
-        tidy(ax)
+        tidy(ax, legend=len(self.lines) > 1)
 
     def _mark_the_best(self) -> None:
         """Circle the highest value, if it has a threshold."""
