@@ -16,10 +16,8 @@ import numpy as np
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.ordering import radix_order
 from boxscore.similarity.measures import Measure
-from boxscore.suppression._grid import Grid, expand
+from boxscore.suppression._grid import Grid, Pairs, expand
 from boxscore.suppression._ranked import Block, HeldPairs, Ranked, ValuedPairs
-
-Pairs = tuple[IntArray, IntArray]
 
 FEW = 2000
 """Up to here a sweep along x beats building a grid."""
@@ -144,8 +142,7 @@ class PairStore:
 
     def _candidates(self) -> Iterator[Pairs]:
         block, everyone = self._block, np.arange(len(self._block))
-        group = block.group if len(block.starts) > 2 else None
         if len(block) > FEW:
-            yield from Grid(block.measure, everyone, self._threshold, group).pairs()
+            yield from Grid(block.measure, everyone, self._threshold, block.group).pairs()
             return
-        yield from Sweep(block.measure, everyone, self._threshold).pairs(group)
+        yield from Sweep(block.measure, everyone, self._threshold).pairs(block.group)

@@ -39,11 +39,10 @@ from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.ordering import rank_in_runs
 from boxscore.similarity.measures import Measure
 from boxscore.similarity.pairs import shared_length
-from boxscore.suppression._grid import HASH_FACTOR, Grid, expand
+from boxscore.suppression._grid import HASH_FACTOR, Grid, Pairs, expand
 from boxscore.suppression._pairs import FEW, PairStore, Sweep, inner_bounds
 from boxscore.suppression._ranked import Block, ValuedPairs
 
-Pairs = tuple[IntArray, IntArray]
 Plan = Literal["auto", "lockstep", "sweep", "grid"]
 
 SWEEP_PAIRS = 60
@@ -173,14 +172,13 @@ def _crowded(block: Block, threshold: float) -> Grid | None:
     """Return the grid of a block in which boxes have very many neighbours; None for any other block."""
     if len(block) <= FEW or block.held is not None:
         return None
-    group = block.group if len(block.starts) > 2 else None
-    grid = Grid(block.measure, np.arange(len(block)), threshold, group)
+    grid = Grid(block.measure, np.arange(len(block)), threshold, block.group)
     return grid if grid.crowding() > VERY_CROWDED else None
 
 
 def _best_in_stages(block: Block, grid: Grid, threshold: float, best: IntArray) -> None:
     """Ask the best boxes of each group for what they overlap, then the next: what is found is settled."""
-    group = block.group if len(block.starts) > 2 else None
+    group = block.group
     rank = np.arange(len(block)) if group is None else rank_in_runs(group)
     open_, low, high = np.arange(len(block)), 0, FIRST_BEST
     while len(open_):
@@ -268,8 +266,7 @@ def _swept(
     sweep = Sweep(block.measure, members, threshold)
     if len(sweep) > most * len(members):
         return False
-    group = block.group if len(block.starts) > 2 else None
-    pairs = [_exceeding(block.measure, one, other, threshold) for one, other in sweep.pairs(group)]
+    pairs = [_exceeding(block.measure, one, other, threshold) for one, other in sweep.pairs(block.group)]
     _rounds(_join(pairs), suppressor, owners)
     return True
 
@@ -338,7 +335,7 @@ def _credit(pairs: Pairs, dead: BoolArray, suppressor: IntArray) -> None:
 def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntArray, owners: bool) -> None:
     """Settle large groups from a grid, at once or best boxes first."""
     measure = block.measure
-    group = block.group if len(block.starts) > 2 else None
+    group = block.group
     grid = Grid(measure, members, threshold, group)
     crowding = grid.crowding()
     if crowding <= CROWDED:

@@ -72,8 +72,10 @@ class Block:
         return int(self.starts[-1])
 
     @property
-    def group(self) -> IntArray:
-        """Group of each position, counted from the block's first group, [n]."""
+    def group(self) -> IntArray | None:
+        """Group of each position, counted from the block's first group, [n]; None where there is but one."""
+        if len(self.starts) <= 2:
+            return None
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 

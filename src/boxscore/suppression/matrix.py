@@ -44,18 +44,12 @@ def matrix_nms(
 
     Parameters
     ----------
-    boxes : array_like, [N, 4]
-    scores : array_like, [N]
-        Not negative.
-    groups : array_like of int or str, [N], optional
-        Boxes of different groups never meet; None is one group.
-    method : {"gaussian", "linear"}, default "gaussian"
     sigma : float, default 2.0
         Gaussian only: larger is stricter, the other way round than in soft-NMS.
     score_threshold : float, default 0.0
         Boxes that end lower are left out.
-    box_format, pixel_offset, pre_top_k, max_per_group
-        As in :func:`boxscore.batched_nms`.
+    boxes, scores, groups, method, box_format, pixel_offset, pre_top_k, max_per_group
+        As in :func:`boxscore.soft_nms`.
 
     Returns
     -------
