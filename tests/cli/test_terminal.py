@@ -377,10 +377,9 @@ def test_paths_of_commands_with_one_side(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_confusion_counts_what_the_report_counts(capsys: pytest.CaptureFixture[str]) -> None:
     import boxscore
-    from boxscore.reports.diagnosis import operating_score
 
     truth = boxscore.load_ground_truth(GT)
-    score = operating_score(boxscore.evaluate(truth, boxscore.load_detections(DT, truth)))
+    score = boxscore.evaluate(truth, boxscore.load_detections(DT, truth)).operating_score
     usual = printed(capsys, "confusion", GT, DT)
     assert usual.startswith(f"Confusion matrix at IoU 0.5 and score {score:.4g} (rows: truth)\n")
     assert usual == printed(capsys, "confusion", GT, DT, "--score-threshold", str(score))

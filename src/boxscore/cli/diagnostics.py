@@ -204,9 +204,7 @@ def _edges_or_count(values: list[float]) -> int | list[float]:
 
 def _best_score(evaluation: Evaluation) -> float:
     """Return the score of the best F1, as the report has it; with none, every detection counts."""
-    from boxscore.reports.diagnosis import operating_score
-
-    return max(operating_score(evaluation), -1e300)
+    return max(evaluation.operating_score, -1e300)
 
 
 def _least_confused(frame: pd.DataFrame) -> list[str]:

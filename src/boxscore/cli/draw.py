@@ -39,7 +39,6 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, draw; return the exit status."""
-    from boxscore.reports.diagnosis import operating_score
     from boxscore.reports.gallery import worst_images
     from boxscore.reports.plots._style import pyplot
 
@@ -50,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     existing_folder(arguments.image_folder, name="--image-folder")
     inputs = read_inputs(arguments)
     evaluation = evaluate_inputs(inputs)
-    score = arguments.at_score if arguments.at_score is not None else operating_score(evaluation)
+    score = arguments.at_score if arguments.at_score is not None else evaluation.operating_score
     if inputs.images is not None:
         rows = list(range(len(evaluation.ground_truth.images)))
     else:

@@ -55,7 +55,7 @@ def comparison_view(
     first = results[0]
     errors = [diagnosis.errors_view(result) for result in results]  # the lowest overlaps first
     summary = [_cell(comparison, i) for i in range(len(comparison.metrics))]
-    galleries = [Gallery(result, score_threshold=diagnosis.operating_score(result)) for result in results]
+    galleries = [Gallery(result, score_threshold=result.operating_score) for result in results]
     won, lost = _won_and_lost(results, galleries, options.gallery // 2)
     records = [record for gallery in galleries for record in gallery.records]
     shift = len(galleries[0].records)

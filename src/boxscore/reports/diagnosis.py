@@ -42,11 +42,6 @@ FEWEST_IMAGES = 10
 """Fewest images that are resampled."""
 
 
-def operating_score(evaluation: Evaluation) -> float:
-    """Score of the best F1 over all classes; minus infinity where there is none."""
-    return evaluation.operating_score
-
-
 def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
     """Precision, recall and F1 against confidence, per class (by row) and for all classes together.
 

@@ -129,7 +129,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     # Error types need the lowest overlaps across classes: computed first, they serve the others.
     stage("error types")
     error_costs = diagnosis.errors_view(evaluation)
-    gallery = Gallery(evaluation, score_threshold=diagnosis.operating_score(evaluation))
+    gallery = Gallery(evaluation, score_threshold=evaluation.operating_score)
     score = gallery.score_threshold
     worst = worst_images(evaluation, score_threshold=score, most=options.gallery)
     mistakes = confident_mistakes(evaluation, most=options.gallery // 2)

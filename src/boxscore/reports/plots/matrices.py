@@ -43,11 +43,10 @@ class ConfusionDisplay(Display):
     ) -> Self:
         """Count the confusions of an evaluation; see :func:`confusion_matrix`."""
         from boxscore.diagnostics import confusion_matrix as count
-        from boxscore.reports.diagnosis import operating_score
 
         checks.whole_number(most, 1, name="most")
         if score_threshold is None:
-            score_threshold = max(operating_score(evaluation), -1e300)
+            score_threshold = max(evaluation.operating_score, -1e300)
         return cls.from_matrix(count(evaluation, score_threshold=score_threshold), most=most)
 
     @classmethod
