@@ -46,7 +46,7 @@ from boxscore.formats._rows import (
     images_of_unknown_size,
     own_categories,
 )
-from boxscore.formats._tables import classes_of, rows_of
+from boxscore.formats._tables import classes_of, images_of, rows_of
 from boxscore.formats.parquet import arrow
 from boxscore.formats.parquet_groups import KEY, BoxesTable, ParquetGroups, RowGroup
 from boxscore.formats.reading import read_ground_truth
@@ -360,7 +360,7 @@ def _images_of_truth(truth: ParquetGroups, options: ReadOptions) -> _Images:
     columns = (parts.image, parts.class_name, parts.class_id, parts.file_name, *parts.box[:1])
     for group in progress(truth.groups, desc="ground truth", unit="row group"):
         table = truth.some(group, columns)
-        values, positions = truth.images(table)
+        values, positions = images_of(table, truth.parts)
         of_group.append(as_ids(values, name="image ids"))
         if parts.file_name is not None:
             texts, at = table.distinct(parts.file_name)
@@ -472,7 +472,7 @@ def _images_of_groups(
     rows_of_groups, others, places = [], [], {}
     for group in progress(found.groups, desc="detections", unit="row group"):
         table = found.some(group, [found.parts.image])
-        values, positions = found.images(table)
+        values, positions = images_of(table, found.parts)
         if index is None:
             rows = images.rows(as_ids(values, name="image ids"))
         else:

@@ -118,6 +118,23 @@ class Table(abc.ABC):
     def place(self, row: int) -> str:
         """Name a row in messages."""
 
+    def ids_of_cells(self, name: str, cells: Sequence[Any], positions: IntArray) -> Distinct:
+        """Return the cells that rows point to as ids are: 7.0 is 7, and null, NaN and "" are empty."""
+        known: dict[Any, int] = {}
+        where = np.full(len(cells) + 1, -1, dtype=np.int64)
+        for number, cell in enumerate(cells):
+            if cell is None or cell == "":
+                continue
+            if type(cell) is float:
+                if cell != cell:
+                    continue
+                cell = int(cell) if cell.is_integer() else cell
+            if type(cell) not in (int, str, bool):
+                got, place = repr(cell)[:60], self.place(int(np.argmax(positions == number)))
+                raise FileFormatError(name, "be a text or a whole number", got=got, place=place)
+            where[number] = known.setdefault(cell, len(known))
+        return Distinct(list(known), where[positions])
+
 
 class TableFormat(RowFormat):
     """A format whose files are tables."""
@@ -208,7 +225,7 @@ def rows_of(
             cause=absent_of(options.columns, table.names)
             or f"is this the ground truth? Else {say_columns('score=NAME')}",
         )
-    images, image = _column_of_images(table, parts)
+    images, image = images_of(table, parts)
     boxes = boxes_of(table, parts) if parts.box else None
     mask_texts = None if parts.mask is None else table.distinct(parts.mask)
     if boxes is not None:
@@ -286,12 +303,13 @@ def rows_of(
     )
 
 
-def _column_of_images(table: Table, parts: ColumnParts) -> tuple[list[Id], IntArray]:
-    values, positions = table.distinct(parts.image)
-    if len(positions) and positions.min() < 0:
-        row = int(np.argmin(positions))
+def images_of(table: Table, parts: ColumnParts) -> Distinct:
+    """Return the images of a table, and the position of each row's among them."""
+    images = table.distinct(parts.image)
+    if len(images.positions) and images.positions.min() < 0:
+        row = int(np.argmin(images.positions))
         raise FileFormatError(parts.image, "name an image", got="nothing", place=table.place(row))
-    return values, positions
+    return images
 
 
 def _file_names(

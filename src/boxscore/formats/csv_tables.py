@@ -86,18 +86,22 @@ class CsvFormat(TableFormat):
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write one row per box, every number with all its digits; images without objects come last."""
         self.check_written(table)
-        columns = {name: map(cell_text, values.tolist()) for name, values in saved_columns(table).items()}
-        output = io.StringIO(newline="")
-        writer = csv.writer(output, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
-        write_atomically(path, output.getvalue())
+        write_csv(path, {name: values.tolist() for name, values in saved_columns(table).items()})
 
 
 FORMAT = CsvFormat()
 
 
-def cell_text(value: Any) -> Any:
+def write_csv(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Write columns under a head line."""
+    output = io.StringIO(newline="")
+    writer = csv.writer(output, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(map(_cell_text, values) for values in columns.values()), strict=True))
+    write_atomically(path, output.getvalue())
+
+
+def _cell_text(value: Any) -> Any:
     """Return a value as it is written: flags as 0 and 1, unknown numbers as nothing."""
     if isinstance(value, bool):
         return int(value)

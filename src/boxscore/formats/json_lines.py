@@ -174,19 +174,7 @@ class _RecordTable(Table):
 
     def distinct(self, name: str) -> Distinct:
         """Return the values of a column, each once."""
-        known: dict[Any, int] = {}
-        positions = np.empty(self.count, dtype=np.int64)
-        for row, cell in enumerate(self._cells(name)):
-            if cell is None or cell == "":
-                positions[row] = -1
-                continue
-            if type(cell) is float and cell.is_integer():
-                cell = int(cell)
-            if type(cell) not in (int, str, bool):
-                got, place = _shown(cell), self.place(row)
-                raise FileFormatError(name, "be a text or a whole number", got=got, place=place)
-            positions[row] = known.setdefault(cell, len(known))
-        return Distinct(list(known), positions)
+        return self.ids_of_cells(name, self._cells(name), np.arange(self.count))
 
     def numbers(self, name: str) -> FloatArray:
         """Return a column of numbers."""

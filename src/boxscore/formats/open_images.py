@@ -15,8 +15,6 @@ Open Images: "Data Formats" of its download page; the challenge's evaluation pag
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,14 +22,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from boxscore._utils import checks
-from boxscore._utils.files import write_atomically
 from boxscore.data.image_labels import IMAGE_LABEL_KINDS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.formats._image_names import refuse_shared_names
 from boxscore.formats._look import Look
 from boxscore.formats._open_images_masks import encoded_masks
-from boxscore.formats.csv_tables import CsvFormat, cell_text, form_of
+from boxscore.formats.csv_tables import CsvFormat, form_of, write_csv
 
 DECIMALS = 12
 """Of fractions that pixels become: those of the published files, six to nine, come back as they were."""
@@ -95,12 +92,7 @@ class OpenImagesFormat(CsvFormat):
         columns |= dict(zip(("XMin", "XMax", "YMin", "YMax"), boxes[:, [0, 2, 1, 3]].T.tolist(), strict=True))
         if isinstance(table, GroundTruth):
             columns["IsGroupOf"] = table.group.tolist()
-        columns |= _mask_columns(table) | own
-        output = io.StringIO(newline="")
-        writer = csv.writer(output, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*(map(cell_text, values) for values in columns.values()), strict=True))
-        write_atomically(path, output.getvalue())
+        write_csv(path, columns | _mask_columns(table) | own)
 
 
 FORMAT = OpenImagesFormat()
@@ -140,16 +132,10 @@ def save_image_labels(ground_truth: GroundTruth, path: Path) -> int:
         raise InputError("labels of images", rule, got="not exhaustive", place=ground_truth.source)
     _refuse_shared_names(ground_truth)
     positive = IMAGE_LABEL_KINDS.index("positive")
-    output = io.StringIO(newline="")
-    writer = csv.writer(output, lineterminator="\n")
-    writer.writerow(("ImageID", "LabelName", "Confidence"))
-    writer.writerows(
-        zip(
-            ground_truth.images.ids[labels.image].tolist(),
-            _labels(ground_truth)[labels.category].tolist(),
-            (labels.kind == positive).astype(int).tolist(),
-            strict=True,
-        )
-    )
-    write_atomically(path, output.getvalue())
+    columns = {
+        "ImageID": ground_truth.images.ids[labels.image].tolist(),
+        "LabelName": _labels(ground_truth)[labels.category].tolist(),
+        "Confidence": (labels.kind == positive).astype(int).tolist(),
+    }
+    write_csv(path, columns)
     return len(labels)

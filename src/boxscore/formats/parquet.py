@@ -370,18 +370,7 @@ class ArrowTable(Table):
         except (pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
             got = str(error).partition("\n")[0][:100]
             raise FileFormatError(name, "hold texts or whole numbers", got=got, place=self.source) from None
-        known: dict[Any, int] = {}
-        where = np.full(len(values) + 1, -1, dtype=np.int64)
-        for number, value in enumerate(values):
-            if value is None or value == "" or (type(value) is float and value != value):
-                continue
-            if type(value) is float and value.is_integer():
-                value = int(value)
-            if type(value) not in (int, str, bool):
-                got, place = repr(value)[:60], self.place(int(np.argmax(positions == number)))
-                raise FileFormatError(name, "be a text or a whole number", got=got, place=place)
-            where[number] = known.setdefault(value, len(known))
-        return Distinct(list(known), where[positions.astype(np.int64, copy=False)])
+        return self.ids_of_cells(name, values, positions.astype(np.int64, copy=False))
 
     def numbers(self, name: str) -> FloatArray:
         """Return a column of numbers."""

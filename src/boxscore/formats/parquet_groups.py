@@ -24,7 +24,7 @@ from boxscore.data.column_names import ColumnParts, OwnNames, column_parts
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._parquet_footer import TAIL, values_of_columns
-from boxscore.formats._tables import Distinct, are_sides, boxes_of, may_be_sides
+from boxscore.formats._tables import are_sides, boxes_of, images_of, may_be_sides
 from boxscore.formats.parquet import (
     ArrowTable,
     arrow,
@@ -174,15 +174,6 @@ class ParquetGroups(PicklesFields):
         alone = all(name in self.schema.names and name not in nested for name in known)
         return BoxesTable(self, [self.read(group, known if alone else None)])
 
-    def images(self, table: BoxesTable) -> Distinct:
-        """Return the images of a table, and the position of each row's among them."""
-        name = self.parts.image
-        found = table.distinct(name)
-        if len(found.positions) and found.positions.min() < 0:
-            place = table.place(int(np.argmin(found.positions)))
-            raise FileFormatError(name, "name an image", got="nothing", place=place)
-        return found
-
     def are_fractions(self) -> bool:
         """Whether all coordinates are fractions of the image's size: read until one is none."""
         broken = False
@@ -211,7 +202,7 @@ class ParquetGroups(PicklesFields):
             sizes = np.column_stack([table.numbers(name) for name in pair])
             if not are_sides(table, self.parts, sizes):
                 return self
-            values, positions = self.images(table)
+            values, positions = images_of(table, self.parts)
             for image, size in zip(positions.tolist(), sizes.tolist(), strict=True):
                 known = first.setdefault(values[image], tuple(size))
                 different |= any(one == one and one != other for one, other in zip(size, known, strict=True))
