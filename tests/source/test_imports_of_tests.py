@@ -55,7 +55,7 @@ ALLOWED = {
             "boxscore.distributed.result",
             "boxscore.distributed.weighing",
             "boxscore.matching.candidates.MOST_PAIRS",
-            "boxscore.matching.greedy.MOST_KEPT",
+            "boxscore.matching.greedy.MOST_HELD",
             "boxscore.matching.greedy.WIDE",
             "boxscore.matching.matcher.MOST_PAIRS",
             "boxscore.distributed.parts.FORM",

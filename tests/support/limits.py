@@ -67,7 +67,7 @@ def few_pairs_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
 
 def few_pairs_kept(patch: pytest.MonkeyPatch, count: int) -> None:
     """Keep at most so many pairs that do not match."""
-    patch.setattr("boxscore.matching.greedy.MOST_KEPT", count)
+    patch.setattr("boxscore.matching.greedy.MOST_HELD", count)
 
 
 def wide_from(patch: pytest.MonkeyPatch, count: int) -> None:

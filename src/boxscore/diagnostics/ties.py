@@ -28,7 +28,7 @@ from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_e
 from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.matching.greedy import MOST_KEPT
+from boxscore.matching.greedy import MOST_HELD
 from boxscore.protocols.rules.ties import TieOrder
 from boxscore.scoring.counts import tie_starts
 from boxscore.scoring.summary import summary_total, summary_values
@@ -144,7 +144,7 @@ def contested_detections(evaluation: Evaluation) -> NDArray[np.intp]:
     if not matched.every_pair:
         raise InputError(
             "overlapping pairs",
-            f"be at most {MOST_KEPT:,} to tell which equal scores matter",
+            f"be at most {MOST_HELD:,} to tell which equal scores matter",
             got="more",
             cause="evaluate fewer detections per image: max_detections in the protocol, or suppression",
         )

@@ -25,7 +25,7 @@ from boxscore.distributed.parts import Part
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import Placed, unpacked
-from boxscore.matching.preparing import stretched
+from boxscore.matching.preparing import min_max_scaled
 from boxscore.protocols.fields import all_fields
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.scope import describing_fields
@@ -82,7 +82,7 @@ class MergedParts:
         ends = [part.score_ends for part in self.parts if part.score_ends is not None]
         if ends:
             least, largest = min(low for low, _ in ends), max(high for _, high in ends)
-            score = stretched(merged.score, least, largest)
+            score = min_max_scaled(merged.score, least, largest)
             merged = dataclasses.replace(merged, score=score).in_class_order()
         if self.protocol.matching.caps_data_set:
             merged = self._within_cap(merged, low, first)

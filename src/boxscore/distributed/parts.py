@@ -434,8 +434,8 @@ def match_part(
         matcher = Matcher(ground_truth, detections, relaxed)
         matches = matcher.match()
         unused = np.zeros(0, dtype=np.intp)
-        if matcher.admitted is not None:
-            unused = np.flatnonzero(~matcher.admitted & scored_enough(detections.scores, protocol))
+        if matcher.eligible is not None:
+            unused = np.flatnonzero(~matcher.eligible & scored_enough(detections.scores, protocol))
         spent = Spent(detections.category[unused], detections.scores[unused], unused.astype(np.int64))
     matches, ends = _as_given(matches, detections, protocol)
     if rows is not None:

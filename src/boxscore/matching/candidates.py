@@ -48,11 +48,7 @@ def candidate_pairs(
     most: int = sys.maxsize,
     workers: int = 1,
 ) -> Pairs:
-    """Find every pair whose similarity reaches the lowest threshold.
-
-    Raises :exc:`TooManyPairsError` when there are more than ``most``. ``workers`` are processes, which only
-    some similarities use.
-    """
+    """Find every pair that reaches the lowest threshold; :exc:`TooManyPairsError` beyond ``most``."""
     return _Candidates(ground_truth, detections, ranking, protocol, ignoring).between(
         0, len(ranking.group), most, workers
     )
@@ -73,7 +69,7 @@ def candidate_blocks(
     """
     candidates = _Candidates(ground_truth, detections, ranking, protocol, ignoring)
     ends = np.cumsum(candidates.truths_of_each())
-    waiting = [(0, len(ends), compared)]
+    waiting = [(0, len(ends), compared)]  # a stack: of a cut block the lower part is pushed last, and is next
     while waiting:
         low, high, size = waiting.pop()
         before = int(ends[low - 1]) if low else 0
@@ -116,19 +112,19 @@ class KnownOverlaps:
     """Overlaps of all rows of two tables, held to answer further questions, by how they are measured."""
 
     def __init__(self) -> None:
-        self._kept: dict[Any, tuple[float, Overlaps]] = {}
+        self._by_key: dict[Any, tuple[float, Overlaps]] = {}
 
     def of(
         self, key: Any, truth: GroundTruth, detections: Detections, protocol: Protocol, flags: Ignoring
     ) -> Overlaps:
-        """Return those of the protocol's floor or a lower one; ``key`` tells the order of the tables."""
+        """Return those of the protocol's floor or a lower one; ``key`` stands for the order of the tables."""
         measured = (protocol.scope.measured_by, similarity_of(protocol).fitted_to)
         key = (key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes())
         floor = protocol.matching.lowest_threshold
-        known, overlaps = self._kept.get(key, (np.inf, None))
+        known, overlaps = self._by_key.get(key, (np.inf, None))
         if overlaps is None or floor < known:
             overlaps = _overlaps(truth, detections, protocol, flags)
-            self._kept[key] = floor, overlaps
+            self._by_key[key] = floor, overlaps
         return overlaps
 
 
@@ -154,7 +150,7 @@ def _overlaps(
 
 
 class _Candidates:
-    """Where the detections of a ranking may find ground truths."""
+    """The ground truths that share an image and class with the detections of a ranking."""
 
     def __init__(
         self,
@@ -192,9 +188,9 @@ class _Candidates:
             group = group[low:high]
             first, end = np.searchsorted(groups, group[0]), np.searchsorted(groups, group[-1], side="right")
             groups, bounds = groups[first:end], bounds[first : end + 1]
-            own = slice(bounds[0], bounds[-1])
-            truth_rows = truth_rows[own]
-            by_foreground = None if by_foreground is None else by_foreground[own]
+            block = slice(bounds[0], bounds[-1])
+            truth_rows = truth_rows[block]
+            by_foreground = None if by_foreground is None else by_foreground[block]
         starts = np.searchsorted(group, groups, side="left")
         counts = np.searchsorted(group, groups, side="right") - starts
 
@@ -216,6 +212,8 @@ class _Candidates:
                 workers,
             ),
         )
+        # Pairs of one detection come in the order of ``truth_rows``, inside a group that of the file; a
+        # stable sort keeps it, and ties of overlap are decided by it.
         order = stable_order(pairs.detection, len(positions))
         detection = np.take(grouped, pairs.detection.take(order))
         return Pairs(detection, np.take(truth_rows, pairs.truth.take(order)), pairs.value.take(order))

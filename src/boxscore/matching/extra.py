@@ -4,7 +4,7 @@ Conventions
 -----------
 - Extra columns are a mapping of names to arrays. A column of classes and images is three arrays: its values,
   and the row numbers of its classes and of its images.
-- In packed matches bits stand on an axis of their own, ``outcome``: those of each outcome that occurs.
+- In packed matches bits stand on the axis ``outcome``: those of each outcome that occurs.
 - A name that no rule declares is refused.
 """
 
@@ -44,12 +44,12 @@ def _counts(extra: Extra) -> Iterator[ExtraColumn]:
 
 def taken(extra: Extra, rows: Mapping[str, Take], *, packed: bool = False) -> dict[str, NDArray[Any]]:
     """Take rows of the columns on some axes; other columns stay as they are."""
-    found = dict(extra)
+    columns = dict(extra)
     for column in _declared(extra):
         axis = "outcome" if packed and column.kind == "bits" else column.axis
         if axis in rows:
-            found[column.name] = rows[axis](extra[column.name])
-    return found
+            columns[column.name] = rows[axis](extra[column.name])
+    return columns
 
 
 def of_rows(extra: Extra) -> dict[str, NDArray[Any]]:
@@ -57,26 +57,26 @@ def of_rows(extra: Extra) -> dict[str, NDArray[Any]]:
     return {column.name: extra[column.name] for column in _declared(extra) if column.axis != "class_image"}
 
 
-def of_images(extra: Extra, kept: NDArray[np.bool_], number: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def of_images(extra: Extra, chosen: NDArray[np.bool_], number: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """Take the rows of some images [I], which get other numbers [I], of the columns of classes and images."""
-    found: dict[str, NDArray[Any]] = {}
+    columns: dict[str, NDArray[Any]] = {}
     for column in _counts(extra):
         category, image, values = (extra[name] for name in column.names)
-        rows = np.flatnonzero(kept[image])
+        rows = np.flatnonzero(chosen[image])
         some = category[rows], number[image[rows]], values[rows]
-        found |= dict(zip(column.names, some, strict=True))
-    return found
+        columns |= dict(zip(column.names, some, strict=True))
+    return columns
 
 
 def of_classes(extra: Extra, low: int, high: int) -> dict[str, NDArray[Any]]:
     """Cut the columns of classes and images to the classes in [low, high), numbered from 0; others stay."""
-    found = dict(extra)
+    columns = dict(extra)
     for column in _counts(extra):
         category, image, values = (extra[name] for name in column.names)
-        own = slice(*np.searchsorted(category, [low, high]).tolist())
-        some = category[own].astype(np.int64) - low, image[own], values[own]
-        found |= dict(zip(column.names, some, strict=True))
-    return found
+        of_range = slice(*np.searchsorted(category, [low, high]).tolist())
+        some = category[of_range].astype(np.int64) - low, image[of_range], values[of_range]
+        columns |= dict(zip(column.names, some, strict=True))
+    return columns
 
 
 def image_numbers(extra: Extra) -> list[NDArray[np.integer[Any]]]:
@@ -87,13 +87,13 @@ def image_numbers(extra: Extra) -> list[NDArray[np.integer[Any]]]:
 def renumbered(
     extra: Extra, images: NDArray[Any] | None, categories: NDArray[Any] | None = None
 ) -> dict[str, NDArray[Any]]:
-    """Give the images and classes of columns of both other numbers; None: they keep theirs."""
-    found = dict(extra)
+    """Give the images and classes of columns of both other numbers; None: unchanged."""
+    columns = dict(extra)
     for column in _counts(extra):
         for name, new in zip(column.names, (categories, images), strict=False):
             if new is not None:
-                found[name] = new[extra[name]]
-    return found
+                columns[name] = new[extra[name]]
+    return columns
 
 
 def merged_extra(parts: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
@@ -105,12 +105,12 @@ def merged_extra(parts: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[
     counted = {name for part in parts for column in _counts(part) for name in column.names}
     names = {name: None for part in parts for name in part}
     joined = [name for name in names if name not in counted or all(name in part for part in parts)]
-    found = {name: np.concatenate([part.pop(name) for part in parts]) for name in joined}
-    for column in _counts(found):
-        category, image = (found[name] for name in column.names[:2])
+    columns = {name: np.concatenate([part.pop(name) for part in parts]) for name in joined}
+    for column in _counts(columns):
+        category, image = (columns[name] for name in column.names[:2])
         order = np.lexsort((image, category))
-        found |= {name: found[name][order] for name in column.names}
-    return found
+        columns |= {name: columns[name][order] for name in column.names}
+    return columns
 
 
 # ---------------------------------------------------------------- packed
@@ -118,13 +118,13 @@ def merged_extra(parts: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[
 
 def extra_in_parts(extra: Extra) -> dict[str, NDArray[Any]]:
     """Leave out what scores do not read; whole numbers get the smallest type that holds them."""
-    found: dict[str, NDArray[Any]] = {}
+    columns: dict[str, NDArray[Any]] = {}
     for column in _declared(extra):
         if column.in_parts:
-            *keys, own = column.names
-            found |= {key: narrowed(extra[key]) for key in keys}
-            found[own] = narrowed(extra[own]) if column.kind == "whole" else extra[own]
-    return found
+            *keys, name = column.names
+            columns |= {key: narrowed(extra[key]) for key in keys}
+            columns[name] = narrowed(extra[name]) if column.kind == "whole" else extra[name]
+    return columns
 
 
 def bits_of(extra: Extra) -> list[str]:

@@ -33,8 +33,8 @@ WIDE = 64
 """Detections with more candidates are matched one by one, each with all its candidates at once."""
 
 
-MOST_KEPT = 1 << 24
-"""Pairs of several blocks that are kept, about 32 bytes each; of more, only those that are matches."""
+MOST_HELD = 1 << 24
+"""Pairs of several blocks that are held, about 32 bytes each; of more, only those that are matches."""
 
 
 def match_greedily(
@@ -47,9 +47,9 @@ def match_greedily(
 ) -> Outcome:
     """Match detections to ground truths, block by block: runs of detections in group order.
 
-    Returns the pairs that the candidate rule keeps, or of very many those that are matches. ``group`` [G] and
-    ``counted`` [G, A] are of the ground truths; names of the classes [K] are needed where some have
-    thresholds of their own.
+    Returns the pairs that the candidate rule leaves, or of very many those that are matches. ``group`` [G]
+    and ``counted`` [G, A] are of the ground truths; names of the classes [K] are needed where some have
+    other thresholds.
     """
     lanes = _lanes(counted, absorbs, len(rules.iou_thresholds))
     parts: list[tuple[Pairs, Bits]] = []
@@ -57,7 +57,7 @@ def match_greedily(
     for block in blocks:
         pairs, matched = _match_block(block, group, lanes, rules, class_names)
         held += len(matched)
-        if held > MOST_KEPT and every_pair:
+        if held > MOST_HELD and every_pair:
             parts, every_pair = [_only_matches(*part) for part in parts], False
         parts.append((pairs, matched) if every_pair else _only_matches(pairs, matched))
     if len(parts) == 1:
@@ -114,8 +114,8 @@ def best_of_each(
     ends = np.cumsum(widths)
     firsts = ends - widths
     iou = iou[pairs]
-    # Every run has its largest among these, so the first of them at or after a start, and the last before an
-    # end, are its own.
+    # Every run has its largest among these, so the first of them at or after its start, and the last before
+    # its end, lie in it.
     largest = np.flatnonzero(iou == np.repeat(np.maximum.reduceat(iou, firsts), widths))
     chosen = np.searchsorted(largest, ends) - 1 if last_wins else np.searchsorted(largest, firsts)
     best[several] = pairs[largest[chosen]]
@@ -157,7 +157,7 @@ class _Lanes(NamedTuple):
 
     area_count: int
     if_counted: NDArray[np.uint64]  # [G], all bits of the lanes in which a ground truth is counted
-    kept_by_match: NDArray[np.uint64]  # [G], what a match does not take
+    not_used_up: NDArray[np.uint64]  # [G], all bits of one that absorbs, which a match does not use up
     free: NDArray[np.uint64]  # [G], what is not taken yet
 
 
@@ -171,8 +171,8 @@ def _lanes(counted: NDArray[np.bool_], absorbs: NDArray[np.bool_], threshold_cou
         if_counted = np.zeros(len(counted), dtype=np.uint64)
         for lane, column in enumerate(columns):
             if_counted |= column * np.uint64(whole_lane << (lane * threshold_count))
-        kept_by_match = np.where(absorbs, everything, np.uint64(0))
-        lanes.append(_Lanes(len(columns), if_counted, kept_by_match, np.full(len(counted), everything)))
+        not_used_up = np.where(absorbs, everything, np.uint64(0))
+        lanes.append(_Lanes(len(columns), if_counted, not_used_up, np.full(len(counted), everything)))
     return lanes
 
 
@@ -210,7 +210,7 @@ def _match_lanes(
     up_to = np.array([((1 << n) - 1) * every_lane for n in range(threshold_count + 1)], dtype=np.uint64)
     reached = up_to.take(level)  # [P]
     everything = up_to[-1]
-    _, if_counted, kept_by_match, free = lanes
+    _, if_counted, not_used_up, free = lanes
     matched = np.zeros(len(truth), dtype=np.uint64)  # [P]
 
     # When a round begins, ``free`` is what the better detections of each group left, at every bit: the state
@@ -224,9 +224,9 @@ def _match_lanes(
         ):
             pairs = slice(start, start + count)
             target = truth[pairs]
-            hit = _first_of_each_bit(reached[pairs] & free[target], if_counted[target])
-            matched[pairs] = hit
-            free[target] &= ~hit | kept_by_match[target]
+            match = _first_of_each_bit(reached[pairs] & free[target], if_counted[target])
+            matched[pairs] = match
+            free[target] &= ~match | not_used_up[target]
         if wide == high:
             continue
         first, width = rounds.first[wide:high], rounds.width[wide:high]
@@ -235,22 +235,23 @@ def _match_lanes(
         undecided = np.full(high - wide, everything)
         # A lone candidate is taken whether counted or not; among several the counted come first.
         for counted_first in (True, False) if len(slots) > 1 else (None,):
+            # Slots go by preference, so at every bit the first free candidate is the one overlapped most.
             for slot, count in enumerate(slots):
                 pair = first[:count] + slot
                 target = truth.take(pair)
                 left = free.take(target)
-                hit = reached.take(pair)
-                hit &= left
+                match = reached.take(pair)
+                match &= left
                 if counted_first is not None:
-                    hit &= undecided[:count]
+                    match &= undecided[:count]
                     eligible = if_counted.take(target)
-                    hit &= eligible if counted_first else ~eligible
-                    undecided[:count] ^= hit  # hits are among the undecided
-                    matched[pair] |= hit
+                    match &= eligible if counted_first else ~eligible
+                    undecided[:count] ^= match  # a subset: the match is among the undecided
+                    matched[pair] |= match
                 else:
-                    matched[pair] = hit
-                left &= ~hit | kept_by_match.take(target)
-                free[target] = left  # all different: each belongs to a group of its own
+                    matched[pair] = match
+                left &= ~match | not_used_up.take(target)
+                free[target] = left  # all different: one detection of each group
     return matched
 
 

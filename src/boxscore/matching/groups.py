@@ -34,16 +34,16 @@ from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.matching.sources import Match, PairSource
 from boxscore.protocols.tables import MatchingRules
 
-LATER_TURNS = 3
-"""Turns after the first; see :func:`~boxscore.matching.ignoring.turns`."""
+LATER_PASSES = 3
+"""Passes after the first; see :func:`~boxscore.matching.ignoring.matching_passes`."""
 
 
-class InTurns(NamedTuple):
-    """The pairs of a source, those of later turns matched to what the first turn left."""
+class InPasses(NamedTuple):
+    """The pairs of a source, those of later passes matched to what the first pass left."""
 
     source: PairSource
-    turn: NDArray[np.int8]
-    """Of each ground truth, [G]."""
+    of_pass: NDArray[np.int8]
+    """The pass of each ground truth, [G]."""
     score: NDArray[np.float64]
     """By position in class order, [D]."""
     rules: MatchingRules
@@ -54,12 +54,12 @@ class InTurns(NamedTuple):
         return self.source.lasting
 
     def matched(self, match: Match) -> Outcome:
-        """Match the first turn by ``match``, and then the later ones."""
-        first = self.source.matched(functools.partial(_first_turn, match, self.turn))
-        return self._in_later_turns(first, match)
+        """Match the first pass by ``match``, and then the later ones."""
+        first = self.source.matched(functools.partial(_first_pass, match, self.of_pass))
+        return self._in_later_passes(first, match)
 
-    def _in_later_turns(self, first: Outcome, match: Match) -> Outcome:
-        """Match what the first turn left; the pairs of later turns stand behind those of the first."""
+    def _in_later_passes(self, first: Outcome, match: Match) -> Outcome:
+        """Match what the first pass left; the pairs of later passes stand behind those of the first."""
         score, rules = self.score, self.rules
         pairs, matched = first.pairs, first.bits
         every = [first._replace(left=(), absorbed=np.zeros_like(matched))]
@@ -72,7 +72,7 @@ class InTurns(NamedTuple):
                 continue
             some = Pairs.joined(blocks)
             if number == 2:
-                some, bits = _ignored_objects(some, taken, len(self.turn), rules, match)
+                some, bits = _ignored_objects(some, taken, len(self.of_pass), rules, match)
                 absorbed = np.zeros_like(bits)
             else:
                 some, bits = _absorbed(some, taken, rules)
@@ -85,23 +85,23 @@ class InTurns(NamedTuple):
         return Outcome.joined(every)
 
 
-def _first_turn(match: Match, turn: NDArray[np.int8], blocks: Iterable[Pairs], **changed: Any) -> Outcome:
-    """Match the pairs with ground truths of the first turn [G], and leave the others."""
-    left: list[list[Pairs]] = [[] for _ in range(LATER_TURNS)]
-    return match(_of_first_turn(blocks, turn, left), **changed)._replace(left=left)
+def _first_pass(match: Match, of_pass: NDArray[np.int8], blocks: Iterable[Pairs], **changed: Any) -> Outcome:
+    """Match the pairs with ground truths of the first pass [G], and leave the others."""
+    left: list[list[Pairs]] = [[] for _ in range(LATER_PASSES)]
+    return match(_of_first_pass(blocks, of_pass, left), **changed)._replace(left=left)
 
 
-def _of_first_turn(
-    blocks: Iterable[Pairs], turn: NDArray[np.int8], later: Sequence[list[Pairs]]
+def _of_first_pass(
+    blocks: Iterable[Pairs], of_pass: NDArray[np.int8], later: Sequence[list[Pairs]]
 ) -> Iterator[Pairs]:
-    """Yield the pairs with ground truths of the first turn [G]; put others into the list of their turn."""
-    there = np.bincount(turn, minlength=LATER_TURNS + 1)
+    """Yield the pairs with ground truths of the first pass [G]; put others into the list of their pass."""
+    there = np.bincount(of_pass, minlength=LATER_PASSES + 1)
     for block in blocks:
-        turn_of_pair = turn[block.ground_truth]
+        pass_of_pair = of_pass[block.ground_truth]
         for number, parts in enumerate(later, start=1):
             if there[number]:
-                parts.append(block.take(turn_of_pair == number))
-        yield block.take(turn_of_pair == 0)
+                parts.append(block.take(pass_of_pair == number))
+        yield block.take(pass_of_pair == 0)
 
 
 def _absorbed(pairs: Pairs, taken: Bits, rules: MatchingRules) -> tuple[Pairs, Bits]:
@@ -135,9 +135,8 @@ def _ignored_objects(
             there = pairs.take(np.flatnonzero((taken[pairs.detection, area] & bit) == 0))
             alone = dataclasses.replace(rules, iou_thresholds=(value,))
             outcome = match([there], counted=none[:, None], absorbs=none, rules=alone, class_names=None)
-            found, matched = outcome.pairs, outcome.bits
-            hits = np.flatnonzero(matched[:, 0])
-            at = np.searchsorted(key, found.ground_truth[hits] * len(taken) + found.detection[hits])
+            chosen = outcome.pairs.take(np.flatnonzero(outcome.bits[:, 0]))
+            at = np.searchsorted(key, chosen.ground_truth * len(taken) + chosen.detection)
             bits[order[at], area] |= bit
     some = np.flatnonzero(bits.any(axis=1))
     return pairs.take(some), bits[some]

@@ -173,20 +173,20 @@ def _column(ground_truth: GroundTruth, name: str) -> NDArray[np.float64]:
     )
 
 
-def turns(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.int8] | None:
-    """In which turn each ground truth is matched, [G]; None where all are matched together.
+def matching_passes(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.int8] | None:
+    """In which pass each ground truth is matched, [G]; None where all are matched together.
 
     Objects come first, then groups, then objects that only have a box (2), then such groups (3).
     """
     by_groups = protocol.group.treatment == "merge"
     if not by_groups and not protocol.masks_may_lack:
         return None
-    turn = np.zeros(len(ground_truth), dtype=np.int8)
+    of_pass = np.zeros(len(ground_truth), dtype=np.int8)
     if by_groups:
-        turn += ground_truth.group
+        of_pass += ground_truth.group
     if protocol.masks_may_lack:
-        turn[box_only(ground_truth)] += 2
-    return turn
+        of_pass[box_only(ground_truth)] += 2
+    return of_pass
 
 
 def without_area(areas: NDArray[np.float64]) -> BoolArray:

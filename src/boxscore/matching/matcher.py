@@ -29,7 +29,6 @@ from boxscore._utils.ordering import stable_order
 from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.matching.admission import admitted, inexhaustive
 from boxscore.matching.candidates import (
     MOST_PAIRS,
     KnownOverlaps,
@@ -37,16 +36,17 @@ from boxscore.matching.candidates import (
     candidate_pairs,
     candidate_shares,
 )
+from boxscore.matching.eligibility import eligible, inexhaustive
 from boxscore.matching.greedy import match_greedily
-from boxscore.matching.groups import InTurns
+from boxscore.matching.groups import InPasses
 from boxscore.matching.ignoring import (
     Ignoring,
     Ranges,
     ignoring,
     inside_column_ranges,
     inside_ranges,
+    matching_passes,
     of_right_height,
-    turns,
     zero_ids,
 )
 from boxscore.matching.matches import Bits, Matches, bit_type, merge, pack_bits
@@ -56,7 +56,7 @@ from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.matching.sources import Blocks, PairSource, RangeByRange, SharedOut
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_HITS, TRUTH_WEIGHT
+from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
 from boxscore.protocols.rules.jaccard import TRUTH_SHARE
 from boxscore.protocols.rules.recall import TAKES_PART
 from boxscore.protocols.tables import MatchingRules
@@ -92,7 +92,7 @@ class Matcher:
     protocol : Protocol
     areas : ndarray of float64, [D], optional
         What area ranges measure in a detection, square pixels; as the protocol says when not given.
-    admitted : ndarray of bool, [D], optional
+    eligible : ndarray of bool, [D], optional
         Which detections are evaluated, where that was decided for a larger table.
     known : KnownOverlaps, optional
         Overlaps of all rows of these tables, which several protocols share.
@@ -110,7 +110,7 @@ class Matcher:
         protocol: Protocol,
         *,
         areas: FloatArray | None = None,
-        admitted: BoolArray | None = None,
+        eligible: BoolArray | None = None,
         known: KnownOverlaps | None = None,
     ) -> None:
         self.protocol = protocol
@@ -118,7 +118,7 @@ class Matcher:
         self.similarity = similarity_of(protocol)
         self.similarity.check_units(ground_truth)
         self.detections = self.similarity.with_needed_columns(ground_truth, detections)
-        self._given_areas, self._given_admitted = areas, admitted
+        self._given_areas, self._given_eligible = areas, eligible
         self._known, self._shares_known = known or KnownOverlaps(), known is not None
         self._held: PairSource | None = None  # of all detections
         # Tables in the order in which they are matched, and the given rows behind their rows; None: the same.
@@ -137,10 +137,7 @@ class Matcher:
             self._ordered_detections = pool_classes(self._ordered_detections)
 
     def under(self, protocol: Protocol) -> Matcher:
-        """Return a matcher of the same tables under another protocol.
-
-        Overlaps that both protocols measure alike are computed once and shared.
-        """
+        """Return a matcher under another protocol; overlaps that both measure alike are computed once."""
         return Matcher(self.ground_truth, self.detections, protocol, known=self._known)
 
     @functools.cached_property
@@ -149,18 +146,18 @@ class Matcher:
         return ignoring(self.ground_truth, self.protocol)
 
     @functools.cached_property
-    def admitted(self) -> BoolArray | None:
+    def eligible(self) -> BoolArray | None:
         """Which detections of the given table are evaluated at all, [D]; None: all."""
-        if self._given_admitted is not None:
-            return self._given_admitted
-        return admitted(self.ground_truth, self.detections, lambda: self.areas, self.ignoring, self.protocol)
+        if self._given_eligible is not None:
+            return self._given_eligible
+        return eligible(self.ground_truth, self.detections, lambda: self.areas, self.ignoring, self.protocol)
 
     @property
     def inexhaustive(self) -> BoolArray:
         """Whether each detection of the given table is ignored where it matches nothing, [D]."""
         rows = np.arange(len(self.detections))
-        found = inexhaustive(self.ground_truth.image_labels, self.detections, rows, self.protocol)
-        return np.zeros(len(rows), dtype=bool) if found is None else found
+        ignored = inexhaustive(self.ground_truth.image_labels, self.detections, rows, self.protocol)
+        return np.zeros(len(rows), dtype=bool) if ignored is None else ignored
 
     @property
     def areas(self) -> FloatArray:
@@ -188,7 +185,7 @@ class Matcher:
         lowered = self._ordered(lowered)
         chosen = np.flatnonzero(~np.isnan(lowered))
         detections = dataclasses.replace(self._ordered_detections.take(chosen), scores=lowered[chosen])
-        ranking = rank_detections(detections, self.protocol, self._admitted_of(rows, scores, chosen))
+        ranking = rank_detections(detections, self.protocol, self._eligible_of(rows, scores, chosen))
         ranges = self._ranges(detections, ranking, self.protocol)
         grouped = chosen[ranking.rows[ranking.grouped]]
         source = self._source_of(functools.partial(self._known_pairs, grouped, ranking.grouped), ranges)
@@ -241,7 +238,7 @@ class Matcher:
             score_threshold=score_threshold,
         )
         ranking = rank_detections(
-            pool_classes(self.detections), dataclasses.replace(self.protocol, matching=rules), self.admitted
+            pool_classes(self.detections), dataclasses.replace(self.protocol, matching=rules), self.eligible
         )
         grouped = ranking.rows[ranking.grouped]
         pairs = self._across(iou_threshold, by_foreground).under(grouped, ranking.grouped, iou_threshold)
@@ -279,20 +276,20 @@ class Matcher:
         return Ignoring(*(flags[self._truth_rows] for flags in self.ignoring))
 
     def _rank(self) -> Ranking:
-        """Rank all detections; not kept, since sorting again costs less than the memory."""
-        return rank_detections(self._ordered_detections, self.protocol, self._ordered(self.admitted))
+        """Rank all detections; not cached, since sorting again costs less than the memory."""
+        return rank_detections(self._ordered_detections, self.protocol, self._ordered(self.eligible))
 
-    def _admitted_of(self, rows: NDArray[np.int64], scores: FloatArray, chosen: Rows) -> BoolArray | None:
+    def _eligible_of(self, rows: NDArray[np.int64], scores: FloatArray, chosen: Rows) -> BoolArray | None:
         """Which of some rows are evaluated under changed scores, in the order in which they are matched."""
-        everyone = self.admitted
-        if everyone is None:
+        every_row = self.eligible
+        if every_row is None:
             return None
         if self.protocol.matching.cap_scope != "class":  # of these rows alone, by these scores
             some = dataclasses.replace(self.detections.take(rows), scores=scores)
             areas = self.areas[rows]
-            everyone = np.zeros(len(self.detections), dtype=bool)
-            everyone[rows] = admitted(self.ground_truth, some, lambda: areas, self.ignoring, self.protocol)
-        return self._ordered(everyone)[chosen]
+            every_row = np.zeros(len(self.detections), dtype=bool)
+            every_row[rows] = eligible(self.ground_truth, some, lambda: areas, self.ignoring, self.protocol)
+        return self._ordered(every_row)[chosen]
 
     def _source(self, ranking: Ranking, ranges: Ranges, workers: int = 1) -> PairSource:
         """Return what finds the candidate pairs of all detections: held, shared out to processes, or here."""
@@ -313,7 +310,7 @@ class Matcher:
         return SharedOut(candidate_shares(*asked, shares=workers, most=MOST_PAIRS // workers), here)
 
     def _source_of(self, find: Callable[[Ignoring], Blocks], ranges: Ranges) -> PairSource:
-        """Return a source of pairs that are found once, or anew for each range if that decides about them."""
+        """Return a source of pairs that are made once, or anew for each range if that decides about them."""
         if self.protocol.ignore.range_by_range:
             return RangeByRange(find, self._truth_ignoring, ranges, self.protocol.ignore.outside)
         return find(self._truth_ignoring)
@@ -321,7 +318,7 @@ class Matcher:
     def _pairs_under(self, ranking: Ranking, flags: Ignoring, *, workers: int = 1) -> Blocks:
         """Find the candidate pairs of all detections with ground truths measured as flags say.
 
-        All are held, or found block by block if very many.
+        All are held, or come block by block if very many.
         """
         if self._shares_known:
             return self._known_pairs(ranking.rows[ranking.grouped], ranking.grouped, flags)
@@ -357,7 +354,7 @@ class Matcher:
             self.detections.take(rows),
             self.protocol,
             areas=None if self._given_areas is None else self._given_areas[rows],
-            admitted=None if self.admitted is None else self.admitted[rows],
+            eligible=None if self.eligible is None else self.eligible[rows],
         ).match()
         return dataclasses.replace(block, row=rows[block.row], truth_row=truth_rows[block.truth_row])
 
@@ -412,9 +409,11 @@ class Matcher:
             every_pair=outcome.every_pair,
             extra=self._extra(protocol, None if absorbed is None else absorbed[order]),
         )
-        if GROUP_HITS.asked_for(protocol):
-            hits = matches.detections_ever_true(self.ground_truth.group)
-            matches = dataclasses.replace(matches, extra={**matches.extra, GROUP_HITS.name: hits})
+        if GROUP_TRUE_POSITIVES.asked_for(protocol):
+            of_groups = matches.detections_ever_true(self.ground_truth.group)
+            matches = dataclasses.replace(
+                matches, extra={**matches.extra, GROUP_TRUE_POSITIVES.name: of_groups}
+            )
         if protocol.matching.equal_scores == "last_first":
             matches = matches.in_class_order()
         if protocol.matching.annotation_id_zero == "unmatched":
@@ -428,7 +427,7 @@ class Matcher:
         protocol: Protocol,
         truth_values: FloatArray | None = None,
     ) -> Ranges:
-        """Find what lies in which range, by the areas of ground truths or by other values of theirs [G]."""
+        """Compute what lies in which range, by the areas of ground truths or by other values [G]."""
         values = self.similarity.truth_areas(self.ground_truth) if truth_values is None else truth_values
         inside = inside_ranges(values, protocol.ignore.bounds)
         bounded = inside_column_ranges(self.ground_truth, protocol)
@@ -445,9 +444,9 @@ class Matcher:
         """Match pairs, ``score`` [D] by position in class order."""
         truth, flags = self._ordered_truth, self._truth_ignoring
         group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
-        turn = turns(truth, protocol)
-        if turn is not None:
-            source = InTurns(source, turn, score, protocol.matching)
+        of_pass = matching_passes(truth, protocol)
+        if of_pass is not None:
+            source = InPasses(source, of_pass, score, protocol.matching)
         return source.matched(
             functools.partial(
                 match_greedily,

@@ -47,7 +47,7 @@ from boxscore.matching.extra import (
     taken,
 )
 from boxscore.protocols.protocol import EXTRA_COLUMNS
-from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_HITS, TRUTH_WEIGHT
+from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
 from boxscore.protocols.rules.recall import TAKES_PART
 from boxscore.protocols.rules.ties import EqualScores
 
@@ -103,7 +103,7 @@ class Matches(PicklesFields):
     row : ndarray of int64, [D]
         Row of the detections table.
     in_range_bits : ndarray of unsigned, [D]
-        Bit ``a``: the detection's own area lies in area range ``a``.
+        Bit ``a``: the detection's area lies in area range ``a``.
     truth_image, truth_category : ndarray of int32, [G]
     truth_row : ndarray of int64, [G]
         Row of the ground-truth table.
@@ -120,7 +120,7 @@ class Matches(PicklesFields):
         How equal scores are ordered: image by image, then by rank; by row; or the last image first, then
         those that stand for a group, then by row.
     every_pair : bool
-        False where so many pairs overlap that only those that are matches were kept.
+        False where so many pairs overlap that only those that are matches are left.
     extra : mapping of str to ndarray
         Columns that the protocol's rules ask for, by the names that they declare.
     """
@@ -165,7 +165,7 @@ class Matches(PicklesFields):
         return int(self.matched_bits.shape[1])
 
     def inside(self, area: int) -> BoolArray:
-        """Whether each detection's own area lies in an area range, [D]."""
+        """Whether each detection's area lies in an area range, [D]."""
         return _bit(self.in_range_bits, area)
 
     @functools.cached_property
@@ -222,7 +222,7 @@ class Matches(PicklesFields):
     def highest_true(self, area: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the true positives, and the highest threshold (position on T) at which each is one."""
         highest = np.full(len(self), -1, dtype=np.intp)
-        for threshold in range(self.threshold_count):
+        for threshold in range(self.threshold_count):  # a higher one overwrites a lower
             highest[self.pair_detection[self.pairs_true(threshold, area)]] = threshold
         detection = np.flatnonzero(highest >= 0)
         return detection, highest[detection]
@@ -233,26 +233,26 @@ class Matches(PicklesFields):
             return self
         return self.take_detections(self.score >= score_threshold)
 
-    def take_detections(self, kept: BoolArray) -> Matches:
-        """Leave out detections, [D]; what they matched is missed."""
-        return self._take(kept, np.ones(len(self.truth_image), dtype=bool))
+    def take_detections(self, chosen: BoolArray) -> Matches:
+        """Take some detections, [D]; what the others matched is missed."""
+        return self._take(chosen, np.ones(len(self.truth_image), dtype=bool))
 
-    def take_ranks(self, cap: int) -> Matches:
-        """Leave out the detections of rank ``cap`` and beyond; what they matched is missed."""
-        return self._take(self.rank < cap, np.ones(len(self.truth_image), dtype=bool))
+    def take_ranks(self, end: int) -> Matches:
+        """Leave out the detections of rank ``end`` and beyond; what they matched is missed."""
+        return self._take(self.rank < end, np.ones(len(self.truth_image), dtype=bool))
 
-    def take_images(self, kept: BoolArray) -> Matches:
-        """Leave out images, [I]; ``row`` and ``truth_row`` stay as they are."""
-        if kept.all():
+    def take_images(self, chosen: BoolArray) -> Matches:
+        """Take some images, [I]; ``row`` and ``truth_row`` stay as they are."""
+        if chosen.all():
             return self
-        number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
-        left = self._take(kept[self.image], kept[self.truth_image])
+        number = np.cumsum(chosen, dtype=np.int32) - np.int32(1)
+        left = self._take(chosen[self.image], chosen[self.truth_image])
         return dataclasses.replace(
             left,
-            images=self.images.take(np.flatnonzero(kept)),
+            images=self.images.take(np.flatnonzero(chosen)),
             image=number[left.image],
             truth_image=number[left.truth_image],
-            extra={**left.extra, **of_images(self.extra, kept, number)},
+            extra={**left.extra, **of_images(self.extra, chosen, number)},
         )
 
     def with_images(self, images: Images, rows: NDArray[np.int32]) -> Matches:
@@ -271,20 +271,20 @@ class Matches(PicklesFields):
         Nothing is matched again. Equal scores go image by image, then in the order of the classes.
         """
         chosen = rows_where(self.categories.columns, selection, len(self.categories))
-        kept = self if chosen.all() else self._take(chosen[self.category], chosen[self.truth_category])
+        selected = self if chosen.all() else self._take(chosen[self.category], chosen[self.truth_category])
         one = Categories.build(["all"])
         pooled = dataclasses.replace(
-            kept,
+            selected,
             categories=one,
-            category=np.zeros(len(kept), dtype=np.int32),
-            truth_category=np.zeros(len(kept.truth_image), dtype=np.int32),
-            extra=of_rows(kept.extra),
+            category=np.zeros(len(selected), dtype=np.int32),
+            truth_category=np.zeros(len(selected.truth_image), dtype=np.int32),
+            extra=of_rows(selected.extra),
         )
         if self.equal_scores == "image_order":
-            order = stable_order(kept.image, len(kept.images))
+            order = stable_order(selected.image, len(selected.images))
         else:
-            order = _tie_order(vars(kept), kept.extra, len(kept.images), self.equal_scores)
-        return pooled._reordered(order[descending_order(kept.score[order])])
+            order = _tie_order(vars(selected), selected.extra, len(selected.images), self.equal_scores)
+        return pooled._reordered(order[descending_order(selected.score[order])])
 
     def in_class_order(self) -> Matches:
         """Put detections that were matched in another order into class order."""
@@ -316,11 +316,11 @@ class Matches(PicklesFields):
         return {**columns, "extra": taken(self.extra, rows)}
 
     def pair_outcomes(self, area: int, *, max_detections: int | None = None) -> PairOutcomes:
-        """Tell what became of the detections with a candidate, up to a cap, at every threshold."""
+        """Return what became of the detections with a candidate, up to max detections, at every threshold."""
         detection, matched, true = self.pair_detection, self.matched_bits[:, area], self._true_bits[:, area]
         if max_detections is not None:
-            kept = np.flatnonzero(self.rank[detection] < max_detections)
-            detection, matched, true = detection[kept], matched[kept], true[kept]
+            within = np.flatnonzero(self.rank[detection] < max_detections)
+            detection, matched, true = detection[within], matched[within], true[within]
         starts = run_starts(detection)
         if not len(starts):
             nothing = np.zeros((self.threshold_count, 0), dtype=bool)
@@ -334,14 +334,14 @@ class Matches(PicklesFields):
             return PairOutcomes(detection[starts], *spread)
         weight = np.zeros(spread[0].shape)
         for threshold in range(count):
-            hits = self.pairs_true(threshold, area)
+            pairs = self.pairs_true(threshold, area)
             by_detection = np.zeros(len(self))
-            by_detection[self.pair_detection[hits]] = truth_weight[self.pair_truth[hits]]
+            by_detection[self.pair_detection[pairs]] = truth_weight[self.pair_truth[pairs]]
             weight[threshold] = by_detection[detection[starts]]
         return PairOutcomes(detection[starts], *spread, weight)
 
     def detection_outcomes(self, threshold: int, area: int) -> DetectionOutcomes:
-        """Tell what became of every detection at one threshold."""
+        """Return what became of every detection at one threshold."""
         pairs, true_pairs = self.pairs_matched(threshold, area), self.pairs_true(threshold, area)
         matched, true = np.zeros(len(self), dtype=bool), np.zeros(len(self), dtype=bool)
         truth, iou = np.full(len(self), -1, dtype=np.intp), np.full(len(self), np.nan)
@@ -352,7 +352,7 @@ class Matches(PicklesFields):
         true[self.pair_detection[true_pairs]] = True
         counted, weight = (self.inside(area) & ~matched) | true, TRUTH_WEIGHT.of(self.extra)
         if weight is not None:
-            weight = np.where(true, np.append(weight, 0.0)[truth], 0.0)
+            weight = np.where(true, np.append(weight, 0.0)[truth], 0.0)  # -1 reads the 0 behind the last
         return DetectionOutcomes(counted, true, matched, truth, iou, weight)
 
     def without_true_positives_of(self, truth: BoolArray) -> Matches:
@@ -364,9 +364,9 @@ class Matches(PicklesFields):
 
     def detections_ever_true(self, truth: BoolArray) -> BoolArray:
         """Whether each detection is anywhere a true positive of one of some ground truths, [G] to [D]."""
-        found = np.zeros(len(self), dtype=bool)
-        found[self.pair_detection[self._true_bits.any(axis=1) & truth[self.pair_truth]]] = True
-        return found
+        ever = np.zeros(len(self), dtype=bool)
+        ever[self.pair_detection[self._true_bits.any(axis=1) & truth[self.pair_truth]]] = True
+        return ever
 
     @functools.cached_property
     def _true_bits(self) -> Bits:
@@ -547,7 +547,7 @@ def _tie_order(
         return order[stable_order(columns["image"][order], image_count)]
     order = stable_order(columns["row"], int(columns["row"].max(initial=0)) + 1)
     if equal_scores == "last_first":
-        of_groups = GROUP_HITS.of(extra)
+        of_groups = GROUP_TRUE_POSITIVES.of(extra)
         if of_groups is not None:
             order = order[stable_order(~of_groups[order], 2)]
         order = order[stable_order(image_count - 1 - columns["image"][order], image_count)]

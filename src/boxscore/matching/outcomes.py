@@ -52,7 +52,7 @@ class Outcomes:
     matched_score: NDArray[np.float64]
 
     def truth(self, score_threshold: float = -np.inf) -> NDArray[np.int8]:
-        """Outcome of each ground truth, [G], when only detections of at least this score are kept."""
+        """Outcome of each ground truth, [G], when only detections of at least this score count."""
         matched = np.where(self.matched_score >= score_threshold, TRUE_POSITIVE, MISSED)
         return np.where(self.counted, matched, IGNORED).astype(np.int8)
 

@@ -7,10 +7,11 @@ and must merge to the bits that one process would have had.
 
 Conventions
 -----------
-- Kept: of a detection its score, image, rank and area ranges; of a pair that is a match, its ground truth and
-  its outcomes; of a ground truth its image and where it counts. Overlaps, candidates that no threshold
-  matched, and rows of tables are left out; the row of a detection is kept where it orders equal scores.
-- Where a protocol asks for more, and only there, its extra columns that scores read are kept too. Bits of
+- Stored are of a detection its score, image, rank and area ranges; of a pair that is a match, its ground
+  truth and its outcomes; of a ground truth its image and where it counts. Overlaps, candidates that no
+  threshold matched, and rows of tables are left out; the row of a detection stays where it orders equal
+  scores.
+- Where a protocol asks for more, and only there, its extra columns that scores read are stored too. Bits of
   pairs stand beside ``outcomes``: they are of an outcome, not of a pair.
 - Columns are in class order, and so is the ground truth: a class is a slice of each, and :func:`unpacked`
   reads some classes of many parts at a time.
@@ -132,11 +133,11 @@ class PackedMatches(PicklesFields):
 
     def columns(self, rows: Mapping[str, Take]) -> dict[str, Any]:
         """Take rows of every column on some axes; ``extra`` among them."""
-        found: dict[str, Any] = {}
+        columns: dict[str, Any] = {}
         for name, (axis, _) in PACKED_COLUMNS.items():
             values = getattr(self, name)
-            found[name] = None if values is None else rows[axis](values)
-        return {**found, "extra": taken(self.extra, rows, packed=True)}
+            columns[name] = None if values is None else rows[axis](values)
+        return {**columns, "extra": taken(self.extra, rows, packed=True)}
 
 
 class Placed(NamedTuple):
@@ -153,14 +154,14 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
     """Cut matches to what scores need; ``with_rows`` keeps rows where image and rank order equal scores."""
     K = len(matches.categories)
     classes = np.arange(K + 1)
-    kept = np.flatnonzero(matches.matched_bits.any(axis=1))
-    detection = matches.pair_detection[kept]
+    matched = np.flatnonzero(matches.matched_bits.any(axis=1))
+    detection = matches.pair_detection[matched]
     by_class = stable_order(matches.truth_category, K)
     place = np.empty(len(by_class), dtype=np.int64)
     place[by_class] = np.arange(len(by_class))
-    extra = taken(extra_in_parts(matches.extra), {"pair": itemgetter(kept), "truth": itemgetter(by_class)})
+    extra = taken(extra_in_parts(matches.extra), {"pair": itemgetter(matched), "truth": itemgetter(by_class)})
     of_pairs, A = bits_of(extra), matches.area_count
-    bits = [matches.matched_bits[kept], *(extra[name] for name in of_pairs)]
+    bits = [matches.matched_bits[matched], *(extra[name] for name in of_pairs)]
     outcome, outcomes = numbered_rows(np.concatenate(bits, axis=1) if of_pairs else bits[0])
     for number, name in enumerate(of_pairs, start=1):
         extra[name] = np.ascontiguousarray(outcomes[:, number * A : (number + 1) * A])
@@ -183,7 +184,7 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
         in_range=matches.in_range_bits,
         pair_count=narrowed(np.bincount(detection, minlength=len(matches))),
         row=narrowed(matches.row) if rows else None,
-        truth=narrowed(place[matches.pair_truth[kept]]),
+        truth=narrowed(place[matches.pair_truth[matched]]),
         outcome=outcome,
         outcomes=np.ascontiguousarray(outcomes[:, :A]),
         truth_image=narrowed(matches.truth_image[by_class]),
@@ -237,44 +238,46 @@ def unpacked(
 
 def _piece(part: Placed, low: int, high: int) -> dict[str, Any]:
     """Return the columns of some classes of one part, as :class:`Matches` has them."""
-    own = part.packed
-    (d, d_end), (p, p_end), (g, g_end) = own.bounds[:, [low, high]].tolist()
+    columns = part.packed
+    (d, d_end), (p, p_end), (g, g_end) = columns.bounds[:, [low, high]].tolist()
     detections, pairs, truths = slice(d, d_end), slice(p, p_end), slice(g, g_end)
     numbers = np.arange(high - low, dtype=np.int32)
-    sizes = np.diff(own.bounds[:, low : high + 1], axis=1)
-    outcome = own.outcome[pairs]
+    sizes = np.diff(columns.bounds[:, low : high + 1], axis=1)
+    outcome = columns.outcome[pairs]
     rows = {"detection": detections, "pair": pairs, "truth": truths, "outcome": outcome}
-    extra = taken(own.extra, {axis: itemgetter(some) for axis, some in rows.items()}, packed=True)
-    count = own.pair_count[detections].astype(np.intp)
+    extra = taken(columns.extra, {axis: itemgetter(some) for axis, some in rows.items()}, packed=True)
+    count = columns.pair_count[detections].astype(np.intp)
     row = np.zeros(d_end - d, dtype=np.int8)  # no order asks for it
-    if own.row is not None:
-        row = own.row[detections].astype(np.int64) + part.first_row
+    if columns.row is not None:
+        row = columns.row[detections].astype(np.int64) + part.first_row
     return {
-        "image": part.image[own.image[detections]],
+        "image": part.image[columns.image[detections]],
         "category": np.repeat(numbers, sizes[0]),
-        "score": own.score[detections].astype(np.float64),
-        "rank": own.rank[detections],
+        "score": columns.score[detections].astype(np.float64),
+        "rank": columns.rank[detections],
         "row": row,
-        "in_range_bits": own.in_range[detections],
-        "truth_image": part.image[own.truth_image[truths]],
+        "in_range_bits": columns.in_range[detections],
+        "truth_image": part.image[columns.truth_image[truths]],
         "truth_category": np.repeat(numbers, sizes[2]),
-        "counted_bits": own.truth_counted[truths],
+        "counted_bits": columns.truth_counted[truths],
         "pair_detection": np.repeat(np.arange(len(count)), count),
-        "pair_truth": own.truth[pairs].astype(np.intp) - g,
-        "matched_bits": own.outcomes[outcome],
+        "pair_truth": columns.truth[pairs].astype(np.intp) - g,
+        "matched_bits": columns.outcomes[outcome],
         "extra": renumbered(of_classes(extra, low, high), part.image),
     }
 
 
 def numbered_rows(bits: Bits) -> tuple[NDArray[np.unsignedinteger[Any]], Bits]:
     """Return the number of each row [P, B] among those that occur, and these, ascending, [U, B]."""
+    # Digits of mixed radix, renumbered without gaps after each column: a number stays below P, so no product
+    # overflows, and numbers ascend as the rows do, compared column by column.
     number = np.zeros(len(bits), dtype=np.int64)
     for column in bits.T:
-        own = _compact(column)
-        number = _compact(number * (int(own.max(initial=0)) + 1) + own)
-    first = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.intp)
-    first[number] = np.arange(len(number))
-    return narrowed(number), bits[first]
+        key = _compact(column)
+        number = _compact(number * (int(key.max(initial=0)) + 1) + key)
+    row = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.intp)  # one of each number: they are all equal
+    row[number] = np.arange(len(number))
+    return narrowed(number), bits[row]
 
 
 def _compact(keys: NDArray[Any]) -> NDArray[np.int64]:

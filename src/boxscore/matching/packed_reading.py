@@ -45,7 +45,9 @@ def packed_of_arrays(arrays: Arrays, protocol: Protocol, images: int, K: int) ->
         if len(arrays[name]) and int(arrays[name].max()) >= size:
             raise ValueError(f"{name} {int(arrays[name].max())} of {size}")
     extra = {
-        name.removeprefix(EXTRA_PREFIX): own for name, own in arrays.items() if name.startswith(EXTRA_PREFIX)
+        name.removeprefix(EXTRA_PREFIX): values
+        for name, values in arrays.items()
+        if name.startswith(EXTRA_PREFIX)
     }
     for column in in_parts:
         if column.name in extra:
@@ -103,8 +105,8 @@ def _check_extra(
     *numbers, values = (extra[name] for name in column.names)
     if column.kind == "bits" and values.dtype != bit_type(len(protocol.matching.iou_thresholds)):
         raise ValueError(f"{column.name} {values.dtype}")
-    own_rows = {"class_image": len(values) if values.ndim else 0}
-    length = {**lengths, **own_rows}["outcome" if column.kind == "bits" else column.axis]
+    rows_of_column = {"class_image": len(values) if values.ndim else 0}
+    length = {**lengths, **rows_of_column}["outcome" if column.kind == "bits" else column.axis]
     _check_column(column.name, values, KINDS[column.kind], (length, *column.shape(protocol)))
     if column.kind == "float" and not ((values >= 0) & (values <= column.most)).all():
         raise ValueError(f"{column.name} below 0 or above {column.most:g}")

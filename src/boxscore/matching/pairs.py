@@ -25,9 +25,9 @@ class Pairs(NamedTuple):
         """Take some pairs: flags or positions."""
         return Pairs(self.detection[chosen], self.ground_truth[chosen], self.iou[chosen])
 
-    def of_detections(self, kept: NDArray[np.bool_]) -> Pairs:
+    def of_detections(self, chosen: NDArray[np.bool_]) -> Pairs:
         """Take the pairs of some detections, [D]."""
-        return self.take(np.flatnonzero(kept[self.detection]))
+        return self.take(np.flatnonzero(chosen[self.detection]))
 
     @classmethod
     def joined(cls, parts: Iterable[Pairs]) -> Pairs:
@@ -73,9 +73,9 @@ class Outcome(NamedTuple):
     bits: Bits
     """Bit ``t``: a match at threshold ``t``, [P, A]."""
     every_pair: bool
-    """False where only matches were kept."""
+    """False where only matches are left."""
     left: Sequence[list[Pairs]] = ()
-    """What is left to each later turn."""
+    """What is left to each later pass."""
     absorbed: Bits | None = None
     """The bits at which another detection stands for the group, [P, A]; None where nothing is absorbed."""
 

@@ -1,18 +1,18 @@
-"""What becomes of both tables before anything is ranked or compared: rounded, stretched, clipped, dropped.
+"""What becomes of both tables before anything is ranked or compared: rounded, scaled, clipped, dropped.
 
 Conventions
 -----------
 - Everything here follows from a table alone and the protocol; what depends on pairs is decided in matching.
 - The order is that of the functions in :func:`prepared`. Rows keep their order.
 - Where the size of an image is unknown, nothing of it is clipped away; only a protocol that clips needs it.
-- Stretching needs the least and the largest score of all detections. Scores as given stay beside the
-  stretched ones, with both, so that those of several files can be stretched together later
+- Min-max scaling needs the least and the largest score of all detections. Scores as given stay beside the
+  scaled ones, with both, so that those of several files can be scaled together later
   (:class:`GivenScores`).
 
 References
 ----------
 CrowdDet, ``APMRToolkits/image.py`` (clipping); the VisDrone toolkit, ``dropObjectsInIgr.m`` (regions); WIDER
-FACE, ``norm_score.m`` (stretched scores).
+FACE, ``norm_score.m`` (min-max scaled scores).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOST_PIXELS = 1 << 28
 
 
 class GivenScores(NamedTuple):
-    """Scores before they were stretched, which a table keeps in columns of these names."""
+    """Scores before they were min-max scaled, which a table keeps in columns of these names."""
 
     score_as_given: FloatArray
     """[D]"""
@@ -73,7 +73,7 @@ def prepared(
 ) -> tuple[GroundTruth, Detections]:
     """Return both tables, aligned, as the protocol evaluates them.
 
-    Scores of a ``share`` of the images are not stretched yet.
+    Scores of a ``share`` of the images are not scaled yet.
     """
     rounding, boxes = protocol.rounding, protocol.boxes
     if protocol.matching.ranked_files:
@@ -83,7 +83,7 @@ def prepared(
         detections = GivenScores.keep(detections)
         ends = GivenScores.of(detections).ends
         if ends is not None and not share:
-            detections = detections.replaced(scores=stretched(detections.scores, *ends))
+            detections = detections.replaced(scores=min_max_scaled(detections.scores, *ends))
     if boxes.clip == "image":
         sizes = _sizes(ground_truth, detections)
         ground_truth, detections = _clipped(ground_truth, sizes), _clipped(detections, sizes)
@@ -108,8 +108,8 @@ def _check_ranked(detections: Detections) -> None:
         )
 
 
-def stretched(scores: FloatArray, low: float, high: float) -> FloatArray:
-    """Stretch scores over [0, 1] by the least and the largest of all."""
+def min_max_scaled(scores: FloatArray, low: float, high: float) -> FloatArray:
+    """Scale scores to [0, 1] by the least and the largest of all."""
     if high == low:
         cause = "all scores are the same: does the detector write its confidences?"
         raise InputError("scores", "differ, to be stretched over [0, 1]", got=f"{low:g} alone", cause=cause)
@@ -158,19 +158,19 @@ def _clipped(table: Table, sizes: FloatArray) -> Table:
 def _outside_regions(
     ground_truth: GroundTruth, detections: Detections, name: str
 ) -> tuple[GroundTruth, Detections]:
-    """Drop what lies in regions by half or more; the regions stay, of a class of their own."""
+    """Drop what lies in regions by half or more; the regions stay, as a class."""
     is_region = (np.array(ground_truth.categories.names, dtype=object) == name)[ground_truth.category]
     regions = np.flatnonzero(is_region)
-    kept, found = np.ones(len(ground_truth), dtype=bool), np.ones(len(detections), dtype=bool)
+    keep_truth, keep_detection = np.ones(len(ground_truth), dtype=bool), np.ones(len(detections), dtype=bool)
     sizes = ground_truth.images.sizes
     for image in np.unique(ground_truth.image[regions]).tolist():
         here = regions[ground_truth.image[regions] == image]
         covered = _Covered(_given(ground_truth, here), sizes[image], ground_truth.source)
-        for table, keep in ((ground_truth, kept), (detections, found)):
+        for table, keep in ((ground_truth, keep_truth), (detections, keep_detection)):
             rows = np.flatnonzero(table.image == image)
             keep[rows] = covered.share(_given(table, rows)) < 0.5
-    kept[regions] = True
-    return ground_truth.take(np.flatnonzero(kept)), detections.take(np.flatnonzero(found))
+    keep_truth[regions] = True
+    return ground_truth.take(np.flatnonzero(keep_truth)), detections.take(np.flatnonzero(keep_detection))
 
 
 def _given(table: BoxTable, rows: NDArray[np.intp]) -> FloatArray:
@@ -196,6 +196,7 @@ class _Covered:
         covered = np.zeros((self._height + 1, self._width + 1), dtype=np.int64)  # pixel 0 is none
         for left, top, end, low in zip(x.tolist(), y.tolist(), right.tolist(), bottom.tolist(), strict=True):
             covered[top : low + 1, left : end + 1] = 1
+        # A summed-area table: what a box covers is a sum of four of its numbers.
         self._sum = covered.cumsum(axis=0).cumsum(axis=1)
 
     def share(self, boxes: FloatArray) -> FloatArray:

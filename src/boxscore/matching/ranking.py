@@ -1,12 +1,12 @@
-"""The order in which detections are taken, and which of them max detections keep.
+"""The order in which detections are taken, and which of them are within max detections.
 
 Conventions
 -----------
-- *Class order* is (category, descending score, tie): the order in which a class's curve is drawn. Ties go
+- *Class order* is (category, descending score, tie): the order in which a class's curve is computed. Ties go
   image by image and then in file order (COCO), or in file order over all images (the VOC devkit).
 - *Group order* is (image, category, descending score, file order): the order of matching.
 - A detection's *rank* is its position, from 0, among the detections of its image and class; of its image,
-  where every cap holds for an image.
+  where max detections hold for each image.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def scored_enough(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[np
 
 
 def rank_detections(
-    detections: Detections, protocol: Protocol, admitted: NDArray[np.bool_] | None = None
+    detections: Detections, protocol: Protocol, eligible: NDArray[np.bool_] | None = None
 ) -> Ranking:
-    """Sort detections and cut them at max detections; ``admitted`` [D] tells which are evaluated at all."""
+    """Sort detections and cut them at max detections; ``eligible`` [D]: which are evaluated at all."""
     image_count, category_count = len(detections.images), len(detections.categories)
     if protocol.matching.equal_scores == "image_order":
         rows = stable_order(detections.image, image_count)
@@ -65,18 +65,18 @@ def rank_detections(
         rows = np.arange(len(detections))
     else:
         rows = np.arange(len(detections))[::-1]  # counted in another order than matched
-    rows = _within_caps(rows, detections, protocol)
+    rows = _within_max_detections(rows, detections, protocol)
     in_image = None
     if protocol.matching.cap_scope == "image_each":
         in_image = np.zeros(len(detections), dtype=np.int32)
         by_score = rows[descending_order(np.take(detections.scores, rows))]
         of_image = by_score[stable_order(np.take(detections.image, by_score), image_count)]
         in_image[of_image] = rank_in_runs(np.take(detections.image, of_image))
-    if admitted is not None:
-        rows = rows[np.take(admitted, rows)]
+    if eligible is not None:
+        rows = rows[np.take(eligible, rows)]
     rows = rows.take(group_order(np.take(detections.category, rows), np.take(detections.scores, rows)))
     image = np.take(detections.image, rows)
-    grouped = stable_order(image, image_count)
+    grouped = stable_order(image, image_count)  # of class order: what is one image's stays by class and score
 
     group = image.astype(np.int64)
     group *= category_count
@@ -86,28 +86,31 @@ def rank_detections(
     rank = np.empty(len(rows), dtype=np.int32)
     rank[grouped] = rank_in_group
 
-    cap = protocol.caps[-1]
+    most = protocol.caps[-1]
     if in_image is not None:
         return Ranking(rows, in_image[rows], grouped, group)  # cut at the largest max detections before
-    if cap is None or int(rank_in_group.max(initial=0)) < cap:
+    if most is None or int(rank_in_group.max(initial=0)) < most:
         return Ranking(rows, rank, grouped, group)
-    kept = rank < cap
-    kept_in_group = np.flatnonzero(rank_in_group < cap)
-    new_position = np.cumsum(kept) - 1
-    grouped = np.take(new_position, np.take(grouped, kept_in_group))
-    return Ranking(rows[kept], rank[kept], grouped, np.take(group, kept_in_group))
+    # Ranks are cut in both orders alike; positions in class order close up over those left out.
+    within = rank < most
+    within_in_group = np.flatnonzero(rank_in_group < most)
+    new_position = np.cumsum(within) - 1
+    grouped = np.take(new_position, np.take(grouped, within_in_group))
+    return Ranking(rows[within], rank[within], grouped, np.take(group, within_in_group))
 
 
-def _within_caps(rows: NDArray[np.intp], detections: Detections, protocol: Protocol) -> NDArray[np.intp]:
-    """Drop rows below the score threshold or beyond a cap per image; equal scores stay in their order.
+def _within_max_detections(
+    rows: NDArray[np.intp], detections: Detections, protocol: Protocol
+) -> NDArray[np.intp]:
+    """Drop rows below the score threshold or beyond max detections per image; ties stay in their order.
 
-    Classes pooled, rows are in the order of their classes, and the cap is met before (``admission``).
+    Classes pooled, rows are in the order of their classes, and the cut was made before (``eligibility``).
     """
     if protocol.matching.score_threshold > -np.inf:
         rows = rows[scored_enough(np.take(detections.scores, rows), protocol)]
-    cap = protocol.caps[-1]
-    if not protocol.matching.caps_image or not protocol.matching.per_class or cap is None:
+    most = protocol.caps[-1]
+    if not protocol.matching.caps_image or not protocol.matching.per_class or most is None:
         return rows
     rows = rows[descending_order(np.take(detections.scores, rows))]
     image = np.take(detections.image, rows)
-    return rows[top_k_per_group(image, cap, len(detections.images))]
+    return rows[top_k_per_group(image, most, len(detections.images))]

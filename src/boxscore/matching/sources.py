@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-- A source finds candidate pairs and hands them to ``match``, in blocks in group order. Where it does so, in
-  this process or in others, and how often, is its own business.
+- A source finds candidate pairs and hands them to ``match``, in blocks in group order. Nothing
+  else knows where it does so, in this process or in others, and whether once or range by range.
 - ``match`` takes by keyword what is other than for all: flags of the ground truths, thresholds.
 """
 
@@ -64,7 +64,7 @@ class SharedOut:
     lasting: bool = False
 
     def matched(self, match: Match) -> Outcome:
-        """Find and match the pairs, each share in a process of its own but the first."""
+        """Find and match the pairs, each share but the first in another process."""
         tasks = [functools.partial(_matched_share, pairs, match) for pairs in self.shares]
         with contextlib.suppress(TooManyPairsError), contextlib.closing(Forked(tasks[1:])) as forked:
             return Outcome.joined([tasks[0](), *forked.results()])
@@ -88,23 +88,23 @@ class RangeByRange:
     lasting: bool = False
 
     def matched(self, match: Match) -> Outcome:
-        """Match every range on its own."""
+        """Match range by range."""
         same = None if self.outside == "iof" else Blocks.held(self.under(self.flags).blocks)
         areas = range(self.ranges.inside.shape[1])
         return Outcome.joined([self._of_range(area, same, match) for area in areas])
 
     def _of_range(self, area: int, same: Blocks | None, match: Match) -> Outcome:
-        """Match one range, by pairs that are the same in all of them or by its own."""
-        own, beyond = self.flags, ~self.ranges.inside[:, area]
+        """Match one range, by ``same`` pairs or, without them, by those measured for it."""
+        flags, beyond = self.flags, ~self.ranges.inside[:, area]
         if self.outside != "ignore":
-            own = own._replace(absorbs=own.absorbs | beyond)
+            flags = flags._replace(absorbs=flags.absorbs | beyond)
         if self.outside == "iof":
-            own = own._replace(by_foreground=own.by_foreground | beyond)
-        blocks = self.under(own).blocks if same is None else same.blocks
+            flags = flags._replace(by_foreground=flags.by_foreground | beyond)
+        blocks = self.under(flags).blocks if same is None else same.blocks
         near = self.ranges.near
         if near is not None:
             blocks = (block.of_detections(near[:, area]) for block in blocks)
-        outcome = match(blocks, counted=self.ranges.counted[:, area : area + 1], absorbs=own.absorbs)
+        outcome = match(blocks, counted=self.ranges.counted[:, area : area + 1], absorbs=flags.absorbs)
         bits = np.zeros((len(outcome.bits), self.ranges.inside.shape[1]), dtype=outcome.bits.dtype)
         bits[:, area] = outcome.bits[:, 0]
         return outcome._replace(bits=bits)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from boxscore._utils.text import counted, verb
 from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.tables import BoxTable, Detections
-from boxscore.matching.admission import admitted
+from boxscore.matching.eligibility import eligible
 from boxscore.matching.ignoring import ignoring
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.labels import LabelRules
@@ -163,7 +163,7 @@ def _unlisted(context: Context) -> Iterator[Finding]:
     alone = Protocol(
         "labels", labels=LabelRules(unlisted="drop", listed_by=context.protocol.labels.listed_by)
     )
-    kept = admitted(truth, detections, lambda: np.empty(0), ignoring(truth, alone), alone)
+    kept = eligible(truth, detections, lambda: np.empty(0), ignoring(truth, alone), alone)
     if kept is None or kept.all():
         return
     rows = np.flatnonzero(~kept)

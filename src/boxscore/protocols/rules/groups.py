@@ -46,7 +46,7 @@ TRUTH_WEIGHT = ExtraColumn(
 )
 """How much each ground truth counts, [G]; 1 where it is not there."""
 
-GROUP_HITS = ExtraColumn(
+GROUP_TRUE_POSITIVES = ExtraColumn(
     "group_hits",
     "detection",
     "bool",
@@ -73,7 +73,7 @@ class GroupRules(Rules):
         word=Word("group", silent="count", text=_group, note="`merge/` and the weight"),
         step=Step("groups", "matching", _group_step),
         scope=matches(lambda protocol: Scope.IMAGE if _merges(protocol) else Scope.ROW),
-        columns=(ABSORBED_BITS, GROUP_HITS, TRUTH_WEIGHT),
+        columns=(ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT),
         refuses=(
             *one_measure(_merges, "groups are merged"),
             Refusal(

@@ -2,9 +2,9 @@
 
 Conventions
 -----------
-- The order is lvis-api's: detections are capped (over an image, or over a class of the whole data set), then
-  what has no area is dropped, then what is of a class that nobody looked for in the image. A cap of an image
-  and class comes last.
+- The order is lvis-api's: detections are cut at max detections (of an image, or of a class in the whole data
+  set), then what has no area is dropped, then what is of a class that was not verified in the image. Max
+  detections of an image and class come last (:mod:`boxscore.matching.ranking`).
 - A class is *listed* in an image when an object of it that takes part is there, or a label of the image says
   so. Of an unlisted class nobody knows whether it is there: its detections are dropped where the protocol
   says so.
@@ -27,14 +27,14 @@ from boxscore.matching.ranking import scored_enough
 from boxscore.protocols.protocol import Protocol
 
 
-def admitted(
+def eligible(
     ground_truth: GroundTruth,
     detections: Detections,
     areas: Callable[[], FloatArray],
     ignoring: Ignoring,
     protocol: Protocol,
 ) -> BoolArray | None:
-    """Whether each detection takes part once the cap of its image is met, [D]; None where all do.
+    """Whether each detection is evaluated at all, [D]; None where all are.
 
     ``areas`` gives what area ranges measure in the detections, [D].
     """
@@ -46,18 +46,18 @@ def admitted(
     everything = (protocol.boxes.degenerate, labels.unlisted, labels.not_evaluated) == ("count", "count", ())
     if everything and not over_file:
         return None
-    kept = np.ones(len(detections), dtype=bool)
+    mask = np.ones(len(detections), dtype=bool)
     if over_file and protocol.caps[-1] is not None:
-        kept = _best(detections, protocol, protocol.caps[-1])
+        mask = _best(detections, protocol, protocol.caps[-1])
     if protocol.boxes.degenerate == "drop":
-        kept &= ~without_area(areas())
+        mask &= ~without_area(areas())
     elif protocol.boxes.degenerate == "drop_detections":
-        kept &= (detections.sizes > 0).all(axis=1)
+        mask &= (detections.sizes > 0).all(axis=1)
     if protocol.labels.unlisted != "count":
-        kept &= _listed(ground_truth, detections, ignoring, protocol)
+        mask &= _listed(ground_truth, detections, ignoring, protocol)
     if labels.not_evaluated:
-        kept &= evaluated(detections.categories, protocol)[detections.category]
-    return kept
+        mask &= evaluated(detections.categories, protocol)[detections.category]
+    return mask
 
 
 def inexhaustive(
@@ -69,25 +69,25 @@ def inexhaustive(
     return labels.says(detections.image[rows], detections.category[rows], "not_exhaustive")
 
 
-def _best(detections: Detections, protocol: Protocol, cap: int) -> BoolArray:
+def _best(detections: Detections, protocol: Protocol, max_detections: int) -> BoolArray:
     """Whether each detection is among the best of its image, or its class in the data set; ties by file."""
     of_image = not protocol.matching.caps_data_set
     group = detections.image if of_image else detections.category
     count = len(detections.images) if of_image else len(detections.categories)
-    kept = scored_enough(detections.scores, protocol)
-    over = np.bincount(group, minlength=count) > cap
-    if over.any():  # most files are capped as they are written: only what is over is sorted
-        rows = np.flatnonzero(kept & np.take(over, group))
+    best = scored_enough(detections.scores, protocol)
+    over = np.bincount(group, minlength=count) > max_detections
+    if over.any():  # most files are written within max detections: only the groups beyond are sorted
+        rows = np.flatnonzero(best & np.take(over, group))
         rows = rows[descending_order(detections.scores[rows])]
-        kept[rows] = False
-        kept[rows[top_k_per_group(np.take(group, rows), cap, count)]] = True
-    return kept
+        best[rows] = False
+        best[rows[top_k_per_group(np.take(group, rows), max_detections, count)]] = True
+    return best
 
 
 def _listed(
     ground_truth: GroundTruth, detections: Detections, ignoring: Ignoring, protocol: Protocol
 ) -> BoolArray:
-    """Whether the class of each detection was looked for in its image, [D]."""
+    """Whether the class of each detection is listed in its image, [D]."""
     count = len(ground_truth.categories)
     there = ~ignoring.deleted
     objects = ground_truth.image[there].astype(np.int64) * count + ground_truth.category[there]
