@@ -97,3 +97,10 @@ def test_a_part_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["bootstrap", str(path), str(path)]) == 2
     text = f"a file of columns must hold boxes. Got a part, {path}; boxscore merge reads parts."
     assert text in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_former_name_of_fallbacks_warns() -> None:
+    detections = boxscore.Detections.from_arrays(IMAGES, ["ship"] * 4, BOXES, [0.9, 0.8, 0.7, 0.6])
+    part = boxscore.distributed.part_of(boxscore.evaluate(TRUTH, detections, protocol="voc2012"))
+    with pytest.warns(DeprecationWarning, match=r"Part\.stand_ins is deprecated: it is called fallbacks"):
+        assert part.stand_ins == part.fallbacks

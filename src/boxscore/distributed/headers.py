@@ -36,7 +36,7 @@ class PartHeader(NamedTuple):
     weighted: bool
     nbytes: int
     identity: TruthIdentity
-    stand_ins: tuple[str, int]
+    fallbacks: tuple[str, int]
 
     @property
     def result_counts(self) -> dict[str, int]:
@@ -68,7 +68,7 @@ def header_of(part: Part) -> PartHeader:
         TRUTH_WEIGHT.of(part.matches.extra) is not None,
         part.nbytes,
         part.identity,
-        part.stand_ins,
+        part.fallbacks,
     )
 
 
@@ -96,11 +96,11 @@ def added_headers(headers: Sequence[PartHeader]) -> PartHeader:
         weighted=any(header.weighted for header in headers),
         nbytes=sum(header.nbytes for header in headers),
         identity=TruthIdentity.joined(header.identity for header in headers),
-        stand_ins=added_stand_ins(headers),
+        fallbacks=added_fallbacks(headers),
     )
 
 
-def added_stand_ins(headers: Sequence[PartHeader | Part]) -> tuple[str, int]:
-    """Return what one part says, the first by its text, and in how many something stood in."""
-    texts, counts = zip(*(header.stand_ins for header in headers), strict=True)
+def added_fallbacks(headers: Sequence[PartHeader | Part]) -> tuple[str, int]:
+    """Return what one part says, the first by its text, and how many there are."""
+    texts, counts = zip(*(header.fallbacks for header in headers), strict=True)
     return min(filter(None, texts), default=""), sum(counts)

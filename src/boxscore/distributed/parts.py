@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from boxscore._utils.files import write_atomically
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
 from boxscore._version import __version__
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, as_ids, digest_of_names
@@ -96,7 +97,7 @@ class Part(PicklesFields):
         For messages.
     version : str
         The boxscore that made it.
-    stand_ins : (str, int)
+    fallbacks : (str, int)
         Where something else was compared than what was there, and in how many parts; not saved.
     """
 
@@ -114,7 +115,7 @@ class Part(PicklesFields):
     score_ends: tuple[float, float] | None = None
     source: str = "a part"
     version: str = __version__
-    stand_ins: tuple[str, int] = ("", 0)
+    fallbacks: tuple[str, int] = ("", 0)
 
     def __len__(self) -> int:
         return len(self.matches)
@@ -124,6 +125,12 @@ class Part(PicklesFields):
             f"Part of {counted(len(self.image_ids), 'image')}: {counted(len(self), 'detection')} in "
             f"{self.nbytes:,} bytes, protocol {self.protocol.name!r}"
         )
+
+    @property
+    def stand_ins(self) -> tuple[str, int]:
+        """The former name of :attr:`fallbacks`."""
+        warn_user("Part.stand_ins is deprecated: it is called fallbacks", DeprecationWarning)
+        return self.fallbacks
 
     @property
     def nbytes(self) -> int:

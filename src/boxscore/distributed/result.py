@@ -26,7 +26,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import warn_left_out
 from boxscore.data.vocabulary import Images
 from boxscore.distributed.engine import Engine, Here
-from boxscore.distributed.headers import PartHeader, added_stand_ins, header_of
+from boxscore.distributed.headers import PartHeader, added_fallbacks, header_of
 from boxscore.distributed.merging import MergedParts, images_in_order, numbered_images
 from boxscore.distributed.parts import Part, TruthIdentity, load_part
 from boxscore.distributed.plan import MOST, asked_keys, every_key
@@ -384,7 +384,7 @@ def warn_of_parts(headers: Sequence[PartHeader | Part]) -> None:
     for header in headers:
         left_out.update(header.left_out)
     warn_left_out(left_out, headers[0].source.partition(" of ")[2])
-    text, count = added_stand_ins(headers)
+    text, count = added_fallbacks(headers)
     if count:
         more = f" So in {counted(count - 1, 'more partition')}." if count > 1 else ""
         warn_user(text + more)

@@ -262,9 +262,9 @@ def table_tasks(
     check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, protocol)
     detections = align(detections, ground_truth)
     ground_truth, detections = prepared(ground_truth, detections, protocol)
-    stand_ins = similarity_of(protocol).stand_ins(ground_truth, detections)
-    if stand_ins:
-        warn_user(stand_ins)
+    fallbacks = similarity_of(protocol).fallbacks(ground_truth, detections)
+    if fallbacks:
+        warn_user(fallbacks)
     images = ground_truth.images
     if partitions is None:
         partitions = max(1, len(detections) // PARTITION)

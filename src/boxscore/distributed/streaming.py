@@ -187,8 +187,8 @@ class StreamTask(PicklesFields):
             part = match_part(truth, detections, self.protocol, rows=keys)
             source = f"partition {self.number} of {self.detections.groups.path}"
             named = detections.replaced(source=source)
-            text = similarity_of(self.protocol).stand_ins(truth, named)
-        return dataclasses.replace(part, source=source, stand_ins=(text, int(text != "")))
+            text = similarity_of(self.protocol).fallbacks(truth, named)
+        return dataclasses.replace(part, source=source, fallbacks=(text, int(text != "")))
 
     def _truth(self) -> GroundTruth:
         if isinstance(self.truth, GroundTruth):

@@ -151,10 +151,10 @@ def evaluate(
             result.summarise_in_processes(workers)
         warn_of_id_zero(result)
         warn_of_numbering(result, workers)
-        stand_ins = matcher.similarity.stand_ins(ground_truth, detections)
+        fallbacks = matcher.similarity.fallbacks(ground_truth, detections)
         both_turned = ground_truth.rotated is not None and detections.rotated is not None
-        if stand_ins and not both_turned:  # a finding, with the number of the protocol that compares them
-            warn_user(stand_ins)
+        if fallbacks and not both_turned:  # a finding, with the number of the protocol that compares them
+            warn_user(fallbacks)
         if digest:
             found_codes = shortcut("boxscore.validation.digest", "warn_of_findings")(result)
             held[:] = [warning for warning in held if warning.code not in found_codes]

@@ -54,8 +54,8 @@ def _sign(values: FloatArray) -> NDArray[np.int8]:
 def _counter_clockwise(corners: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Coordinates [4, P], from the last corner on where the area is negative."""
     x, y = corners[:, 0::2].T, corners[:, 1::2].T
-    turned = _area(x, y) < 0
-    return np.where(turned, x[::-1], x), np.where(turned, y[::-1], y)
+    clockwise = _area(x, y) < 0
+    return np.where(clockwise, x[::-1], x), np.where(clockwise, y[::-1], y)
 
 
 def _area(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -138,23 +138,24 @@ def _cut(
         raw[at] += 1
     width = max(int(raw.max(initial=0)), 1)
     out_x, out_y = np.zeros((width, len(columns))), np.zeros((width, len(columns)))
-    kept = np.zeros(len(columns), dtype=np.int64)
+    # As in the devkit: a corner that equals the one before, or at the end the first one, is left out.
+    left = np.zeros(len(columns), dtype=np.int64)
     for i in range(width):
         there = i < raw
         if i:
             there &= ~_equal(raw_x[i], raw_y[i], raw_x[i - 1], raw_y[i - 1])
         at = np.flatnonzero(there)
-        out_x[kept[at], at], out_y[kept[at], at] = raw_x[i, at], raw_y[i, at]
-        kept[at] += 1
+        out_x[left[at], at], out_y[left[at], at] = raw_x[i, at], raw_y[i, at]
+        left[at] += 1
     while True:
-        at = np.flatnonzero(kept > 1)
-        last = kept[at] - 1
+        at = np.flatnonzero(left > 1)
+        last = left[at] - 1
         drop = at[_equal(out_x[last, at], out_y[last, at], out_x[0, at], out_y[0, at])]
         if not len(drop):
             break
-        kept[drop] -= 1
-    width = max(int(kept.max(initial=0)), 1)
-    return out_x[:width], out_y[:width], kept
+        left[drop] -= 1
+    width = max(int(left.max(initial=0)), 1)
+    return out_x[:width], out_y[:width], left
 
 
 def _equal(x1: FloatArray, y1: FloatArray, x2: FloatArray, y2: FloatArray) -> NDArray[np.bool_]:

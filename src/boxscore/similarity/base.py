@@ -1,4 +1,4 @@
-"""The interface of a similarity: the columns it compares, the pairs it finds, the areas it measures."""
+"""The interface of a similarity: the columns it compares, the pairs it yields, the areas it measures."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Similarity(abc.ABC):
         """The thresholds that values are fitted to; values are shared only where these are the same."""
         return ()
 
-    def stand_ins(self, ground_truth: GroundTruth, detections: Detections) -> str:
+    def fallbacks(self, ground_truth: GroundTruth, detections: Detections) -> str:
         """Describe where something else is compared than what is there; empty if nowhere."""
         return ""
 

@@ -81,6 +81,7 @@ def _eroded(mask: NDArray[np.bool_], distance: int) -> NDArray[np.bool_]:
     window, span = 2 * distance + 1, 1
     if len(mask) < window:
         return mask[:0]
+    # Windows double; the last step may count rows twice, which an "and" does not mind.
     while span < window:
         step = min(span, window - span)
         mask = mask[:-step] & mask[step:]
@@ -121,8 +122,8 @@ def boundary_iou(masks1: MasksLike, masks2: MasksLike, *, dilation_ratio: float 
         return overlaps
     one_size(first, second)
     for block in blocks(first, second):
-        cells = np.indices((len(block.first), len(block.second))).reshape(2, -1)
-        values = _Boundaries(block, dilation_ratio).overlaps(cells[0], cells[1])
+        i, j = np.indices((len(block.first), len(block.second))).reshape(2, -1)
+        values = _Boundaries(block, dilation_ratio).overlaps(i, j)
         overlaps[np.ix_(block.first, block.second)] = values.reshape(len(block.first), -1)
     return overlaps
 
@@ -153,8 +154,8 @@ class _Boundaries:
 
 
 def _inner(batch: Batch, dilation_ratio: float) -> tuple[ColumnRuns, NDArray[np.int64]]:
-    """Inner pixels of a batch; kept, since it may be compared with several others."""
-    if dilation_ratio not in batch.kept:
+    """Inner pixels of a batch; cached, since it may be compared with several others."""
+    if dilation_ratio not in batch.cache:
         sizes, of_mask = np.unique(batch.spans.sizes, axis=0, return_inverse=True)
         distance = np.array(
             [boundary_width(height, width, dilation_ratio) for height, width in sizes.tolist()],
@@ -163,9 +164,9 @@ def _inner(batch: Batch, dilation_ratio: float) -> tuple[ColumnRuns, NDArray[np.
         runs = batch.runs
         if runs.touch():  # two runs that touch are one, whose middle is not a boundary
             runs = column_runs(batch.spans.merged())
-        batch.kept[dilation_ratio] = inner_runs(batch.spans, runs, distance[of_mask.ravel()])
-    kept: tuple[ColumnRuns, NDArray[np.int64]] = batch.kept[dilation_ratio]
-    return kept
+        batch.cache[dilation_ratio] = inner_runs(batch.spans, runs, distance[of_mask.ravel()])
+    inner: tuple[ColumnRuns, NDArray[np.int64]] = batch.cache[dilation_ratio]
+    return inner
 
 
 class BoundarySimilarity(MaskSimilarity):

@@ -263,7 +263,7 @@ class BoxSimilarity(Similarity):
 
     forks_from = 1_000_000
 
-    def stand_ins(self, ground_truth: GroundTruth, detections: Detections) -> str:
+    def fallbacks(self, ground_truth: GroundTruth, detections: Detections) -> str:
         """Say where the upright boxes around rotated ones are compared."""
         sources = [table.source for table in (ground_truth, detections) if table.rotated is not None]
         if not sources:
@@ -294,17 +294,17 @@ class BoxSimilarity(Similarity):
         return _columns(table, rows, self.pixel_offset, corners_alone=self.edges == "corners")
 
 
-def _with_aspect_ratio(columns: Columns, ratio: float, kept: NDArray[np.bool_] | None) -> Columns:
-    """Give boxes the ratio of width to height, but for the ``kept``; height and centre stay."""
+def _with_aspect_ratio(columns: Columns, ratio: float, unchanged: NDArray[np.bool_] | None) -> Columns:
+    """Give boxes the ratio of width to height, but for the ``unchanged``; height and centre stay."""
     width, height = columns.x2 - columns.x1, columns.y2 - columns.y1
     wider = ratio * height - width
-    if kept is not None:
-        wider = np.where(kept, 0.0, wider)
+    if unchanged is not None:
+        wider = np.where(unchanged, 0.0, wider)
     x1, width = columns.x1 - wider / 2, width + wider
     area = width * height
-    return Columns(
-        x1, columns.y1, x1 + width, columns.y2, area if kept is None else np.where(kept, columns.area, area)
-    )
+    if unchanged is not None:
+        area = np.where(unchanged, columns.area, area)
+    return Columns(x1, columns.y1, x1 + width, columns.y2, area)
 
 
 def _columns(table: BoxTable, rows: NDArray[np.intp], pixel_offset: float, *, corners_alone: bool) -> Columns:

@@ -3,13 +3,14 @@
 Goal
 ----
 Most columns of most masks hold one run of pixels, and two runs share a minimum less a maximum. So one run
-of every column is kept in a dense array, where a pair is one gather and one minimum over the columns that
+of every column is stored in a dense array, where a pair is one gather and one minimum over the columns that
 both masks reach. Further runs of a column are few, and compared one by one.
 
 Conventions
 -----------
-- A run from ``low`` up to ``top``, the last pixel, is kept as ``-low - 1, top``: the minimum of two of these
-  is the run that they share, of the length that is their sum plus 2. -1, -1 is none.
+- A run from ``low`` up to ``top``, the last pixel, is stored as ``-low - 1, top``: the minimum of two of
+  these is the run that they share, its length the sum of the two numbers plus 2. -1, -1 is none: with any
+  run it has a minimum whose length is at most 0.
 - Dense columns are those that the masks of a batch reach, mask after mask, each followed by an empty one.
 - Memory is that of the runs and the columns that they reach; pairs are compared a few at a time.
 """
@@ -107,7 +108,7 @@ def column_runs(spans: Spans) -> ColumnRuns:
 
 
 def _in_columns(spans: Spans) -> tuple[NDArray[np.int32], NDArray[Any], Positions]:
-    """Columns [S,2] and heights [S,2] of the first and the last pixel of spans; heights as runs are kept.
+    """Columns [S,2] and heights [S,2] of the first and the last pixel of spans; heights as runs are stored.
 
     Columns are numbered on through masks of equal sizes; the third, [N], are those of the masks' first ones.
     The last pixel of an empty span is the one before its first.
@@ -230,7 +231,9 @@ def run_lengths(runs: NDArray[Any]) -> NDArray[Any]:
     """Return the lengths [C] of runs ``-low - 1, top`` [C,2]; 0 of what is none."""
     both = one_integer(runs)
     half = 4 * both.dtype.itemsize
-    length: NDArray[Any] = both << half  # the sum of the two, without reading every other one
+    # The low half of what is shifted is 0, so nothing is carried into the high half: it is the sum of the two
+    # numbers, and the shift back extends its sign. No stride of two is read.
+    length: NDArray[Any] = both << half
     length += both
     length >>= half
     np.clip(length, -2, np.iinfo(length.dtype).max, out=length)

@@ -23,7 +23,7 @@ from boxscore.data.spans import Spans, equal_sizes
 from boxscore.similarity.column_runs import NONE, SHORT, ColumnRuns, one_integer, run_lengths
 
 DENSE = 1 << 20
-"""Columns of bands looked at together."""
+"""Columns of bands eroded together."""
 
 
 def inner_runs(
@@ -70,6 +70,7 @@ def _eroded(lanes: NDArray[Any], distance: int) -> NDArray[Any]:
     window, span = 2 * distance + 1, 1
     if len(lanes) < window:
         return inner
+    # Windows double; the last step may take columns twice, which a minimum does not mind.
     least = lanes
     while span < window:
         step = min(span, window - span)
@@ -90,11 +91,11 @@ def _in_bands(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Erode masks with further runs, which are given; return the runs that are left, by column."""
     masks = np.unique(mask)
-    own = ragged_ranges(end[masks], end[masks + 1] - end[masks])
-    own = own[lanes[own, 0].astype(np.int64) + lanes[own, 1] > -2]
-    column = np.concatenate([own, column])
-    low = np.concatenate([~lanes[own, 0].astype(np.int64), low])
-    high = np.concatenate([lanes[own, 1].astype(np.int64) + 1, high])
+    first_runs = ragged_ranges(end[masks], end[masks + 1] - end[masks])  # columns with a run in ``lanes``
+    first_runs = first_runs[lanes[first_runs, 0].astype(np.int64) + lanes[first_runs, 1] > -2]
+    column = np.concatenate([first_runs, column])
+    low = np.concatenate([~lanes[first_runs, 0].astype(np.int64), low])
+    high = np.concatenate([lanes[first_runs, 1].astype(np.int64) + 1, high])
     mask = np.searchsorted(end, column, side="right") - 1
     size = 2 * distance[mask] + 1
     first, last = low // size, (high - 1) // size
@@ -109,7 +110,7 @@ def _in_bands(
     starts = run_starts((mask.astype(np.int64) << 32) | band)
     width = (end[1:] - end[:-1])[mask[starts]]
     stops = np.append(starts[1:], len(column))
-    kept = []
+    parts = []
     cuts = run_starts(np.cumsum(width) // DENSE)
     for from_, to in zip(cuts.tolist(), [*cuts[1:].tolist(), len(starts)], strict=True):
         some = slice(starts[from_], stops[to - 1])
@@ -127,8 +128,8 @@ def _in_bands(
         left = np.flatnonzero(dense[:, 0] + dense[:, 1] > -2)
         item = np.searchsorted(bounds, left, side="right") - 1
         back = left - (offset - end[mask[starts[from_:to]]])[item]
-        kept.append(np.stack([back, ~dense[left, 0].astype(np.int64), dense[left, 1].astype(np.int64) + 1]))
-    runs = np.concatenate(kept, axis=1)
+        parts.append(np.stack([back, ~dense[left, 0].astype(np.int64), dense[left, 1].astype(np.int64) + 1]))
+    runs = np.concatenate(parts, axis=1)
     runs = runs.take(_order(runs[0], runs[1]), axis=1)
     return runs[0], runs[1], runs[2]
 

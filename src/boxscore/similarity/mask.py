@@ -107,7 +107,7 @@ def mask_iof(
     masks1: MasksLike,
     masks2: MasksLike,
 ) -> FloatArray:
-    """Intersection over the first mask's own area (foreground), for crowd regions in ``masks2``.
+    """Intersection over the first mask's area (foreground), for crowd regions in ``masks2``.
 
     Parameters, result and errors as in :func:`mask_iou`.
     """
@@ -122,8 +122,8 @@ def _all_pairs(first: Masks, second: Masks, *, crowd: bool) -> FloatArray:
     by_foreground = np.full(len(second), crowd)
     overlaps = np.zeros(shape)
     for block in blocks(first, second):
-        cells = np.indices((len(block.first), len(block.second))).reshape(2, -1)
-        values = block.overlaps(cells[0], cells[1], by_foreground[block.second])
+        i, j = np.indices((len(block.first), len(block.second))).reshape(2, -1)
+        values = block.overlaps(i, j, by_foreground[block.second])
         overlaps[np.ix_(block.first, block.second)] = values.reshape(len(block.first), -1)
     return overlaps
 
@@ -140,13 +140,13 @@ def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Pla
     if len(different):
         row = int(different[0])
         height, width = np.broadcast_to(others, sizes.shape)[row].tolist()
-        turned = sizes[row].tolist() == [width, height]
+        swapped = sizes[row].tolist() == [width, height]
         raise InputError(
             "a mask",
             f"have the size of the mask it is compared with, {height} high and {width} wide",
             got=sizes[row].tolist(),
             place=place(row),
-            cause="are height and width swapped?" if turned else "is it of the resized image?",
+            cause="are height and width swapped?" if swapped else "is it of the resized image?",
         )
 
 
@@ -198,7 +198,7 @@ class MaskSimilarity(Similarity):
             )
         return with_masks(detections)
 
-    def stand_ins(self, ground_truth: GroundTruth, detections: Detections) -> str:
+    def fallbacks(self, ground_truth: GroundTruth, detections: Detections) -> str:
         """Describe where boxes are compared, or measured by area ranges, in place of masks."""
         source, masks = detections.source, detections.masks
         missing = len(detections) if masks is None else int(masks.missing.sum())
@@ -262,7 +262,7 @@ class MaskSimilarity(Similarity):
         return pairs._replace(truth=near[pairs.truth])
 
     def measured(self, masks: Masks, truths: Masks, comparison: Comparison) -> PairValues:
-        """Measure every pair that may agree enough, and keep those that do."""
+        """Measure every pair that may agree enough, and return those that do."""
         return pairs_of_runs(masks, truths, comparison, self.compare)
 
 

@@ -34,8 +34,8 @@ from boxscore.data.masks import Masks
 from boxscore.data.rasterising import batches
 from boxscore.similarity.column_runs import column_runs, shared_pixels
 from boxscore.similarity.pairs import (
+    CollectedPairs,
     Comparison,
-    Kept,
     PairValues,
     TooManyPairsError,
     at_least,
@@ -59,7 +59,7 @@ class Batch:
         self.runs = column_runs(self.spans)
         self.area = np.empty(len(masks), dtype=np.int64)  # in the order of the spans
         self.area[self.position] = masks.measured_area
-        self.kept: dict[float, Any] = {}  # what a similarity computes from them
+        self.cache: dict[float, Any] = {}  # what a similarity computes from them
 
     @functools.cached_property
     def stops(self) -> Positions:
@@ -138,7 +138,7 @@ def _shared_length(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
     before = np.append(0, np.cumsum(other[:, 1] - other[:, 0]))
     run = np.searchsorted(other[:, 0], one, side="right")
     over = np.maximum(np.append(0, other[:, 1])[run] - one, 0)
-    covered = before[run] - over
+    covered = before[run] - over  # of ``other`` before a place: all spans begun, less what is beyond it
     return int((covered[:, 1] - covered[:, 0]).sum())
 
 
@@ -168,10 +168,10 @@ def overlaps_of_pairs(
         start, stop = np.searchsorted(second_of[order], [low, high])
         pairs = order[start:stop]
         other = Batch(second[rows[low:high]])
-        own, first_of = np.unique(pair_first[pairs], return_inverse=True)
-        for left, right in batches(first[own].weights):
+        needed, first_of = np.unique(pair_first[pairs], return_inverse=True)
+        for left, right in batches(first[needed].weights):
             some = ((first_of >= left) & (first_of < right)).nonzero()[0]
-            block = MaskBlock(own[left:right], rows[low:high], Batch(first[own[left:right]]), other)
+            block = MaskBlock(needed[left:right], rows[low:high], Batch(first[needed[left:right]]), other)
             for chunk in range(0, len(some), PAIRS_TOGETHER):
                 here = some[chunk : chunk + PAIRS_TOGETHER]
                 chosen = pairs[here]
@@ -187,11 +187,11 @@ def pairs_of_runs(
     comparison: Comparison,
     compare: Callable[[MaskBlock, Positions, Positions, NDArray[np.bool_]], FloatArray],
 ) -> PairValues:
-    """Compare each of ``second`` with its run of ``first``, and keep the pairs that agree enough."""
+    """Compare each of ``second`` with its run of ``first``, and return the pairs that agree enough."""
     starts, counts = comparison.starts, comparison.counts
     by_foreground = comparison.by_foreground
     assert by_foreground is not None
-    kept = Kept(comparison)
+    collected = CollectedPairs(comparison)
     ends = starts + counts
     first_weight = first.weights
     for low, high in batches(_weights(first_weight, second.weights, comparison)):
@@ -211,8 +211,8 @@ def pairs_of_runs(
                 if len(i):
                     value = compare(block, i, j, by_foreground[rows])
                     pairs = PairValues(low + j, begin + left + i, value)
-                    kept.add(at_least(pairs, comparison.lowest), low + bottom)
-    return joined(kept.parts)
+                    collected.add(at_least(pairs, comparison.lowest), low + bottom)
+    return joined(collected.parts)
 
 
 def _weights(first: FloatArray, second: FloatArray, comparison: Comparison) -> FloatArray:
@@ -226,7 +226,7 @@ def _weights(first: FloatArray, second: FloatArray, comparison: Comparison) -> F
 
 
 class _Share(NamedTuple):
-    """What one of several processes has found."""
+    """What one of several processes returns."""
 
     pairs: PairValues
     first_area: FloatArray
@@ -287,13 +287,13 @@ def shared_out(
         Forked([functools.partial(share, number) for number in range(1, workers)])
     ) as forked:
         shares = [share(0), *forked.results()]
-    for number, found in enumerate(shares):
+    for number, done in enumerate(shares):
         of_first, of_second, of_rest = parts(number)
-        first[of_first].remember_area(found.first_area)
-        second[of_second].remember_area(found.second_area)
+        first[of_first].remember_area(done.first_area)
+        second[of_second].remember_area(done.second_area)
         if rest is not None:
-            rest[of_rest].remember_area(found.rest_area)
-    pairs = joined([found.pairs for found in shares])
+            rest[of_rest].remember_area(done.rest_area)
+    pairs = joined([done.pairs for done in shares])
     if len(pairs.value) > comparison.most:
         raise TooManyPairsError(int(comparison.counts.sum()))
     return pairs
@@ -313,7 +313,7 @@ def _may_agree(
     area, other_area = block.one.area[a], block.other.area[b]
     smaller, larger = np.minimum(area, other_area), np.maximum(area, other_area)
     over = np.where(by_foreground[j], area, larger)
-    near &= smaller >= lowest * over * (1 - 1e-12)
+    near &= smaller >= lowest * over * (1 - 1e-12)  # room for the rounding of the product
     if len(block.one.spans.empty_runs) and len(block.other.spans.empty_runs):
         return np.arange(len(i))
     return near.nonzero()[0]

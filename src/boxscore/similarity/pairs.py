@@ -49,14 +49,14 @@ class Comparison(NamedTuple):
     rows: Positions  # [d], of detections
     starts: Positions  # [g], where the run starts in ``rows``
     counts: Positions  # [g], how long it is
-    by_foreground: NDArray[np.bool_] | None  # [g], where the detection's own size is the denominator
+    by_foreground: NDArray[np.bool_] | None  # [g], where the detection's size is the denominator
     lowest: float  # pairs below are left out
     most: int = sys.maxsize  # more pairs are not held
     workers: int = 1  # processes that may share the work
 
 
 class TooManyPairsError(Exception):
-    """More pairs were found than are to be held together; the caller compares fewer detections at once.
+    """More pairs agree than are to be held together; the caller compares fewer detections at once.
 
     Parameters
     ----------
@@ -144,18 +144,16 @@ def overlapping(
     comparison: Comparison,
     *,
     offset: float,
-    capped: bool = False,
     epsilon: float = 0.0,
 ) -> PairValues:
-    """Compare boxes chunk by chunk; pairs apart in x are dropped before y is looked at.
+    """Compare boxes chunk by chunk; pairs apart in x are dropped before y is compared.
 
-    ``truths`` are those of ``comparison.truth_rows``, ``boxes`` those of its ``rows``. ``capped`` is for
-    areas that are smaller than their boxes: the overlap is at most the smaller one. ``epsilon`` is added to
-    what the shared area is divided by.
+    ``truths`` are those of ``comparison.truth_rows``, ``boxes`` those of its ``rows``. ``epsilon`` is added
+    to what the shared area is divided by.
     """
     starts, counts, by_foreground = comparison.starts, comparison.counts, comparison.by_foreground
-    may_underflow = not capped and not boxes.area.all()
-    kept = Kept(comparison)
+    may_underflow = not boxes.area.all()  # in 0 / 0 both areas are 0: those of one side say where
+    collected = CollectedPairs(comparison)
     for low, high in chunks(counts, CHUNK_PAIRS):
         size = counts[low:high]
         box = ragged_ranges(starts[low:high], size)
@@ -171,8 +169,6 @@ def overlapping(
         shared = width.take(high_enough)
         shared *= height.take(high_enough)
         area, truth_area = np.take(boxes.area, box), np.take(truths.area, truth)
-        if capped:
-            shared = np.minimum(shared, np.minimum(area, truth_area))
         denominator = over(shared, truth_area, area)
         if by_foreground is not None:
             denominator = np.where(np.take(by_foreground, truth), area, denominator)
@@ -183,8 +179,8 @@ def overlapping(
         else:
             value = shared / denominator
         enough = np.flatnonzero(value >= comparison.lowest)
-        kept.add(PairValues(truth.take(enough), box.take(enough), value.take(enough)), high)
-    return joined(kept.parts)
+        collected.add(PairValues(truth.take(enough), box.take(enough), value.take(enough)), high)
+    return joined(collected.parts)
 
 
 def _divided(shared: FloatArray, denominator: FloatArray) -> FloatArray:
@@ -199,7 +195,7 @@ def _divided(shared: FloatArray, denominator: FloatArray) -> FloatArray:
 
 
 def at_least(pairs: PairValues, lowest: float) -> PairValues:
-    """Keep the pairs that agree by at least ``lowest``."""
+    """Select the pairs that agree by at least ``lowest``."""
     enough = np.flatnonzero(pairs.value >= lowest)
     return PairValues(pairs.truth[enough], pairs.detection[enough], pairs.value[enough])
 
@@ -212,16 +208,16 @@ def in_chunks(
     ``value`` gets positions of detections and ground truths, [P] each, and the ground truths of the chunk.
     """
     starts, counts = comparison.starts, comparison.counts
-    kept = Kept(comparison)
+    collected = CollectedPairs(comparison)
     for low, high in chunks(counts, size):
         detection = ragged_ranges(starts[low:high], counts[low:high])
         truth = np.repeat(np.arange(low, high), counts[low:high])
         pairs = PairValues(truth, detection, value(detection, truth, slice(low, high)))
-        kept.add(at_least(pairs, comparison.lowest), high)
-    return joined(kept.parts)
+        collected.add(at_least(pairs, comparison.lowest), high)
+    return joined(collected.parts)
 
 
-class Kept:
+class CollectedPairs:
     """The pairs of the chunks so far, no more than a comparison may hold."""
 
     def __init__(self, comparison: Comparison) -> None:
@@ -230,7 +226,7 @@ class Kept:
         self.parts = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
 
     def add(self, pairs: PairValues, end: int) -> None:
-        """Keep the pairs of a chunk that ends before ground truth ``end``."""
+        """Add the pairs of a chunk that ends before ground truth ``end``."""
         self._room -= len(pairs.value)
         if self._room < 0:
             raise TooManyPairsError(int(self._comparison.counts[:end].sum()))

@@ -116,8 +116,8 @@ class ProbIouMeasure:
         determinant = xx * yy - xy**2
         below = determinant + EPS
         apart = 0.25 * ((xx * dy**2 + yy * dx**2) / below) + 0.5 * (xy * dx * dy / below)
-        own = np.sqrt(self.root.take(one) * self.root.take(other))
-        unlike = 0.5 * np.log(np.maximum(determinant, 0.0) / (4 * own + EPS) + EPS)
+        roots = np.sqrt(self.root.take(one) * self.root.take(other))
+        unlike = 0.5 * np.log(np.maximum(determinant, 0.0) / (4 * roots + EPS) + EPS)
         distance = np.clip(apart + unlike, EPS, MOST)
         value: FloatArray = 1 - np.sqrt(1.0 - np.exp(-distance) + EPS)
         return value

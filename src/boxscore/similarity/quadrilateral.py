@@ -1,4 +1,4 @@
-"""Quadrilaterals: exact IoU, and the DOTA devkit's own to the last bit where the last bit decides.
+"""Quadrilaterals: exact IoU, and the DOTA devkit's value to the last bit where the last bit decides.
 
 Conventions
 -----------
@@ -82,8 +82,8 @@ def quadrilateral_iou(
 
     Examples
     --------
-    >>> square, turned = [0, 0, 2, 0, 2, 2, 0, 2], [1, 0, 2, 1, 1, 2, 0, 1]
-    >>> quadrilateral_iou([square], [turned]).tolist()
+    >>> square, diamond = [0, 0, 2, 0, 2, 2, 0, 2], [1, 0, 2, 1, 1, 2, 0, 1]
+    >>> quadrilateral_iou([square], [diamond]).tolist()
     [[0.5]]
     """
     arrays = []
@@ -154,7 +154,7 @@ class QuadrilateralMeasure:
             rows = np.flatnonzero(self.odd.take(first) | self.odd.take(second))
             iou[rows] = self._devkit(first[rows], second[rows])
         if len(self._levels):
-            near = np.abs(iou[:, None] - self._levels) <= 1e-3  # few, before each has its own margin
+            near = np.abs(iou[:, None] - self._levels) <= 1e-3  # few, before the margin of each is computed
             rows = np.flatnonzero(near.any(axis=1))
             margin = _margin(self, first[rows], second[rows])[:, None]
             rows = rows[(np.abs(iou[rows, None] - self._levels) <= margin).any(axis=1)]
@@ -285,8 +285,8 @@ class QuadrilateralSimilarity(Similarity):
             return detections
         return detections.replaced(quadrilaterals=corners_of(detections))
 
-    def stand_ins(self, ground_truth: GroundTruth, detections: Detections) -> str:
-        """Say where rotated or upright boxes stand in for corners."""
+    def fallbacks(self, ground_truth: GroundTruth, detections: Detections) -> str:
+        """Say where upright boxes are compared in place of corners."""
         if not len(detections) or detections.quadrilaterals is not None or detections.rotated is not None:
             return ""
         return f"{detections.source}: no corners; those of the upright boxes are compared."
@@ -301,18 +301,18 @@ class QuadrilateralSimilarity(Similarity):
         self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
     ) -> PairValues:
         """Find the pairs of quadrilaterals that overlap enough."""
-        truths, found = corners_of(ground_truth), detections.quadrilaterals
-        if found is None:  # an empty table: the others were checked
+        truths, corners = corners_of(ground_truth), detections.quadrilaterals
+        if corners is None:  # an empty table: the others were checked
             return PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
         crowd, count = comparison.by_foreground, len(comparison.truth_rows)
-        both = np.concatenate([truths[comparison.truth_rows], found[comparison.rows]])
+        both = np.concatenate([truths[comparison.truth_rows], corners[comparison.rows]])
         measure = QuadrilateralMeasure(both, leading=count)
 
         def value(detection: NDArray[np.intp], truth: NDArray[np.intp], _: slice) -> FloatArray:
             # The ground truth comes first, as in the devkit.
-            found = measure.between(truth, detection + count, None if crowd is None else crowd[truth])
+            iou = measure.between(truth, detection + count, None if crowd is None else crowd[truth])
             # NaN, of flat with flat, reaches no threshold.
-            return np.where(np.isnan(found), -np.inf, found)
+            return np.where(np.isnan(iou), -np.inf, iou)
 
         room = 1e-3  # pairs a little below the threshold may lie above it by the devkit's rounding
         pairs = in_chunks(comparison._replace(lowest=comparison.lowest - room), value, size=CHUNK_PAIRS)

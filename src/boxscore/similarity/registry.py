@@ -23,8 +23,8 @@ SIMILARITIES: dict[SimilarityName, tuple[str, str]] = {
 def similarity_class(name: SimilarityName) -> type[Similarity]:
     """Return the class of the similarity with a name."""
     module, kind = SIMILARITIES[name]
-    found: type[Similarity] = getattr(importlib.import_module(f"boxscore.similarity.{module}"), kind)
-    return found
+    similarity: type[Similarity] = getattr(importlib.import_module(f"boxscore.similarity.{module}"), kind)
+    return similarity
 
 
 def similarity_of(protocol: Protocol) -> Similarity:

@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-- A rotated box is ``cx, cy, w, h, angle``: centre, size along its own axes, and the angle by which its width
-  axis is turned from x towards y; radians, or degrees with ``angle_unit="degrees"``.
+- A rotated box is ``cx, cy, w, h, angle``: centre, size along its axes, and the angle by which its width
+  axis is rotated from x towards y; radians, or degrees with ``angle_unit="degrees"``.
 - In the tables, and inside this module, the angle is in radians.
 - Boxes without area overlap nothing: 0, never NaN.
 
@@ -104,8 +104,8 @@ def rotated_boxes(boxes: ArrayLike, angle_unit: AngleUnit, *, name: str) -> Floa
     if angle_unit == "degrees":
         array = array.copy()
         array[:, 4] = np.deg2rad(array[:, 4])
-    elif doubt := seems_degrees(array):
-        warn_user(f"{name}: {doubt}")
+    elif warning := seems_degrees(array):
+        warn_user(f"{name}: {warning}")
     return array
 
 
@@ -149,12 +149,12 @@ class RotatedMeasure:
 
     def _shared(self, first: IntArray, second: IntArray) -> FloatArray:
         """Area that boxes share, [P]: the first is clipped in the frame of the second."""
-        turn = self.angle.take(second)
-        cosine, sine = np.cos(turn), np.sin(turn)
+        angle = self.angle.take(second)
+        cosine, sine = np.cos(angle), np.sin(angle)
         dx, dy = self.cx.take(first) - self.cx.take(second), self.cy.take(first) - self.cy.take(second)
         centre_x, centre_y = dx * cosine + dy * sine, dy * cosine - dx * sine
-        turn = self.angle.take(first) - turn
-        cosine, sine = np.cos(turn), np.sin(turn)
+        angle = self.angle.take(first) - angle
+        cosine, sine = np.cos(angle), np.sin(angle)
         half_w, half_h = self.width.take(first) / 2, self.height.take(first) / 2
         limit_x, limit_y = self.width.take(second) / 2, self.height.take(second) / 2
         along, across = (half_w * cosine, half_w * sine), (-half_h * sine, half_h * cosine)
@@ -205,7 +205,7 @@ class RotatedSimilarity(Similarity):
     column = "rotated"
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Check that the ground truth is rotated; upright detections are taken as turned by nothing.
+        """Check that the ground truth is rotated; upright detections are taken as rotated by 0.
 
         Of corners alone, the rectangles of least area around them are compared.
         """
@@ -217,7 +217,7 @@ class RotatedSimilarity(Similarity):
             return detections
         return detections.replaced(rotated=rotated_of(detections))
 
-    def stand_ins(self, ground_truth: GroundTruth, detections: Detections) -> str:
+    def fallbacks(self, ground_truth: GroundTruth, detections: Detections) -> str:
         """Say where upright boxes are compared with rotated ones."""
         if not len(detections) or detections.rotated is not None or detections.quadrilaterals is not None:
             return ""
