@@ -44,6 +44,7 @@ TRUTH = {
     "crowdhuman": "crowdhuman/truth.odgt",
     "citypersons": "citypersons/truth.json",
     "visdrone": "visdrone/annotations",
+    "kitti": "kitti/label_2",
 }
 DETECTIONS = {
     "coco": "coco/results.json",
@@ -57,6 +58,7 @@ DETECTIONS = {
     "dota": "dota/results",
     "crowdhuman": "crowdhuman/detections.odgt",
     "visdrone": "visdrone/results",
+    "kitti": "kitti/results",
     "widerface": "widerface/results",
 }
 NOT_TEXT = {"columns", "parquet", "tfrecord", "widerface"}

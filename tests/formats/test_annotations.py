@@ -577,7 +577,6 @@ REFUSED = {
     "labelstudio/tests/data/test_export_json_min/data_repeater.json": "a task must have one image",
     "datumaro_tf_detection_api_dataset/tests/assets/tf_detection_api_dataset": "choose from test, train, val",
     "datumaro_kitti_dataset/tests/assets/kitti_dataset/kitti_raw/tracklet_labels.xml": "KITTI's tracklets",
-    "datumaro_kitti_dataset/tests/assets/kitti_dataset/kitti_3d/training/label_2": "a folder of KITTI labels",
     "datumaro_dota_dataset/tests/assets/dota_dataset/train/labelTxt/train_001.txt": "be the folder of the .txt files",
 }
 

@@ -484,6 +484,7 @@ DETECTIONS: dict[str, tuple[str, Writer]] = {
     "crowdhuman": ("xywh", crowdhuman),
     "widerface": ("xywh", widerface),
     "visdrone": ("xywh", per_image(lambda row: f"{words(row[2], ',')},{row[3]},{number(row[1], 1)},-1,-1")),
+    "kitti": ("xyxy", per_image(lambda row: f"{row[1]} -1 -1 -10 {words(row[2])} 1 1 1 0 0 0 0 {row[3]}")),
     "tfrecord": ("xyxyn", lambda folder, rows: tfrecord(folder, rows, "detection")),
 }
 TRUTHS: dict[str, tuple[str, Writer]] = {

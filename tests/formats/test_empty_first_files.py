@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from boxscore import InputError
 from boxscore.formats import detect_format
 
 LINES = {
@@ -14,8 +13,8 @@ LINES = {
     "visdrone": "684,8,273,116,1,1,0,0",
     "text": "cat 10 20 30 40",
     "yolo": "0 0.5 0.5 0.1 0.1",
+    "kitti": "Truck 0.00 0 -1.57 599.41 156.40 629.75 189.25 2.85 2.63 12.34 0.47 1.49 69.44 -1.56",
 }
-KITTI = "Truck 0.00 0 -1.57 599.41 156.40 629.75 189.25 2.85 2.63 12.34 0.47 1.49 69.44 -1.56"
 
 
 def written(folder: Path, line: str, empty: int, blank: int = 0) -> Path:
@@ -29,16 +28,6 @@ def written(folder: Path, line: str, empty: int, blank: int = 0) -> Path:
 @pytest.mark.parametrize("name", LINES)
 def test_the_format(name: str, empty: int, tmp_path: Path) -> None:
     assert detect_format(written(tmp_path, LINES[name], empty, blank=3))[0] == name
-
-
-@pytest.mark.parametrize("empty", [0, 1, 30])
-def test_kitti(empty: int, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        detect_format(written(tmp_path, KITTI, empty))
-    assert str(caught.value) == (
-        f"{tmp_path} must be in a format that boxscore reads. Got what looks like a folder of KITTI labels; "
-        "make a table image,class,x1,y1,x2,y2 of them."
-    )
 
 
 def test_all_of_them_empty(tmp_path: Path) -> None:

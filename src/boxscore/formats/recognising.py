@@ -49,8 +49,6 @@ def _first_line(pattern: str) -> Callable[[Look], bool]:
 
 _NUMBER = r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?"
 
-_KITTI = _first_line(r"[A-Za-z_ -]+(?: " + _NUMBER + r"){14,15}")
-
 _FILES: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
     (lambda look: not look.head, "an empty file", "was it written to the end?"),
     (
@@ -104,9 +102,9 @@ _FILES: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
         "give the columns a head line: image,class,x,y,w,h,score",
     ),
     (
-        _KITTI,
-        "KITTI labels",
-        "boxscore does not read KITTI yet: make a CSV file image,class,x1,y1,x2,y2 of them",
+        _first_line(r"[A-Za-z_ -]+(?: " + _NUMBER + r"){14,15}"),
+        "one file of KITTI labels",
+        "give the folder of these files",
     ),
     (
         _first_line(rf"\d+(?: {_NUMBER}){{4,}}"),
@@ -167,8 +165,6 @@ def _folder(look: Look, side: Side | None) -> Resemblance:
     endings = {name.rpartition(".")[2].lower() for name in look.names if "." in name}
     if endings and endings <= {"jpg", "jpeg", "png", "bmp", "webp", "tif", "tiff"}:
         return Resemblance("a folder of images", "give the annotations; images go to --image-folder")
-    if endings == {"txt"} and any(map(_KITTI, look.texts[:1])):
-        return Resemblance("a folder of KITTI labels", "make a table image,class,x1,y1,x2,y2 of them")
     if endings == {"npy"}:
         return Resemblance("a folder of NumPy arrays", "use Detections.from_arrays in Python")
     if "json" in endings:

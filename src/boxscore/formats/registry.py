@@ -62,6 +62,7 @@ _FORMATS = {
     "darknet": _Entry("darknet", _YOLO),
     "widerface": _Entry("widerface", lambda look: look.is_folder),
     "visdrone": _Entry("visdrone", lambda look: look.is_folder),
+    "kitti": _Entry("kitti", lambda look: look.is_folder),
     "text": _Entry("text", lambda look: look.is_folder),
     "tfrecord": _Entry("tfrecord", _folder_or(lambda look: b"image/" in look.head)),
     "bdd": _Entry("bdd", _json("box2d")),

@@ -1,0 +1,122 @@
+"""KITTI's folders of text files: a file per image, an object per line.
+
+Conventions
+-----------
+- A line is ``type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, of a detection with its
+  score behind. Corners are pixels from 0; the seven numbers of the object in space are not read.
+- Objects of type ``DontCare`` are regions without labels: they have the ``ignore`` flag.
+- ``truncated``, ``occluded`` and ``alpha`` are columns of the ground truth.
+- The development kit drops detections without a score in silence; here they are refused.
+
+References
+----------
+https://www.cvlibs.net/datasets/kitti/eval_object.php, ``readme.txt`` of its development kit
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from boxscore._utils.collector import paused_collector
+from boxscore._utils.files import read_text
+from boxscore.errors import FileFormatError
+from boxscore.formats._format import ReadOptions
+from boxscore.formats._inner_folders import warn_of_unread
+from boxscore.formats._look import Look, is_text_file, listed
+from boxscore.formats._rows import RowFormat, Rows, collected
+
+LARGEST = 16_000_000
+"""Bytes of a file."""
+
+NUMBERS = 14
+"""Behind the type of an object; a detection has one more."""
+
+
+class KittiFormat(RowFormat):
+    """KITTI's folders of labels or results."""
+
+    name = "kitti"
+    folder_endings = (".txt",)
+    boxes = "xyxy"
+    takes = frozenset({"image_sizes"})
+
+    def detect(self, look: Look) -> str | None:
+        """Recognise a word and 14 or 15 numbers in the first files."""
+        line = next((text.first_line for text in look.texts if text.first_line), "")
+        word, *fields = line.split() or [""]
+        numbers = _numbers(fields)
+        is_one = not _numbers([word]) and numbers is not None and len(numbers) in (NUMBERS, NUMBERS + 1)
+        return "KITTI's text files" if is_one else None
+
+    @paused_collector()
+    def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
+        """Read every file."""
+        if not path.is_dir():
+            rule = "be the folder of the .txt files, one per image"
+            raise FileFormatError("KITTI's text files", rule, got=f"one file, {path}")
+        with listed(path) as entries:
+            names = sorted(entry.name for entry in entries if is_text_file(entry))
+        warn_of_unread(path, self.detect, ending=".txt")
+        index: list[int] = []
+        lines: list[int] = []
+        types: list[str] = []
+        numbers: list[list[float]] = []
+        for image, name in enumerate(names):
+            text = read_text(path / name, "a KITTI text file", largest=LARGEST)
+            for number, line in enumerate(text.splitlines(), start=1):
+                fields = line.split()
+                if not fields:
+                    continue
+                index.append(image)
+                lines.append(number)
+                types.append(fields[0])
+                numbers.append(_checked(fields, f"{path / name}, line {number}", of_results=of_results))
+        table = np.array(numbers, dtype=np.float64).reshape(-1, NUMBERS + of_results)
+        found = collected(types)
+        given: dict[str, Any] = {}
+        columns = {}
+        if not of_results:
+            given["ignore"] = np.array([name == "DontCare" for name in types], dtype=bool)
+            columns = {"truncated": table[:, 0], "occluded": table[:, 1], "alpha": table[:, 2]}
+        return Rows(
+            source=str(path),
+            images=[name[: -len(".txt")] for name in names],
+            image=np.array(index, dtype=np.int64),
+            labels=found.values,
+            label=found.positions,
+            boxes=table[:, 3:7],
+            box_format="xyxy",
+            place=lambda row: f"{path / names[index[row]]}, line {lines[row]}",
+            scores=table[:, NUMBERS] if of_results else None,
+            given=given,
+            columns=columns,
+        )
+
+
+def _numbers(fields: list[str]) -> list[float] | None:
+    try:
+        return None if any("_" in field for field in fields) else [float(field) for field in fields]
+    except ValueError:
+        return None
+
+
+def _checked(fields: list[str], place: str, *, of_results: bool) -> list[float]:
+    """Return the numbers of a line, of a detection with its score."""
+    numbers = _numbers(fields[1:])
+    wanted = NUMBERS + of_results
+    if numbers is not None and len(numbers) == wanted:
+        return numbers
+    cause = ""
+    if numbers is not None and len(numbers) == NUMBERS:
+        cause = "the score behind rotation_y is missing"
+    elif numbers is not None and len(numbers) == NUMBERS + 1:
+        cause = "16 values are a detection and its score"
+    rule = f"be an object's type and {wanted} numbers{', the score last' * of_results}"
+    got = repr(" ".join(fields))[:80]
+    raise FileFormatError("a line", rule, got=got, place=place, cause=cause)
+
+
+FORMAT = KittiFormat()
