@@ -47,7 +47,7 @@ from boxscore.evaluation import Evaluation
 from boxscore.formats.reading import read_detections, read_options
 from boxscore.reports import gate, history
 from boxscore.reports.junit import as_junit
-from boxscore.similarity.registry import similarity_of
+from boxscore.similarity.registry import needs_of
 
 OPTIONS = (
     *(option.but(required=False) if option in (GROUND_TRUTH, DETECTIONS) else option for option in INPUTS),
@@ -180,9 +180,7 @@ def _differences(
     inputs, evaluation = checked.inputs, checked.evaluation
     assert inputs is not None
     assert evaluation is not None
-    columns = similarity_of(inputs.protocol).needed_columns
-    any_sides = inputs.protocol.boxes.degenerate != "count"
-    options = read_options(**detection_arguments(arguments), instances=columns, any_sides=any_sides)
+    options = read_options(**detection_arguments(arguments), **needs_of(inputs.protocol))
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
         table = read_detections(arguments.baseline_detections, inputs.ground_truth, options)
         truth = listing(inputs.ground_truth, [table])

@@ -51,7 +51,7 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.reading import read_detections, read_options
 from boxscore.reports.rows import ALL_ROWS
-from boxscore.similarity.registry import similarity_of
+from boxscore.similarity.registry import needs_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -196,9 +196,7 @@ def _evaluated(paths: list[Path], arguments: argparse.Namespace) -> list[Evaluat
     """Read the ground truth once, and evaluate each."""
     settle_columns(arguments)
     first = read_inputs(_with_detections(paths[0], arguments))
-    columns = similarity_of(first.protocol).needed_columns
-    any_sides = first.protocol.boxes.degenerate != "count"
-    options = read_options(**detection_arguments(arguments), instances=columns, any_sides=any_sides)
+    options = read_options(**detection_arguments(arguments), **needs_of(first.protocol))
     tables = [first.detections, *(read_detections(path, first.ground_truth, options) for path in paths[1:])]
     truth = listing(first.ground_truth, tables)
     return [evaluate_inputs(first._replace(ground_truth=truth, detections=table)) for table in tables]

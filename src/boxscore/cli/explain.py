@@ -23,7 +23,7 @@ from boxscore.diagnostics._tools import tool_of
 from boxscore.errors import InputError
 from boxscore.formats.image_label_files import read_hierarchy
 from boxscore.formats.reading import read_ground_truth, read_options
-from boxscore.similarity.registry import similarity_of
+from boxscore.similarity.registry import needs_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,15 +100,9 @@ def _expansions(arguments: argparse.Namespace) -> int:
     protocol = tool_of(arguments.first, None).protocol
     wide = read_inputs(arguments, protocol)
     path, arguments.hierarchy = arguments.hierarchy, None
-    narrow = read_ground_truth(
-        arguments.ground_truth,
-        read_options(
-            **{**ground_truth_arguments(arguments), "note": _said_before},
-            instances=similarity_of(protocol).needed_columns,
-            any_sides=protocol.boxes.degenerate != "count",
-            needs_areas=False,
-        ),
-    )
+    given = {**ground_truth_arguments(arguments), **needs_of(protocol)}
+    given |= {"note": _said_before, "needs_areas": False}
+    narrow = read_ground_truth(arguments.ground_truth, read_options(**given))
     narrow = listing(narrow, [wide.detections])
     frame = expansions(narrow, wide.detections, read_hierarchy(path), protocol)
     _print(frame, arguments.output, f"{arguments.first} with and without the hierarchy")

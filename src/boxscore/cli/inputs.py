@@ -29,7 +29,7 @@ from boxscore.formats.registry import format_at
 from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type
 from boxscore.protocols.changing import area_ranges_of_text, iou_thresholds_of_text
 from boxscore.protocols.protocol import Protocol
-from boxscore.similarity.registry import similarity_of
+from boxscore.similarity.registry import needs_of, similarity_of
 
 if TYPE_CHECKING:
     from boxscore.suppression.suppressing import GroupOptions
@@ -64,14 +64,8 @@ class Inputs(NamedTuple):
 def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
     """Read the files that the input arguments name, for the protocol that they name or for others."""
     protocol = chosen_protocol(arguments)
-    every, processes = others or (protocol,), readers(arguments)
-    similarity = similarity_of(protocol)
-    common: dict[str, Any] = {
-        "instances": sorted({name for rules in every for name in similarity_of(rules).needed_columns}),
-        "processes": processes,
-        "any_sides": any(rules.boxes.degenerate != "count" for rules in every),
-        "needs_areas": any(len(rules.ignore.area_ranges) > 1 for rules in every),
-    }
+    processes = readers(arguments)
+    common: dict[str, Any] = {**needs_of(*(others or (protocol,))), "processes": processes}
     for side, path in zip(SIDES, (arguments.ground_truth, arguments.detections), strict=True):
         detected, reason = detect_format(path, side=side)
         if arguments.format == "auto" and _is_surprising(path, detected) and stderr_is_terminal():
@@ -89,7 +83,7 @@ def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
         protocol,
         chosen(arguments.images, ground_truth.images),
         chosen_classes(arguments.classes, ground_truth.categories),
-        arguments.workers or (processes if similarity.forks_for(detections) else 1),
+        arguments.workers or (processes if similarity_of(protocol).forks_for(detections) else 1),
     )
 
 

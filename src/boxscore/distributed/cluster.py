@@ -43,7 +43,7 @@ from boxscore.distributed.bounds import bounds_of, check_bounds
 from boxscore.distributed.parts import Part, check_mergeable
 from boxscore.distributed.plan import MOST
 from boxscore.distributed.result import evaluation_of, headers_of, warn_of_parts
-from boxscore.distributed.scanning import Task, needs_of, run_task, streamed, table_tasks
+from boxscore.distributed.scanning import Task, run_task, streamed, table_tasks
 from boxscore.distributed.streaming import StreamTask
 from boxscore.errors import InputError, MissingDependencyError
 from boxscore.evaluation import tables_of
@@ -51,6 +51,7 @@ from boxscore.formats.reading import load_both, read_options
 from boxscore.formats.registry import is_parquet
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.registry import needs_of
 
 MOST_SUSPECTS = 16
 """Partitions that are tried alone when workers die."""

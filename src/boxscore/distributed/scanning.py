@@ -47,7 +47,7 @@ from boxscore.formats.registry import is_parquet
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
-from boxscore.similarity.registry import similarity_of
+from boxscore.similarity.registry import needs_of, similarity_of
 
 TOGETHER = 16
 """Tasks whose histograms are held before they are added up."""
@@ -212,15 +212,6 @@ def _of_every_task(
 def _histogram_of(task: Task) -> Histogram:
     """Run one task and count its part; a function of its own, so that any ``map`` can send it away."""
     return histogram_of(task.run())
-
-
-def needs_of(protocol: Protocol) -> dict[str, Any]:
-    """Return what a protocol needs of files, by the names that readers use."""
-    return {
-        "instances": similarity_of(protocol).needed_columns,
-        "any_sides": protocol.boxes.degenerate != "count",
-        "needs_areas": len(protocol.ignore.area_ranges) > 1,
-    }
 
 
 @contextlib.contextmanager

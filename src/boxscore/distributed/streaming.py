@@ -49,7 +49,7 @@ from boxscore.formats._rows import (
 from boxscore.formats._tables import classes_of, images_of, rows_of
 from boxscore.formats.parquet import arrow
 from boxscore.formats.parquet_groups import KEY, BoxesTable, ParquetGroups, RowGroup
-from boxscore.formats.reading import read_ground_truth
+from boxscore.formats.reading import FileOptions, read_ground_truth
 from boxscore.formats.registry import is_parquet
 from boxscore.matching.preparing import prepared
 from boxscore.protocols.protocol import Protocol
@@ -222,7 +222,7 @@ def stream_tasks(
     protocol: Protocol,
     folder: Path,
     *,
-    truth_options: ReadOptions,
+    truth_options: FileOptions,
     options: ReadOptions,
     classes: Callable[[Categories], Sequence[Id] | None] | None = None,
     partitions: int | None = None,
@@ -239,7 +239,8 @@ def stream_tasks(
     protocol : Protocol
     folder : Path
         Where scattered files are regrouped; must outlive the tasks.
-    truth_options, options : ReadOptions
+    truth_options : FileOptions
+    options : ReadOptions
     classes : callable, optional
         Takes the classes of the ground truth and returns those to evaluate, ids or names; None for all.
     partitions : int, optional
@@ -341,7 +342,7 @@ class _Images(NamedTuple):
 
 
 def _opened_truth(
-    truth: GroundTruth | Path, options: ReadOptions, further: set[str]
+    truth: GroundTruth | Path, options: FileOptions, further: set[str]
 ) -> GroundTruth | ParquetGroups:
     """Read ground truth; Parquet is only opened, unless it needs what is beside it."""
     if isinstance(truth, GroundTruth):

@@ -27,12 +27,11 @@ from boxscore.evaluation.result import (
     without_matches_of_id_zero,
 )
 from boxscore.formats import reading
-from boxscore.formats._format import ReadOptions
 from boxscore.formats._leading import SIDES, Side
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
-from boxscore.similarity.registry import similarity_of
+from boxscore.similarity.registry import needs_of
 
 __all__ = [
     "Evaluation",
@@ -202,13 +201,9 @@ def tables_of(
         for name, given in (("box_format", box_format), ("class_map", class_map)):
             if given is not None:
                 raise InputError(name, "be given where detections are read", got="one together with a table")
-    common: dict[str, Any] = {
-        "instances": similarity_of(protocol).needed_columns,
-        "any_sides": protocol.boxes.degenerate != "count",
-        "needs_areas": len(protocol.ignore.area_ranges) > 1,
-    }
+    common = needs_of(protocol)
 
-    def options(path: object, side: Side, **said: Any) -> ReadOptions:
+    def options(path: object, side: Side, **said: Any) -> reading.FileOptions:
         is_table = (
             own is not None and isinstance(path, (str, Path)) and reading.takes_columns(Path(path), side)
         )

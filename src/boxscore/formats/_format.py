@@ -2,9 +2,9 @@
 
 Conventions
 -----------
-A format is one file with one :class:`Format` and one line of the registry. What a user may say beside a path
-is in :class:`ReadOptions`; a format names those it has a use for in ``takes``, and the others are refused
-before it is asked. ``instances`` and ``processes`` are hints that it may ignore.
+A format is one file with one :class:`Format` and one line of the registry. What it is told beside a
+path is in :class:`ReadOptions`; a format names those it has a use for in ``takes``, and the others are
+refused before it is asked. ``instances`` and ``processes`` are hints that it may ignore.
 """
 
 from __future__ import annotations
@@ -17,19 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from boxscore._utils.records import record
-from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import ROUNDING, WrittenForm, WrittenFormat, written_form
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.errors import InputError
 
 if TYPE_CHECKING:
     from boxscore.data.column_names import OwnNames
-    from boxscore.data.hierarchy import Hierarchy
     from boxscore.formats._kept import Kept
     from boxscore.formats._look import Look
-    from boxscore.formats.class_descriptions import ClassDescriptions
-    from boxscore.formats.class_maps import ClassMap
     from boxscore.formats.image_sizes import ImageSizes
 
 CONTENT = frozenset(
@@ -53,7 +49,7 @@ Read = Callable[[GroundTruth | None], Detections]
 
 @record(frozen=True)
 class ReadOptions:
-    """What a user says beside a path.
+    """What a format is told beside a path; what it does not see is in ``FileOptions``, of ``reading``.
 
     Attributes
     ----------
@@ -72,29 +68,14 @@ class ReadOptions:
         Instance columns worth reading at once.
     processes : int
         That may read a large file together.
-    class_map : str or mapping, optional
-        Which class of the ground truth each class of the detections is. Formats do not see it.
     any_sides : bool
         Whether boxes with sides below 0 are read, because the protocol drops them.
     needs_areas : bool
         Whether the protocol asks which objects are small, so that sizes of images matter.
-    descriptions : ClassDescriptions, optional
-        The names or numbers behind the labels of ground truth. Formats do not see them.
     segments : Path, optional
         A file of masks for the boxes of ground truth.
-    image_labels : Path, optional
-        A file of labels of whole images, beside ground truth. Formats do not see it.
-    hierarchy : Hierarchy, optional
-        What ground truth and its labels of images are expanded along. Formats do not see it.
     columns : OwnNames, optional
         Which columns of a table are the image, the class, ...
-    unlisted_images : {"error", "background", "drop"}, or None
-        What becomes of detections in images that the ground truth does not list; None where nothing is said.
-        Formats do not see it.
-    note : callable, optional
-        Told of images that are added to the ground truth, in place of a warning. Formats do not see it.
-    tell : callable
-        Told of boxes that look like another form, by default the user. Formats do not see it.
     """
 
     format: str = "auto"
@@ -104,18 +85,10 @@ class ReadOptions:
     box_format: WrittenFormat | None = None
     instances: tuple[str, ...] = ()
     processes: int = 1
-    class_map: ClassMap | None = None
     any_sides: bool = False
     needs_areas: bool = True
-    descriptions: ClassDescriptions | None = None
     segments: Path | None = None
-    image_labels: Path | None = None
-    hierarchy: Hierarchy | None = None
-    unlisted_images: str | None = None
-    note: Callable[[str], None] | None = None
-
     columns: OwnNames | None = None
-    tell: Callable[[BoxscoreWarning], None] = warn_user
 
     @property
     def written(self) -> WrittenForm | None:
@@ -126,10 +99,6 @@ class ReadOptions:
     def lowest_side(self) -> float:
         """The least side of a box that is read: 0 but for rounding, unless the protocol drops others."""
         return -math.inf if self.any_sides else -ROUNDING
-
-
-PLAIN = ReadOptions()
-"""Nothing said."""
 
 
 class Format(abc.ABC):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
+from boxscore._utils.records import record
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import UnlistedImagesError, warn_left_out
@@ -29,13 +30,15 @@ from boxscore.data.unlisted import check_how, refuse_other_units, with_unlisted
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats._box_order import warn_of_box_order
-from boxscore.formats._format import PLAIN, Format, ReadOptions
+from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._leading import Side
 from boxscore.formats._look import errors_named
 from boxscore.formats.registry import format_at, format_named, format_names
 
 if TYPE_CHECKING:
     from boxscore.data.hierarchy import Hierarchy
+    from boxscore.formats.class_descriptions import ClassDescriptions
+    from boxscore.formats.class_maps import ClassMap
 
 TRUTH_WORK = 2.0
 """How much longer a byte of ground truth takes to read than one of results."""
@@ -43,6 +46,41 @@ TRUTH_WORK = 2.0
 
 FEW_ADDED = 0.1
 """Share of all images that a table of sizes may add without a warning."""
+
+
+@record(frozen=True)
+class FileOptions(ReadOptions):
+    """What a user says beside a path: what formats see, and what is for what was read.
+
+    Attributes
+    ----------
+    class_map : ClassMap, optional
+        Which class of the ground truth each class of the detections is.
+    descriptions : ClassDescriptions, optional
+        The names or numbers behind the labels of ground truth.
+    image_labels : Path, optional
+        A file of labels of whole images, beside ground truth.
+    hierarchy : Hierarchy, optional
+        What ground truth and its labels of images are expanded along.
+    unlisted_images : {"error", "background", "drop"}, or None
+        What becomes of detections in images that the ground truth does not list; None where nothing is said.
+    note : callable, optional
+        Told of images that are added to the ground truth, in place of a warning.
+    tell : callable
+        Told of boxes that look like another form, by default the user.
+    """
+
+    class_map: ClassMap | None = None
+    descriptions: ClassDescriptions | None = None
+    image_labels: Path | None = None
+    hierarchy: Hierarchy | None = None
+    unlisted_images: str | None = None
+    note: Callable[[str], None] | None = None
+    tell: Callable[[BoxscoreWarning], None] = warn_user
+
+
+PLAIN = FileOptions()
+"""Nothing said."""
 
 
 def read_options(
@@ -64,7 +102,7 @@ def read_options(
     unlisted_images: str | None = None,
     image_folder: str | Path | None = None,
     note: Callable[[str], None] | None = None,
-) -> ReadOptions:
+) -> FileOptions:
     """Check what a user says beside a path; class lists and tables of sizes are read where they are files."""
     checks.one_of(format, format_names(), name="format")
     if box_format is not None:
@@ -87,24 +125,24 @@ def read_options(
 
         pairs = class_map_of(class_map)
     checks.whole_number(processes, 1, name="processes", high=checks.MOST_WORKERS)
-    return ReadOptions(
-        format,
-        image_set,
-        names,
-        sizes,
-        box_format,
-        tuple(instances),
-        processes,
-        pairs,
-        any_sides,
-        needs_areas,
-        descriptions,
-        None if segments is None else Path(segments),
-        None if image_labels is None else Path(image_labels),
-        None if hierarchy is None else _hierarchy_of(hierarchy),
-        check_how(unlisted_images),
-        note,
-        columns if columns is None or isinstance(columns, OwnNames) else own_names(columns),
+    return FileOptions(
+        format=format,
+        image_set=image_set,
+        classes=names,
+        image_sizes=sizes,
+        box_format=box_format,
+        instances=tuple(instances),
+        processes=processes,
+        any_sides=any_sides,
+        needs_areas=needs_areas,
+        segments=None if segments is None else Path(segments),
+        columns=columns if columns is None or isinstance(columns, OwnNames) else own_names(columns),
+        class_map=pairs,
+        descriptions=descriptions,
+        image_labels=None if image_labels is None else Path(image_labels),
+        hierarchy=None if hierarchy is None else _hierarchy_of(hierarchy),
+        unlisted_images=check_how(unlisted_images),
+        note=note,
     )
 
 
@@ -123,7 +161,7 @@ def takes_columns(path: Path, side: Side) -> bool:
     return path.exists() and "columns" in format_at(path, side=side).takes
 
 
-def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundTruth:
+def read_ground_truth(path: str | Path, options: FileOptions = PLAIN) -> GroundTruth:
     """Read ground truth; see :func:`boxscore.load_ground_truth`."""
     path = _path_of(path, GroundTruth)
     at = format_at(path, options.format, side="ground truth")
@@ -163,7 +201,7 @@ def _path_of(path: Any, kind: type[GroundTruth | Detections]) -> Path:
     )
 
 
-def _with_named_images(ground_truth: GroundTruth, options: ReadOptions) -> GroundTruth:
+def _with_named_images(ground_truth: GroundTruth, options: FileOptions) -> GroundTruth:
     """Add the images that a table of sizes or a folder names, and say so."""
     from boxscore.formats.image_sizes import with_listed_images
 
@@ -190,13 +228,13 @@ def takes_sizes(path: Path, side: Side, format: str = "auto", box_format: str | 
     return (box_format or "").endswith("n") or "image_sizes" in format_at(path, format, side=side).takes
 
 
-def read_detections(path: str | Path, ground_truth: GroundTruth, options: ReadOptions = PLAIN) -> Detections:
+def read_detections(path: str | Path, ground_truth: GroundTruth, options: FileOptions = PLAIN) -> Detections:
     """Read detections; see :func:`boxscore.load_detections`."""
     return read_listed(path, ground_truth, options)[1]
 
 
 def read_listed(
-    path: str | Path, ground_truth: GroundTruth, options: ReadOptions
+    path: str | Path, ground_truth: GroundTruth, options: FileOptions
 ) -> tuple[GroundTruth, Detections]:
     """Read detections, and return the ground truth that lists their images as well."""
     path = _path_of(path, Detections)
@@ -226,7 +264,7 @@ class LeftOut(dict[str, int]):
         return dict, (dict(self),)
 
 
-def _with_reader(detections: Detections, path: Path, options: ReadOptions) -> Detections:
+def _with_reader(detections: Detections, path: Path, options: FileOptions) -> Detections:
     """Return detections that can be read again with those of unknown classes, where some were left out."""
     if not detections.left_out or options.class_map is not None:
         return detections
@@ -238,7 +276,7 @@ def _with_reader(detections: Detections, path: Path, options: ReadOptions) -> De
 
 
 def renumbered_file(
-    path: Path, ground_truth: GroundTruth, options: ReadOptions
+    path: Path, ground_truth: GroundTruth, options: FileOptions
 ) -> tuple[FoundClassMap, Detections] | None:
     """Return the class map that the boxes of a file show, and its detections by it; None if it needs none."""
     own = _own_again(path, ground_truth, options)
@@ -250,13 +288,13 @@ def renumbered_file(
 
 
 def _renamed_file(
-    path: Path, ground_truth: GroundTruth, pairs: Mapping[Id, Id | None], options: ReadOptions
+    path: Path, ground_truth: GroundTruth, pairs: Mapping[Id, Id | None], options: FileOptions
 ) -> Detections:
     own, known = _own_again(path, ground_truth, options), ground_truth.categories
     return with_classes(own, known, mapped_rows(pairs, own.categories, known))
 
 
-def _own_again(path: Path, ground_truth: GroundTruth, options: ReadOptions) -> Detections:
+def _own_again(path: Path, ground_truth: GroundTruth, options: FileOptions) -> Detections:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # the file was read before
         return with_unlisted(
@@ -264,7 +302,7 @@ def _own_again(path: Path, ground_truth: GroundTruth, options: ReadOptions) -> D
         )[1]
 
 
-def _read_detections(path: Path, ground_truth: GroundTruth, options: ReadOptions) -> Detections:
+def _read_detections(path: Path, ground_truth: GroundTruth, options: FileOptions) -> Detections:
     at = format_at(path, options.format, side="detections")
     _refuse_useless(options, at, of_detections=True)
     if options.descriptions is not None:
@@ -289,13 +327,13 @@ def _read_detections(path: Path, ground_truth: GroundTruth, options: ReadOptions
     return detections
 
 
-def _may_count_otherwise(ground_truth: GroundTruth, at: Format, options: ReadOptions) -> bool:
+def _may_count_otherwise(ground_truth: GroundTruth, at: Format, options: FileOptions) -> bool:
     """Whether the ground truth has names in a list, and the detections numbers that others made of them."""
     nothing_said = options.class_map is None and options.classes is None
     return nothing_said and at.has_class_numbers and ground_truth.categories.are_places
 
 
-def read_in_own_classes(path: Path, ground_truth: GroundTruth, options: ReadOptions) -> Detections:
+def read_in_own_classes(path: Path, ground_truth: GroundTruth, options: FileOptions) -> Detections:
     """Read detections in the images of the ground truth, but in the classes of their file."""
     from boxscore.formats.class_maps import in_own_classes
 
@@ -312,15 +350,15 @@ def read_in_own_classes(path: Path, ground_truth: GroundTruth, options: ReadOpti
 def load_both(
     ground_truth_path: str | Path,
     detections_path: str | Path,
-    options: ReadOptions = PLAIN,
-    detection_options: ReadOptions = PLAIN,
+    options: FileOptions = PLAIN,
+    detection_options: FileOptions = PLAIN,
 ) -> tuple[GroundTruth, Detections]:
     """Read ground truth and detections; with processes, a large results file beside the ground truth.
 
     Parameters
     ----------
     ground_truth_path, detections_path : str or Path
-    options, detection_options : ReadOptions
+    options, detection_options : FileOptions
         Of the ground truth, and of the detections. More than one process forks this one.
 
     Returns
@@ -370,7 +408,7 @@ _USES = {
 """The options that not every format has a use for, and what a format that has one holds."""
 
 
-def _refuse_useless(options: ReadOptions, at: Format, *, of_detections: bool = False) -> None:
+def _refuse_useless(options: FileOptions, at: Format, *, of_detections: bool = False) -> None:
     """Refuse an option that would change nothing."""
     if options.box_format is not None and not at.has_boxes:
         rule = f"be left out where the format is {at.name}, whose boxes are not four numbers"
@@ -402,7 +440,7 @@ def _size_of(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _warn(detections: Detections, at: Format, options: ReadOptions, ground_truth: GroundTruth) -> None:
+def _warn(detections: Detections, at: Format, options: FileOptions, ground_truth: GroundTruth) -> None:
     if at.boxes is None:
         return  # warned of before saving, or when aligned
     hint = ""
@@ -416,6 +454,6 @@ def _warn(detections: Detections, at: Format, options: ReadOptions, ground_truth
         _warn_of_box_order(detections, at, options)
 
 
-def _warn_of_box_order(table: BoxTable, at: Format, options: ReadOptions) -> None:
+def _warn_of_box_order(table: BoxTable, at: Format, options: FileOptions) -> None:
     sizes = at.boxes == "xywh"
     warn_of_box_order(table, given_sizes=sizes, said=options.box_format, tell=options.tell)

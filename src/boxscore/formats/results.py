@@ -27,11 +27,12 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections
 from boxscore.formats._box_order import warn_of_box_order
-from boxscore.formats._format import PLAIN, ReadOptions
+from boxscore.formats._format import ReadOptions
 from boxscore.formats._kept import Kept, Results
 from boxscore.formats._look import errors_named
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._unpacking import Unpacked
+from boxscore.formats.reading import PLAIN
 from boxscore.formats.registry import format_at, format_named
 
 

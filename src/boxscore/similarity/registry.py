@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import TypedDict
 
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.similarity import SimilarityName
@@ -30,3 +31,20 @@ def similarity_class(name: SimilarityName) -> type[Similarity]:
 def similarity_of(protocol: Protocol) -> Similarity:
     """Make the similarity that a protocol compares by."""
     return similarity_class(protocol.similarity)(protocol)
+
+
+class FileNeeds(TypedDict):
+    """What is needed of files, by the names that ``read_options`` uses."""
+
+    instances: list[str]
+    any_sides: bool
+    needs_areas: bool
+
+
+def needs_of(*protocols: Protocol) -> FileNeeds:
+    """Return what protocols need of the files that are evaluated by them, each by what any of them needs."""
+    return {
+        "instances": sorted({name for rules in protocols for name in similarity_of(rules).needed_columns}),
+        "any_sides": any(rules.boxes.degenerate != "count" for rules in protocols),
+        "needs_areas": any(len(rules.ignore.area_ranges) > 1 for rules in protocols),
+    }

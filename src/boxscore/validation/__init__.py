@@ -29,7 +29,7 @@ from boxscore.formats._unpacking import unpacked
 from boxscore.formats.reading import read_ground_truth, read_listed, read_options
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
-from boxscore.similarity.registry import similarity_of
+from boxscore.similarity.registry import needs_of
 from boxscore.validation._findings import SEVERITIES, Context, Finding, by_weight
 from boxscore.validation.checking import CHECKS, check
 from boxscore.validation.numbering import find_class_map, renumbered_file
@@ -124,10 +124,9 @@ def validate_files(
     from boxscore.validation.files import detection_file_findings, ground_truth_file_findings, kept_rows
 
     rules = load_protocol(protocol)
-    columns = similarity_of(rules).needed_columns
-    rest: dict[str, Any] = {"instances": columns, "any_sides": rules.boxes.degenerate != "count"}
-    of_truth = read_options(**{"format": format, "image_set": image_set, **(options or {})}, **rest)
-    of_detections = read_options(**(detection_options or {}), **rest)
+    needs = needs_of(rules)
+    of_truth = read_options(**{"format": format, "image_set": image_set, **(options or {})}, **needs)
+    of_detections = read_options(**(detection_options or {}), **needs)
     paths = [Path(ground_truth)] if detections is None else [Path(ground_truth), Path(detections)]
     # A path that does not exist or has no known format is refused.
     formats = [detect_format(path, side=side)[0] for path, side in zip(paths, SIDES, strict=False)]

@@ -13,7 +13,6 @@ from boxscore.data.numbering import FoundClassMap, found_class_map
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.formats import reading
-from boxscore.formats._format import ReadOptions
 from boxscore.validation._findings import Renumbered
 
 
@@ -68,7 +67,7 @@ def find_class_map(
     return found_class_map(ground_truth, placed, classes=classes)
 
 
-def renumbered_file(path: Path, ground_truth: GroundTruth, options: ReadOptions) -> Renumbered | None:
+def renumbered_file(path: Path, ground_truth: GroundTruth, options: reading.FileOptions) -> Renumbered | None:
     """Return the detections of a file by the class map that their boxes show; None where it needs none."""
     found = reading.renumbered_file(path, ground_truth, options)
     return None if found is None else Renumbered(*found)
