@@ -6,8 +6,9 @@ import argparse
 import inspect
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import pytest
 
@@ -22,6 +23,7 @@ from boxscore.cli.arguments import (
     errors_as_typed,
 )
 from boxscore.cli.diagnostics import DIAGNOSTICS, Diagnostic
+from boxscore.cli.parameters import options_of
 from boxscore.cli.run import known_keys, read_config
 from boxscore.diagnostics._result import DiagnosticResult
 from boxscore.errors import FileFormatError, InputError, ProtocolError
@@ -166,6 +168,88 @@ def test_defaults_are_those_of_the_function(name: str) -> None:
     for option in row.options:
         if option.dest in defaults and not option.required and option.dest not in row.unset:
             assert option.default == defaults[option.dest], option.name
+
+
+@pytest.mark.parametrize("name", DIAGNOSTICS)
+def test_every_parameter_of_a_diagnostic_is_an_option_with_a_help(name: str) -> None:
+    row = DIAGNOSTICS[name]
+    parameters = set(inspect.signature(getattr(diagnostics, row.function)).parameters)
+    helps = {option.dest: option.help for option in row.options}
+    assert parameters - {"evaluation", "progress"} <= set(helps)
+    assert [dest for dest, text in helps.items() if not text or "``" in text or text.endswith(".")] == []
+
+
+Rule = Literal["all", "some"]
+
+
+def counted(
+    evaluation: Any,
+    *,
+    times: int = 1,
+    iou_threshold: float | None = None,
+    rule: Rule = "all",
+    sizes: Sequence[float] | None = None,
+    area: str = "all",
+    progress: bool = False,
+) -> None:
+    """Count.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    times : int, default 1
+        How often, as in ``range``. Then
+        a second sentence.
+    iou_threshold : float, optional
+        IoU of a match.
+    rule : {"all", "some"}, default "all"
+    sizes : sequence of float, optional
+        Sizes in pixels
+        of 0.5 and more.
+    area : str, default "all"
+        A range, which the command says otherwise.
+    progress : bool, default False
+        Show a bar.
+
+    Returns
+    -------
+    None
+        Nothing.
+    """
+
+
+def test_options_are_the_parameters_of_a_function() -> None:
+    area, best = Option("area", "of a place", default="here"), Option("best", kind=bool, default=False)
+    assert options_of(counted, [best, area]) == (
+        Option("times", "how often, as in range", kind=int, default=1, metavar="N"),
+        Option("iou-threshold", "IoU of a match", kind=float, metavar="T"),
+        Option("rule", "", default="all", choices=("all", "some")),
+        Option("sizes", "sizes in pixels of 0.5 and more", kind=float, many=True, commas=True),
+        area,
+        best,
+    )
+
+
+def test_a_new_parameter_is_one_edit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    got: dict[str, Any] = {}
+
+    def images(evaluation: Any, *, most: float = 0.5) -> Any:
+        """Parameters
+        ----------
+        most : float, default 0.5
+            Share of images.
+        """
+        got["most"] = most
+        return diagnostics.image_scores(evaluation)
+
+    monkeypatch.setattr(diagnostics, "images", images, raising=False)
+    monkeypatch.setitem(DIAGNOSTICS, "images", DIAGNOSTICS["images"]._replace(function="images"))
+    assert main(["images", "--help"]) == 0
+    assert "\n  --most MOST           share of images (default: 0.5)\n" in capsys.readouterr().out
+    assert main(["images", GT, DT, "--most", "0.25"]) == 0
+    assert got == {"most": 0.25}
 
 
 def test_a_new_diagnostic_is_a_row(

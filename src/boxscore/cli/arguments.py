@@ -6,7 +6,7 @@ Conventions
   ``key`` is also allowed in a run configuration: ``boxscore run`` reads it by the same type, choices and
   default.
 - A command that needs a variation of an option states the difference: ``DETECTIONS.but(required=False)``.
-- An option of a diagnostic has the name of the function's parameter.
+- An option that is a parameter of the function that a command calls is not here: see ``parameters``.
 - Choices that come from another package are a function, so that the package is imported only when needed.
 - ``--output`` says what becomes of the result: a form to print, or a path to write. Files that are there are
   replaced, whole, when the new ones are complete; others in a folder stay.
@@ -641,49 +641,6 @@ REPORT_CONTENT = (
     ),
 )
 """Options for the contents of a report."""
-
-# ---------------------------------------------------------------- diagnostics
-
-IOU_THRESHOLD = Option(
-    "iou-threshold", "a threshold of the protocol (default: its first)", kind=float, metavar="T"
-)
-HIT_THRESHOLD = IOU_THRESHOLD.but(help="least IoU of a match (default: 0.5)", default=0.5)
-AREA = Option("area", "an area range of the protocol (default: all)", default="all", metavar="NAME")
-AT_SCORE = Option("at-score", kind=float, metavar="S")
-
-
-def score_threshold(default: float | None) -> Option:
-    """Return ``--score-threshold`` with this default; None is the score of the best F1."""
-    shown = "the score of the best F1, as in the report" if default is None else default
-    return Option(
-        "score-threshold",
-        f"leave out detections that score below this (default: {shown})",
-        kind=float,
-        default=default,
-        metavar="S",
-    )
-
-
-RESAMPLING = (
-    Option("resamples", "number of resamples (default: 1000)", kind=int, default=1000, metavar="N"),
-    Option(
-        "confidence",
-        "confidence level of the intervals (default: 0.95)",
-        kind=float,
-        default=0.95,
-        metavar="P",
-    ),
-    Option(
-        "method",
-        "how intervals are computed",
-        default="bias_corrected",
-        choices=("bias_corrected", "percentile"),
-    ),
-    Option("seed", "random seed (default: 0)", kind=int, default=0, metavar="N"),
-    METRICS,
-    PER_CLASS,
-)
-"""Options of the bootstrap."""
 
 # ---------------------------------------------------------------- label maps
 

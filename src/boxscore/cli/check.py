@@ -35,13 +35,14 @@ from boxscore.cli.arguments import (
     INPUTS,
     METRICS,
     OUTPUT,
-    RESAMPLING,
     Option,
 )
 from boxscore.cli.inputs import Inputs, detection_arguments, evaluate_inputs, read_inputs
 from boxscore.cli.output import Digest, Section, digest_of, refuse_errors, remembered_warnings, written
+from boxscore.cli.parameters import options_of
 from boxscore.cli.streams import coloured, say, show, signature_lines, table_width
 from boxscore.data.unlisted import listing
+from boxscore.diagnostics import bootstrap_intervals
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.reading import read_detections, read_options
@@ -72,7 +73,7 @@ OPTIONS = (
     ),
     Option("tolerance", "largest drop that passes (default: 0)", kind=float, default=0.0, metavar="X"),
     METRICS.but(help="check only these metrics (default: all)", default=()),
-    *(option for option in RESAMPLING if option.name in ("resamples", "confidence", "seed")),
+    *(one for one in options_of(bootstrap_intervals) if one.name in ("resamples", "confidence", "seed")),
     ALLOW.but(key=""),
     Option("name", "name of the model, for the record", metavar="TEXT"),
     Option(

@@ -22,9 +22,10 @@ from boxscore.cli.arguments import (
     DETECTIONS,
     INPUTS,
     MEMORY_LIMIT,
+    METRICS,
     OUTPUT,
+    PER_CLASS,
     REPORT,
-    RESAMPLING,
     ROWS,
     Option,
 )
@@ -44,9 +45,11 @@ from boxscore.cli.output import (
     table_columns,
     written,
 )
+from boxscore.cli.parameters import options_of
 from boxscore.cli.streams import coloured, say, show
 from boxscore.data.class_names import EVERY_CLASS
 from boxscore.data.unlisted import listing
+from boxscore.diagnostics import bootstrap_intervals
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.reading import read_detections, read_options
@@ -64,7 +67,7 @@ OPTIONS = (
         "names", "names of the detectors, in order (default: their file names)", many=True, metavar="NAME"
     ),
     OUTPUT.but(help="form of the result; latex and markdown: a table for a paper"),
-    *RESAMPLING,
+    *options_of(bootstrap_intervals, (METRICS, PER_CLASS)),
     *ROWS,
     MEMORY_LIMIT,
     REPORT,

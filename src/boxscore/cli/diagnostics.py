@@ -1,6 +1,7 @@
 """The commands that print one diagnostic: a row each.
 
-A row names a function of ``boxscore.diagnostics`` and the options that give its parameters.
+A row names a function of ``boxscore.diagnostics``, whose parameters are options of the command, and what the
+command has besides.
 """
 
 from __future__ import annotations
@@ -10,21 +11,8 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from boxscore.cli.arguments import (
-    AREA,
-    AT_SCORE,
-    HIT_THRESHOLD,
-    IOU_THRESHOLD,
-    MEMORY_LIMIT,
-    METRICS,
-    OUTPUT,
-    PER_CLASS,
-    RESAMPLING,
-    ROWS,
-    Option,
-    inputs_beside,
-    score_threshold,
-)
+from boxscore.cli.arguments import MEMORY_LIMIT, METRICS, OUTPUT, PER_CLASS, ROWS, Option, inputs_beside
+from boxscore.cli.parameters import options_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,8 +37,10 @@ class Diagnostic(NamedTuple):
     note : str
         Below the title in a terminal, of the function itself, not of what is asked for instead; may name the
         protocol in braces.
-    options : tuple of Option
-        Beside the input and the form of output.
+    extra : tuple of Option
+        What is asked beside the function's parameters, or in place of one.
+    exclusive : tuple of str
+        Names of options of which one at most is given.
     instead : mapping of str to str
         An option that asks for another function, and that function.
     digits : int
@@ -72,7 +62,8 @@ class Diagnostic(NamedTuple):
     description: str
     function: str
     title: str
-    options: tuple[Option, ...] = ()
+    extra: tuple[Option, ...] = ()
+    exclusive: tuple[str, ...] = ()
     instead: Mapping[str, str] = {}
     digits: int = 4
     examples: tuple[str, ...] = ("",)
@@ -83,11 +74,20 @@ class Diagnostic(NamedTuple):
     note: str = ""
 
     @property
+    def options(self) -> tuple[Option, ...]:
+        """The function's parameters, and what else the command is asked."""
+        from boxscore import diagnostics
+
+        options = options_of(getattr(diagnostics, self.function), self.extra)
+        return tuple(one.but(exclusive="way") if one.name in self.exclusive else one for one in options)
+
+    @property
     def arguments(self) -> tuple[Option, ...]:
         """Every option of the command."""
+        options = self.options
         limit = (MEMORY_LIMIT,) if self.in_parts else ()
         rows = () if self.sort is None else ROWS
-        return (*inputs_beside(self.options), *limit, OUTPUT, *self.options, *rows)
+        return (*inputs_beside(options), *limit, OUTPUT, *options, *rows)
 
     def help(self, name: str) -> str:
         """Return the text above the options."""
@@ -221,7 +221,7 @@ DIAGNOSTICS = {
         "Compute confidence intervals of every metric, over resampled images.",
         "bootstrap_intervals",
         "Bootstrap over images",
-        RESAMPLING,
+        (METRICS, PER_CLASS),
         in_parts=True,
         examples=("--resamples 1000", "--metrics AP AP50 --per-class"),
     ),
@@ -231,27 +231,6 @@ DIAGNOSTICS = {
         "error_types",
         "Error types (TIDE) at IoU {iou_threshold:g}, background below {background_iou:g}",
         (
-            HIT_THRESHOLD,
-            Option(
-                "background-iou",
-                "IoU below which a detection counts as background (default: 0.1)",
-                kind=float,
-                default=0.1,
-                metavar="T",
-            ),
-            Option(
-                "max-detections",
-                "use the N highest-scoring detections per image (default: 100)",
-                kind=int,
-                default=100,
-                metavar="N",
-            ),
-            Option(
-                "absent-classes",
-                "classes without ground truth: left out of the mean, or AP 0 as in tidecv",
-                default="skip",
-                choices=("skip", "zero"),
-            ),
             PER_CLASS.but(help="add one row per class and kind"),
             Option("list", "list every error instead", kind=bool, default=False),
         ),
@@ -265,19 +244,12 @@ DIAGNOSTICS = {
         "confusion_matrix",
         "Confusion matrix at IoU {iou_threshold:g} and score {score_threshold:.4g} (rows: truth)",
         (
-            HIT_THRESHOLD.but(help="least IoU of a match (default: 0.5)"),
-            score_threshold(None),
             Option(
-                "assign",
-                "what is matched first: the highest score, or the pair of the highest IoU (default: score)",
-                default="score",
-                choices=("score", "iou"),
-            ),
-            Option(
-                "normalise",
-                "print shares of the true class, of the predicted class, or of all",
-                default="none",
-                choices=("none", "truth", "predicted", "all"),
+                "score-threshold",
+                "leave out detections that score below this (default: the score of the best F1, as in the "
+                "report)",
+                kind=float,
+                metavar="S",
             ),
             Option(
                 "top",
@@ -300,17 +272,8 @@ DIAGNOSTICS = {
         "Find the score threshold to use: that of the best F-score, or of a wanted precision or recall.",
         "operating_points",
         "Score thresholds (operating points)",
-        (
-            IOU_THRESHOLD,
-            AREA,
-            AT_SCORE.but(help="print what this threshold gives", exclusive="way"),
-            Option(
-                "at-precision", "lowest threshold of this precision", kind=float, metavar="P", exclusive="way"
-            ),
-            Option("at-recall", "highest threshold of this recall", kind=float, metavar="R", exclusive="way"),
-            Option("curve", "print every threshold", kind=bool, default=False, exclusive="way"),
-            Option("beta", "weight of recall in the F-score (default: 1)", kind=float, default=1.0),
-        ),
+        (Option("curve", "print every threshold", kind=bool, default=False),),
+        exclusive=("at-score", "at-precision", "at-recall", "curve"),
         instead={"curve": "confidence_curve"},
         examples=("", "--at-score 0.5", "--at-precision 0.9 --output csv"),
     ),
@@ -319,19 +282,7 @@ DIAGNOSTICS = {
         "Check whether scores are probabilities: are 80% of the detections with a score of 0.8 right?",
         "calibration_error",
         "Calibration error",
-        (
-            IOU_THRESHOLD,
-            AREA,
-            Option("bins", "number of bins of the score (default: 10)", kind=int, default=10, metavar="N"),
-            Option(
-                "binning",
-                "bins of equal width, or of equally many detections (default: width)",
-                default="width",
-                choices=("width", "count"),
-            ),
-            score_threshold(0.0),
-            Option("reliability", "print every bin instead", kind=bool, default=False),
-        ),
+        (Option("reliability", "print every bin instead", kind=bool, default=False),),
         instead={"reliability": "reliability"},
         examples=("", "--bins 15 --score-threshold 0.05", "--reliability --output csv"),
     ),
@@ -340,7 +291,6 @@ DIAGNOSTICS = {
         "Print localisation-recall-precision errors: localisation, false positives and misses in one number.",
         "localisation_recall_precision",
         "Localisation recall precision (LRP) errors",
-        (IOU_THRESHOLD, AREA, AT_SCORE.but(help="use this score threshold instead of each class's best")),
         examples=("", "--at-score 0.5"),
     ),
     "froc": Diagnostic(
@@ -348,20 +298,8 @@ DIAGNOSTICS = {
         "Print the sensitivity of each class at given numbers of false positives per image, and their mean.",
         "froc_scores",
         "Sensitivity at false positives per image (FROC)",
-        (
-            IOU_THRESHOLD,
-            AREA,
-            Option(
-                "fppi",
-                "false positives per image (default: the protocol's; 0.125 0.25 0.5 1 2 4 8)",
-                kind=float,
-                many=True,
-                commas=True,
-                metavar="N",
-                exclusive="way",
-            ),
-            Option("curve", "print every threshold", kind=bool, default=False, exclusive="way"),
-        ),
+        (Option("curve", "print every threshold", kind=bool, default=False),),
+        exclusive=("fppi", "curve"),
         instead={"curve": "froc_curve"},
         examples=("", "--fppi 0.1 1 10", "--curve --output csv"),
     ),
@@ -371,7 +309,6 @@ DIAGNOSTICS = {
         "recall, F1 and AP.",
         "image_scores",
         "Images",
-        (IOU_THRESHOLD, AREA, score_threshold(0.0)),
         digits=3,
         first_out=lambda _: ["detections", "objects"],
         sort="AP,FN,FP",
@@ -416,11 +353,7 @@ DIAGNOSTICS = {
         "List confident detections that contradict the ground truth: labels to look at.",
         "label_suspects",
         "Likely label errors",
-        (
-            score_threshold(0.5),
-            HIT_THRESHOLD,
-            Option("top", "the N most confident", kind=int, default=100, metavar="N", variable="limit"),
-        ),
+        (Option("top", "the N most confident", kind=int, default=100, metavar="N", variable="limit"),),
         digits=3,
         first_out=lambda _: [("x1", "y1", "x2", "y2"), "annotation_id", "image_id"],
         sort=None,

@@ -19,7 +19,7 @@ from pathlib import Path
 from boxscore._utils import checks
 from boxscore._utils.files import write_folder
 from boxscore._utils.user_warnings import warn_user
-from boxscore.cli.arguments import AT_SCORE, FOLDER_OUTPUT, INPUTS, PLOT_FORMS, Option
+from boxscore.cli.arguments import FOLDER_OUTPUT, INPUTS, PLOT_FORMS, Option
 from boxscore.cli.inputs import evaluate_inputs, existing_folder, read_inputs
 from boxscore.cli.output import picture
 from boxscore.cli.streams import say, show
@@ -32,7 +32,12 @@ OPTIONS = (
     Option(
         "worst", "number of worst images, without --images (default: 12)", kind=int, default=12, metavar="N"
     ),
-    AT_SCORE.but(help="leave out detections that score below this (default: the score of the best F1)"),
+    Option(
+        "at-score",
+        "leave out detections that score below this (default: the score of the best F1)",
+        kind=float,
+        metavar="S",
+    ),
     Option("form", "format of the pictures", default="png", choices=PLOT_FORMS),
 )
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from boxscore.cli.arguments import INPUTS, IOU_THRESHOLD, OUTPUT, PROTOCOL, Option
+from boxscore.cli.arguments import INPUTS, OUTPUT, PROTOCOL, Option
 from boxscore.cli.inputs import evaluate_inputs, ground_truth_arguments, read_inputs
 from boxscore.cli.output import Section, table_columns, table_rows, written
 from boxscore.cli.streams import show
@@ -43,7 +43,7 @@ OPTIONS = (
         kind=bool,
         default=False,
     ),
-    IOU_THRESHOLD.but(help="compare AP at this one threshold"),
+    Option("iou-threshold", "compare AP at this one threshold", kind=float, metavar="T"),
 )
 
 

@@ -95,9 +95,13 @@ def bootstrap_intervals(
     ----------
     evaluation : Evaluation
     resamples : int, default 1000
+        Number of resamples.
     confidence : float, default 0.95
+        Confidence level of the intervals.
     method : {"bias_corrected", "percentile"}, default "bias_corrected"
+        How intervals are computed.
     seed : int, default 0
+        Random seed.
     metrics : sequence of str, optional
         Names of summary metrics; all by default.
     progress : bool, default False

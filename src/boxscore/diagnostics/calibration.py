@@ -124,27 +124,18 @@ class Calibration(ClassResult):
 def reliability(
     evaluation: Evaluation,
     *,
+    iou_threshold: float | None = None,
+    area: str = "all",
     bins: int = 10,
     binning: Binning = "width",
     score_threshold: float = 0.0,
-    iou_threshold: float | None = None,
-    area: str = "all",
 ) -> Reliability:
     """Confidence against accuracy, bin by bin.
 
     Parameters
     ----------
-    evaluation : Evaluation
-    bins : int, default 10
-        Number of bins, B.
-    binning : {"width", "count"}, default "width"
-        Bins of equal width over [0, 1], or of equally many detections of all classes.
-    score_threshold : float, default 0
-        Detections below it are left out.
-    iou_threshold : float, optional
-        A threshold of the protocol; the first by default.
-    area : str, default "all"
-        An area range of the protocol.
+    evaluation, iou_threshold, area, bins, binning, score_threshold
+        As in :func:`calibration_error`.
 
     Returns
     -------
@@ -153,7 +144,7 @@ def reliability(
     Raises
     ------
     InputError
-        When a score is not in [0, 1], or an option is out of range.
+        As in :func:`calibration_error`.
     """
     checks.whole_number(bins, 1, name="bins", high=checks.MOST_BINS)
     checks.one_of(binning, get_args(Binning), name="binning")
@@ -205,18 +196,28 @@ def _bins(count: FloatArray, true: FloatArray, score: FloatArray, iou: FloatArra
 def calibration_error(
     evaluation: Evaluation,
     *,
+    iou_threshold: float | None = None,
+    area: str = "all",
     bins: int = 10,
     binning: Binning = "width",
     score_threshold: float = 0.0,
-    iou_threshold: float | None = None,
-    area: str = "all",
 ) -> Calibration:
     """Calibration errors of each class and of all detections together.
 
     Parameters
     ----------
-    evaluation, bins, binning, score_threshold, iou_threshold, area
-        As in :func:`reliability`.
+    evaluation : Evaluation
+    iou_threshold : float, optional
+        A threshold of the protocol (default: its first).
+    area : str, default "all"
+        An area range of the protocol.
+    bins : int, default 10
+        Number of bins of the score.
+    binning : {"width", "count"}, default "width"
+        Bins of equal width, or of equally many detections. Widths divide [0, 1]; detections of all classes
+        are counted together.
+    score_threshold : float, default 0
+        Leave out detections that score below this.
 
     Returns
     -------
@@ -226,7 +227,7 @@ def calibration_error(
     Raises
     ------
     InputError
-        As in :func:`reliability`.
+        When a score is not in [0, 1], or an option is out of range.
     """
     result = reliability(
         evaluation,

@@ -128,13 +128,8 @@ def confidence_curve(
 
     Parameters
     ----------
-    evaluation : Evaluation
-    iou_threshold : float, optional
-        A threshold of the protocol; the first by default.
-    area : str, default "all"
-        An area range of the protocol.
-    beta : float, default 1
-        Weight of recall against precision in the F-score.
+    evaluation, iou_threshold, area, beta
+        As in :func:`operating_points`.
 
     Returns
     -------
@@ -153,11 +148,11 @@ def confidence_curve(
 def operating_points(
     evaluation: Evaluation,
     *,
+    iou_threshold: float | None = None,
+    area: str = "all",
     at_score: float | None = None,
     at_precision: float | None = None,
     at_recall: float | None = None,
-    iou_threshold: float | None = None,
-    area: str = "all",
     beta: float = 1.0,
 ) -> OperatingPoints:
     """One threshold per class: the best F-score, or the one asked for.
@@ -165,14 +160,18 @@ def operating_points(
     Parameters
     ----------
     evaluation : Evaluation
+    iou_threshold : float, optional
+        A threshold of the protocol (default: its first).
+    area : str, default "all"
+        An area range of the protocol.
     at_score : float, optional
         Use this threshold for every class.
     at_precision : float, optional
         The lowest threshold that still has this precision, in (0, 1].
     at_recall : float, optional
         The highest threshold that already has this recall, in (0, 1].
-    iou_threshold, area, beta
-        As in :func:`confidence_curve`.
+    beta : float, default 1
+        Weight of recall against precision in the F-score.
 
     Returns
     -------

@@ -221,13 +221,13 @@ def confusion_matrix(
     ----------
     evaluation : Evaluation
     iou_threshold : float, default 0.5
-        Least overlap, in (0, 1].
+        Least IoU of a match. It is above 0, and 1 at most.
     score_threshold : float, default 0.25
         Detections below it are left out.
     assign : {"score", "iou"}, default "score"
-        See the module's conventions.
+        What is matched first: the highest score, or the pair of the highest IoU.
     normalise : {"none", "truth", "predicted", "all"}, default "none"
-        Counts, or shares of each row, of each column, or of everything; 0/0 is NaN.
+        Counts, or shares of the true class, of the predicted class, or of all. 0/0 is NaN.
 
     Returns
     -------

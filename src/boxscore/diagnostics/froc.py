@@ -126,22 +126,22 @@ class FrocScores(ClassResult):
 def froc_scores(
     evaluation: Evaluation,
     *,
-    fppi: Sequence[float] | None = None,
     iou_threshold: float | None = None,
     area: str = "all",
+    fppi: Sequence[float] | None = None,
 ) -> FrocScores:
     """Sensitivity of each class at some numbers of false positives per image, and their mean.
 
     Parameters
     ----------
     evaluation : Evaluation
-    fppi : sequence of float, optional
-        Numbers of false positives per image; the protocol's by default, LUNA16's 1/8, 1/4, 1/2, 1, 2, 4 and 8
-        unless it says otherwise.
     iou_threshold : float, optional
-        A threshold of the protocol; the first by default.
+        A threshold of the protocol (default: its first).
     area : str, default "all"
         An area range of the protocol.
+    fppi : sequence of float, optional
+        False positives per image (default: the protocol's; 0.125 0.25 0.5 1 2 4 8). These seven are LUNA16's,
+        where the protocol says no others.
 
     Returns
     -------

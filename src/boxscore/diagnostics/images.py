@@ -93,11 +93,11 @@ def image_scores(
     ----------
     evaluation : Evaluation
     iou_threshold : float, optional
-        A threshold of the protocol; the first by default.
+        A threshold of the protocol (default: its first).
     area : str, default "all"
         An area range of the protocol.
     score_threshold : float, default 0
-        Detections below are not counted. AP uses them all.
+        Leave out detections that score below this. AP uses them all.
 
     Returns
     -------

@@ -81,11 +81,11 @@ def localisation_recall_precision(
     ----------
     evaluation : Evaluation
     iou_threshold : float, optional
-        A threshold of the protocol, below 1; the first by default.
+        A threshold of the protocol (default: its first). It must be below 1.
     area : str, default "all"
         An area range of the protocol.
     at_score : float, optional
-        Use this confidence threshold for every class instead of each one's best.
+        Use this score threshold instead of each class's best.
 
     Returns
     -------

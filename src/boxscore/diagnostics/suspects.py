@@ -118,11 +118,11 @@ def label_suspects(
     ----------
     evaluation : Evaluation
     score_threshold : float, default 0.5
-        Detections below it are left out.
+        Leave out detections that score below this.
     iou_threshold : float, default 0.5
-        Overlap from which a detection and an annotation are of the same object.
+        Least IoU of a match. From it on a detection and an annotation are of the same object.
     background_iou : float, default 0.1
-        Overlap below which a detection has no object.
+        IoU below which a detection has no object.
     limit : int or None, default 100
         Rows; None for all.
 

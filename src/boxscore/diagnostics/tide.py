@@ -181,13 +181,13 @@ def error_types(
     evaluation : Evaluation
         Its protocol decides how boxes are measured and what is ignored.
     iou_threshold : float, default 0.5
-        Overlap from which a detection is a true positive.
+        Least IoU of a match.
     background_iou : float, default 0.1
-        Overlap up to which a detection has no object.
+        IoU up to which a detection counts as background.
     max_detections : int, default 100
-        How many detections per image, over all classes, are evaluated.
+        Use the N highest-scoring detections per image, over all classes.
     absent_classes : {"skip", "zero"}, default "skip"
-        See the module's conventions; "zero" gives ``tidecv``'s numbers.
+        Classes without ground truth: left out of the mean, or AP 0 as in ``tidecv``.
 
     Returns
     -------

@@ -1,0 +1,84 @@
+"""Options that are the parameters of the function that a command calls: a new parameter is one edit, there.
+
+Conventions
+-----------
+- An option has the name, type and default of a keyword-only parameter, and the values of a ``Literal`` as its
+  choices. Its help is the first sentence of what the docstring says of it.
+- Where a command says something else of a parameter, its own option of the same ``dest`` takes the place.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
+
+from boxscore.cli.arguments import Option
+
+METAVARS = {
+    "area": "NAME",
+    "at_precision": "P",
+    "at_recall": "R",
+    "at_score": "S",
+    "background_iou": "T",
+    "confidence": "P",
+    "fppi": "N",
+    "iou_threshold": "T",
+    "score_threshold": "S",
+}
+"""What the help calls a value; without an entry a whole number is N."""
+
+_KINDS: dict[str, type] = {"bool": bool, "float": float, "int": int, "str": str}
+
+
+def options_of(function: Callable[..., Any], extra: Sequence[Option] = ()) -> tuple[Option, ...]:
+    """Return the options that give a function's parameters, then those that only the command has.
+
+    Parameters
+    ----------
+    function : callable
+        Documented in numpydoc. Its ``progress`` is no option.
+    extra : sequence of Option
+        Of the command; one for a parameter stands in the parameter's place.
+    """
+    given = {option.dest: option for option in extra}
+    texts = _first_sentences(inspect.getdoc(function) or "")
+    names = inspect.unwrap(function).__globals__
+    options = [
+        given.pop(name) if name in given else _option(parameter, texts.get(name, ""), names)
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY and name != "progress"
+    ]
+    return (*options, *given.values())
+
+
+def _option(parameter: inspect.Parameter, text: str, names: Mapping[str, Any]) -> Option:
+    """Write one option; ``names`` are those of the function's module, where each ``Literal`` has one."""
+    annotation = str(parameter.annotation).removesuffix(" | None")
+    each = annotation.removeprefix("Sequence[").removesuffix("]")
+    many = each != annotation
+    return Option(
+        parameter.name.replace("_", "-"),
+        text,
+        kind=_KINDS.get(each, str),
+        default=parameter.default,
+        choices=() if each in _KINDS else get_args(names[each]),
+        metavar=METAVARS.get(parameter.name, "N" if each == "int" else ""),
+        many=many,
+        commas=many,
+    )
+
+
+def _first_sentences(docstring: str) -> dict[str, str]:
+    """Return the first sentence about each parameter as help is written, with no capital and no full stop."""
+    section = docstring.partition("Parameters\n----------\n")[2].partition("\n\nReturns\n")[0]
+    texts = {}
+    for entry in re.split(r"\n(?=\w)", section):
+        name, _, text = entry.partition("\n")
+        sentence = re.split(r"\.(?: |$)", " ".join(text.split()))[0].replace("``", "")
+        word = sentence.partition(" ")[0]
+        if word == word.capitalize():  # which IoU is not
+            sentence = sentence[:1].lower() + sentence[1:]
+        texts[name.partition(" : ")[0]] = sentence
+    return texts
