@@ -460,7 +460,7 @@ def run_configuration_keys() -> str:
             value = ", ".join(f'`"{choice}"`' for choice in option.known())
             value = value or ("a list" if option.many else words.get(option.kind, "a text"))
             value += f", a path if it ends in `{option.ending}`" if option.ending else ""
-            meaning = option.help + (" (required)" if option.required else "")
+            meaning = option.help + option.said_default + (" (required)" if option.required else "")
             if option.kind is bool:
                 meaning += f" (default: {str(option.default).lower()})"
             meaning = meaning.replace("|", "\\|").replace("<", "&lt;")
@@ -489,7 +489,4 @@ def _meaning(action: argparse.Action, prog: str) -> str:
     text = (text or "").replace("%%", "%").replace("|", "\\|").replace("<", "&lt;")
     if action.required and action.option_strings:
         text += " (required)"
-    plain = action.default not in (None, False, argparse.SUPPRESS) and action.nargs != 0
-    if plain and "default" not in text:
-        text += f" (default: {action.default})"
     return text

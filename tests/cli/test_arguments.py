@@ -135,6 +135,28 @@ def test_an_option_has_one_kind_in_all_commands() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+def test_no_help_repeats_the_default(command: str) -> None:
+    for option in load_command(command).options:
+        default = option.but(help="").said_default
+        assert not default or not option.help.endswith(default), option.name
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        (Option("a", kind=float, default=1.0), " (default: 1)"),
+        (Option("a", kind=int, default=0), " (default: 0)"),
+        (Option("a", many=True, default=("x", "y")), " (default: x y)"),
+        (Option("a", "b (default: as the protocol says)", default="x"), ""),
+        (Option("a", kind=bool, default=True), ""),
+        (Option("a", default=()), ""),
+    ],
+)
+def test_the_default_behind_a_help(option: Option, text: str) -> None:
+    assert option.said_default == text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_words_of_the_field(command: str) -> None:
     names = {option.name for option in load_command(command).options}
     assert not names & {"iou", "minimum-score", "min-score", "score", "threshold", "most-per-image"}

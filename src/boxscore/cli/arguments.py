@@ -49,6 +49,7 @@ class Option(NamedTuple):
     name : str
         On the command line, without dashes.
     help : str
+        Without the default, which follows it, unless that needs words.
     kind : callable, default str
         Converts the text. ``bool`` is a flag that inverts the default.
     default : object
@@ -112,6 +113,15 @@ class Option(NamedTuple):
     def but(self, **changes: Any) -> Option:
         """Return a variation of the option."""
         return self._replace(**changes)
+
+    @property
+    def said_default(self) -> str:
+        """What follows the help: the default, unless the help says it or nothing is meant by it."""
+        value = self.default
+        if self.required or self.kind is bool or value in (None, "", ()) or "default" in self.help:
+            return ""
+        shown = " ".join(map(str, value)) if isinstance(value, (tuple, list)) else value
+        return f" (default: {f'{shown:g}' if isinstance(shown, float) else shown})"
 
     def known(self) -> tuple[str, ...]:
         """Return the allowed values; none when any is."""
@@ -609,7 +619,7 @@ COMPARISON_REPORT = (
     Option("title", "heading of the page", default="", key="output.title", group=REPORT_GROUP),
     Option(
         "gallery",
-        "number of worst images to show (default: 48)",
+        "number of worst images to show",
         kind=int,
         default=48,
         metavar="N",

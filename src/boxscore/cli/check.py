@@ -71,7 +71,7 @@ OPTIONS = (
         kind=Path,
         metavar="PATH",
     ),
-    Option("tolerance", "largest drop that passes (default: 0)", kind=float, default=0.0, metavar="X"),
+    Option("tolerance", "largest drop that passes", kind=float, default=0.0, metavar="X"),
     METRICS.but(help="check only these metrics (default: all)", default=()),
     *(one for one in options_of(bootstrap_intervals) if one.name in ("resamples", "confidence", "seed")),
     ALLOW.but(key=""),

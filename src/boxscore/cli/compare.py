@@ -96,7 +96,7 @@ OPTIONS = (
     ),
     Option(
         "label",
-        "LaTeX label of the table (default: tab:detectors)",
+        "LaTeX label of the table",
         default="tab:detectors",
         metavar="NAME",
         group="the table for a paper",

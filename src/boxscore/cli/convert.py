@@ -142,7 +142,7 @@ OPTIONS = (
     ),
     Option(
         "seed",
-        "random seed of --sample and --split (default: 0)",
+        "random seed of --sample and --split",
         kind=int,
         default=0,
         metavar="N",

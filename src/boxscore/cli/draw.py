@@ -29,9 +29,7 @@ from boxscore.evaluation import Evaluation
 OPTIONS = (
     *INPUTS,
     FOLDER_OUTPUT.but(help="where to write the pictures", writes=(".", "[0-9][0-9][0-9]_*")),
-    Option(
-        "worst", "number of worst images, without --images (default: 12)", kind=int, default=12, metavar="N"
-    ),
+    Option("worst", "number of worst images, without --images", kind=int, default=12, metavar="N"),
     Option(
         "at-score",
         "leave out detections that score below this (default: the score of the best F1)",

@@ -32,9 +32,7 @@ OPTIONS = (
     *INPUTS,
     OUTPUT,
     Option("from", "a tool, protocol or FILE.toml", variable="first", metavar="TOOL"),
-    Option(
-        "to", "a tool, protocol or FILE.toml (default: coco)", default="coco", variable="last", metavar="TOOL"
-    ),
+    Option("to", "a tool, protocol or FILE.toml", default="coco", variable="last", metavar="TOOL"),
     Option("number", "search the known tools for this number", metavar="X"),
     Option("ablation", "change one choice of --from at a time instead", kind=bool, default=False),
     Option(

@@ -37,20 +37,20 @@ OPTIONS = (
     ),
     Option(
         "method",
-        "weighted boxes fusion, or non-maximum weighted (default: wbf)",
+        "weighted boxes fusion, or non-maximum weighted",
         default="wbf",
         metavar="wbf|nmw",
     ),
     Option(
         "iou-threshold",
-        "fuse boxes that overlap by more than this (default: .55)",
+        "fuse boxes that overlap by more than this",
         kind=float,
         default=0.55,
         metavar="T",
     ),
     Option(
         "score-threshold",
-        "leave out detections that score below this (default: 0)",
+        "leave out detections that score below this",
         kind=float,
         default=0.0,
         metavar="S",

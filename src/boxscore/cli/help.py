@@ -136,10 +136,4 @@ def _meaning(option: Option) -> str:
     known = option.known()
     if known and not option.metavar and len("|".join(known)) > LONGEST_CHOICES:
         text += f": {', '.join(known)}"
-    if option.required:
-        return text
-    if option.kind is not bool and option.default not in (None, "", ()) and "default" not in text:
-        default = option.default
-        shown = " ".join(map(str, default)) if isinstance(default, (tuple, list)) else default
-        text += f" (default: {shown})"
-    return text
+    return text + option.said_default

@@ -47,13 +47,13 @@ SIMILARITIES = {
 OPTIONS = (
     DETECTIONS.but(help="COCO results file, folder of VOC or DOTA results, or .npz"),
     RESULTS_OUTPUT,
-    Option("method", f"one of {', '.join(METHODS)} (default: hard)", default="hard", metavar="NAME"),
+    Option("method", f"one of {', '.join(METHODS)}", default="hard", metavar="NAME"),
     Option(
         "iou-threshold", "suppress boxes that overlap a better one by more than this", kind=float, metavar="T"
     ),
     Option(
         "overlap",
-        "intersection over the union, or over the smaller box (default: iou)",
+        "intersection over the union, or over the smaller box",
         default="iou",
         metavar="iou|ios",
     ),

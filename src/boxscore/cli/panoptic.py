@@ -37,7 +37,7 @@ OPTIONS = (
     Option("dt-folder", "their PNG maps", kind=Path, metavar="DIR", required=True),
     Option(
         "rules",
-        "panopticapi (COCO and Cityscapes), counted (by the pixels alone), or a file (default: panopticapi)",
+        "panopticapi (COCO and Cityscapes), counted (by the pixels alone), or a file",
         default="panopticapi",
         metavar="NAME|FILE.toml",
     ),

@@ -29,7 +29,7 @@ def add_options(parser: ArgumentParser, options: Iterable[Option]) -> None:
 
 
 def _add(parser: Any, option: Option) -> None:
-    how: dict[str, Any] = {"help": option.help}
+    how: dict[str, Any] = {"help": option.help + option.said_default}
     if option.kind is bool:
         how |= {"action": "store_false" if option.default else "store_true"}
     else:

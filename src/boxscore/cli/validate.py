@@ -39,7 +39,7 @@ OPTIONS = (
     GROUND_TRUTH,
     DETECTIONS.but(help=f"{DETECTIONS.help} (default: only ground truth)", required=False),
     FORMAT,
-    PROTOCOL.but(help="the rules, and the metric that effects are measured in (default: coco)"),
+    PROTOCOL.but(help="the rules, and the metric that effects are measured in"),
     IMAGE_SET,
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
     OUTPUT,
