@@ -227,10 +227,7 @@ class LVISEval:
             dts,
             lambda: self.ious[img_id, cat_id] if "ious" in self._made else self.compute_iou(img_id, cat_id),
             _spelled_as_pycocotools(self.params),
-            image_id=img_id,
-            category_id=cat_id,
-            area_range=area_rng,
-            cap=_NO_CAP,
+            {"image_id": img_id, "category_id": cat_id, "aRng": area_rng, "maxDet": _NO_CAP},
             crowds=False,
             not_exhaustive=self.img_nel,
         )

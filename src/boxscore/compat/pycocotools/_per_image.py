@@ -90,27 +90,25 @@ def evaluate_image(
     detections: Sequence[Record],
     measure: Callable[[], Any],
     params: Any,
+    where: Record,
     *,
-    image_id: Any,
-    category_id: Any,
-    area_range: Any,
-    cap: Any,
     crowds: bool = True,
     not_exhaustive: Mapping[Any, Any] | None = None,
 ) -> Record | None:
     """Match one image and category; an entry of ``evalImgs``.
 
+    ``where`` is how the entry begins: ``image_id``, ``category_id``, ``aRng`` and ``maxDet``.
     Without ``crowds`` no ``iscrowd`` is read. Unmatched detections are ignored where their class is among
     those ``not_exhaustive`` of their image.
     """
     if len(truths) == 0 and len(detections) == 0:
         return None
-    low, high = area_range[0], area_range[1]
+    low, high = where["aRng"][0], where["aRng"][1]
     for truth in truths:
         truth["_ignore"] = int(bool(truth["ignore"] or truth["area"] < low or truth["area"] > high))
     columns = np.argsort([truth["_ignore"] for truth in truths], kind="mergesort")  # ignored last
     truths = [truths[column] for column in columns]
-    detections = by_score(detections, cap)
+    detections = by_score(detections, where["maxDet"])
     crowd = np.array([crowds and int(truth["iscrowd"]) != 0 for truth in truths], dtype=bool)
     ignored = np.array([truth["_ignore"] for truth in truths])
     matches = np.zeros((len(params.iouThrs), len(detections)))
@@ -130,10 +128,7 @@ def evaluate_image(
         spared = [d["category_id"] in not_exhaustive[d["image_id"]] for d in detections]
         beyond |= np.array(spared, dtype=bool)
     return {
-        "image_id": image_id,
-        "category_id": category_id,
-        "aRng": area_range,
-        "maxDet": cap,
+        **where,
         "dtIds": [detection["id"] for detection in detections],
         "gtIds": [truth["id"] for truth in truths],
         "dtMatches": matches,

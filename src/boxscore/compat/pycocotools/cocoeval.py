@@ -258,16 +258,8 @@ class COCOeval:
         gts, dts = self._of(self._gts, imgId, catId), self._of(self._dts, imgId, catId)
         if not gts and not dts:
             return None
-        return _per_image.evaluate_image(
-            gts,
-            dts,
-            lambda: self._iou(imgId, catId),
-            self.params,
-            image_id=imgId,
-            category_id=catId,
-            area_range=aRng,
-            cap=maxDet,
-        )
+        where = {"image_id": imgId, "category_id": catId, "aRng": aRng, "maxDet": maxDet}
+        return _per_image.evaluate_image(gts, dts, lambda: self._iou(imgId, catId), self.params, where)
 
     def _iou(self, imgId: Any, catId: Any) -> Any:
         if "ious" in self._made:
