@@ -22,6 +22,7 @@ boxscore.evaluate(truth)
 boxscore.evaluate(truth, truth)
 text: str = boxscore.evaluate(truth, boxscore.Detections.from_arrays([], [], [], [])).metrics["AP"]
 boxscore.box_iou([[0, 0, 1, 1]], [[0, 0, 1, 1]], box_format="yxyx")
+boxscore.nms([[0, 0, 1, 1]], [0.5], 0.5, pre_topk=3)
 boxscore.evalute
 """
 
@@ -47,4 +48,4 @@ def test_typical_and_wrong_use(tmp_path: Path) -> None:
     lines = mypy(HERE / "typical_use.py", wrong)
     assert [line for line in lines if "wrong.py" not in line] == []
     found = [int(line.split("wrong.py:")[1].split(":")[0]) for line in lines]
-    assert found == [5, 6, 7, 8, 9], lines
+    assert found == [5, 6, 7, 8, 9, 10], lines
