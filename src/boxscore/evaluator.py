@@ -399,9 +399,7 @@ class Evaluator:
         ProtocolError
             When the protocol's rules cannot be met part by part.
         """
-        parts = self._parts()
-        if not parts:
-            raise InputError("an evaluator", "have seen at least one image", got="none")
+        part, left_out = self._whole()
         if self._numbered:
             raise InputError(
                 "image_id",
@@ -409,12 +407,6 @@ class Evaluator:
                 got="images numbered as they came",
                 cause="other processes number theirs alike, and merging could not tell them apart",
             )
-        part = _merged(parts)
-        if len(parts) > 1:
-            self._levels = [*([] for _ in self._levels[1:]), [part]]
-        left_out: Counter[str] = Counter()
-        for counts in part.left_out.values():
-            left_out.update(counts)
         _warn_of_invalid(part, self.invalid)
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         cut = shortcut("boxscore.distributed.parts", "Part").of
@@ -543,7 +535,8 @@ class Evaluator:
         found = {identifier: counts for identifier, counts in invalid.items() if any(counts)}
         self._add_part(_Part(matches, truth, detections, left_out, found))
 
-    def _evaluate(self) -> Evaluation:
+    def _whole(self) -> tuple[_Part, Counter[str]]:
+        """Merge everything, and count what was left out by class."""
         parts = self._parts()
         if not parts:
             raise InputError("an evaluator", "have seen at least one image", got="none")
@@ -553,6 +546,10 @@ class Evaluator:
         left_out: Counter[str] = Counter()
         for counts in part.left_out.values():
             left_out.update(counts)
+        return part, left_out
+
+    def _evaluate(self) -> Evaluation:
+        part, left_out = self._whole()
         warn_left_out(left_out, "predictions")
         _warn_of_invalid(part, self.invalid)
         _warn_numbered_from_zero(part, "0" in left_out)
