@@ -41,9 +41,9 @@ class Docstrings(griffe.Extension):
     """Rewrite each docstring before it is parsed, and read what a face gives of the block of its imports."""
 
     def on_module_members(self, *, mod: griffe.Module, **_: Any) -> None:
-        """Say that a package without an ``__all__`` gives the names that it imports as themselves."""
-        if mod.is_init_module and mod.exports is None and "lazy_imports" in mod.imports:
-            given = (name for name in mod.imports if name != "lazy_imports")
+        """Say that a package whose ``__all__`` is computed gives the names that it imports as themselves."""
+        if mod.is_init_module and mod.exports is None and "lazy_names" in mod.imports:
+            given = (name for name in mod.imports if name not in ("lazy_names", "TYPE_CHECKING"))
             mod.exports = sorted(given, key=lambda name: (name.islower(), name))
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:

@@ -9,9 +9,11 @@ Conventions
 - Undefined is NaN. Rows for all classes together have the ``class`` ``(all)``.
 """
 
-from boxscore._utils.lazy import lazy_imports
+from typing import TYPE_CHECKING
 
-with lazy_imports(globals()):
+from boxscore._utils.lazy import lazy_names
+
+if TYPE_CHECKING:
     from boxscore.diagnostics._result import DiagnosticResult as DiagnosticResult
     from boxscore.diagnostics._tools import tool_names as tool_names
     from boxscore.diagnostics.bootstrap import bootstrap_intervals as bootstrap_intervals
@@ -42,3 +44,23 @@ with lazy_imports(globals()):
     from boxscore.diagnostics.tide import error_list as error_list
     from boxscore.diagnostics.tide import error_types as error_types
     from boxscore.diagnostics.ties import tie_bounds as tie_bounds
+else:
+    _NAMES = {
+        "_result": "DiagnosticResult",
+        "_tools": "tool_names",
+        "bootstrap": "bootstrap_intervals",
+        "calibration": "calibration_error reliability",
+        "compare": "compare_detectors",
+        "confidence": "confidence_curve operating_points",
+        "confusion": "confusion_matrix top_confusions",
+        "explaining": "Explanation Reading Readings ablation expansions explain find_number readings",
+        "froc": "froc_curve froc_scores",
+        "images": "image_scores",
+        "lrp": "localisation_recall_precision",
+        "slices": "slice_names slice_scores",
+        "suspects": "label_suspects",
+        "sweeping": "best_settings sweep",
+        "tide": "error_list error_types",
+        "ties": "tie_bounds",
+    }
+    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

@@ -6,9 +6,11 @@
 - :func:`evaluate`: the same on a Dask cluster, where no process holds all parts.
 """
 
-from boxscore._utils.lazy import lazy_imports
+from typing import TYPE_CHECKING
 
-with lazy_imports(globals()):
+from boxscore._utils.lazy import lazy_names
+
+if TYPE_CHECKING:
     from boxscore.distributed.bounds import BoundedEvaluation as BoundedEvaluation
     from boxscore.distributed.bounds import Interval as Interval
     from boxscore.distributed.cluster import evaluate as evaluate
@@ -19,3 +21,12 @@ with lazy_imports(globals()):
     from boxscore.distributed.result import MergedEvaluation as MergedEvaluation
     from boxscore.distributed.result import merge as merge
     from boxscore.distributed.scanning import scan as scan
+else:
+    _NAMES = {
+        "bounds": "BoundedEvaluation Interval",
+        "cluster": "evaluate",
+        "parts": "Part load_part part_of",
+        "result": "DistributedEvaluation MergedEvaluation merge",
+        "scanning": "scan",
+    }
+    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

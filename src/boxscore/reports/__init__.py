@@ -1,8 +1,10 @@
 """Writing results for people and for the next tool. Adds nothing to the numbers."""
 
-from boxscore._utils.lazy import lazy_imports
+from typing import TYPE_CHECKING
 
-with lazy_imports(globals()):
+from boxscore._utils.lazy import lazy_names
+
+if TYPE_CHECKING:
     from boxscore.reports import plots as plots
     from boxscore.reports.folder import write_comparison as write_comparison
     from boxscore.reports.folder import write_report as write_report
@@ -11,3 +13,13 @@ with lazy_imports(globals()):
     from boxscore.reports.text import as_json as as_json
     from boxscore.reports.text import flat_metrics as flat_metrics
     from boxscore.reports.view import ReportOptions as ReportOptions
+else:
+    _NAMES = {
+        "": "plots",
+        "folder": "write_comparison write_report",
+        "history": "read_history",
+        "papers": "paper_table",
+        "text": "as_json flat_metrics",
+        "view": "ReportOptions",
+    }
+    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)
