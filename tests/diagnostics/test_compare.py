@@ -146,7 +146,7 @@ def test_the_family_of_pairs_by_hand(four):
     images = len(four["a"].ground_truth.images)
     weights = Draws.of_seed(images, resamples, 0)
     drawn = {
-        name: result.weighed(chosen_rows(result, ["AP"]), weights).values[:, 0, -1].tolist()
+        name: result.weighted_metrics(chosen_rows(result, ["AP"]), weights).values[:, 0, -1].tolist()
         for name, result in four.items()
     }
     draws = [{name: drawn[name][draw] for name in four} for draw in range(resamples)]

@@ -60,7 +60,7 @@ def test_no_resampling_gives_the_metrics(protocol: str) -> None:
     for result in results(protocol):
         rows = list(result.protocol.rows)
         every = Groups(np.zeros(len(result.images), dtype=np.uint8), 0, 1)  # each image once
-        once = result.weighed(rows, every).values[0]
+        once = result.weighted_metrics(rows, every).values[0]
         same(once[:, -1], [result.metrics[row.key] for row in rows])
         keys = result.protocol.class_keys
         for row, values in zip(rows, once, strict=True):

@@ -51,17 +51,17 @@ def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:
     groups = np.array(data.draw(drawn, label="slices"), dtype=np.uint8)
     expected = whole(tables, protocol)
     for weights in (Draws.of_seed(images, 3, seed=images), Groups(groups, 0, 3)):
-        check_weighed(parts, expected, weights, most)
+        check_weighted(parts, expected, weights, most)
 
 
-def check_weighed(parts: list[Part], expected: boxscore.Evaluation, weights: Any, most: int | None) -> None:
+def check_weighted(parts: list[Part], expected: boxscore.Evaluation, weights: Any, most: int | None) -> None:
     """Check metrics under weights, with so many detections at a time, or all (None)."""
     rows = expected.protocol.rows
     with pytest.MonkeyPatch.context() as patch:
         if most is not None:
             limits.few_detections_at_a_time(patch, most)
-        ours = distributed_evaluation(parts).weighed(rows, weights)
-    for mine, theirs in zip(ours, expected.weighed(rows, weights), strict=True):
+        ours = distributed_evaluation(parts).weighted_metrics(rows, weights)
+    for mine, theirs in zip(ours, expected.weighted_metrics(rows, weights), strict=True):
         assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
         assert mine.tobytes() == theirs.tobytes()
 
@@ -178,7 +178,7 @@ def test_one_curve_of_some_classes_by_ranges(seed: int, folder: Path) -> None:
     images = len(tables[0].images)
     parts = parts_of(tables, protocol, np.arange(images) % 2)
     assert any(row.classes for row in result.protocol.rows)
-    check_weighed(parts, result, Draws.of_seed(images, 4, seed), 2)
+    check_weighted(parts, result, Draws.of_seed(images, 4, seed), 2)
 
 
 def test_a_class_that_is_only_detected_by_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,12 +190,12 @@ def test_a_class_that_is_only_detected_by_ranges(monkeypatch: pytest.MonkeyPatch
     weights = Groups(np.arange(3, dtype=np.uint8), 0, 3)
     limits.few_detections_at_a_time(monkeypatch, 1)
     result = distributed_evaluation(parts)
-    values = result.weighed(result.protocol.rows, weights).values
+    values = result.weighted_metrics(result.protocol.rows, weights).values
     np.testing.assert_array_equal(values[:, 0, 1], [0, 0, np.nan])
 
 
 def test_no_slices() -> None:
-    values, truths, found = distributed(scene()).weighed([], Groups(np.zeros(12, np.uint8), 0, 0))
+    values, truths, found = distributed(scene()).weighted_metrics([], Groups(np.zeros(12, np.uint8), 0, 0))
     assert (values.shape, len(truths), len(found)) == ((0, 0, 4), 0, 0)
 
 

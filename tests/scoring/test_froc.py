@@ -14,7 +14,7 @@ from tests.support.weights import evaluated_anew
 import boxscore
 from boxscore.diagnostics import bootstrap_intervals, froc_curve, froc_scores
 from boxscore.protocols import load_protocol
-from support.every_cell import summary_of, weighed_summary, with_every_cell
+from support.every_cell import summary_of, weighted_summary, with_every_cell
 
 POINTS = np.array([0, 0.125, 1 / 6, 1 / 3, 0.5, 1, 2, 4, 8, 100])
 RULES = ["linear", "step"]
@@ -79,7 +79,7 @@ def test_the_summary_says_the_same_as_every_score(levels: int, interpolation: st
             scores = froc_scores(evaluation, fppi=[point], iou_threshold=row.iou, area=row.area)
             read = evaluation.class_values[row.key]
             assert read.tobytes() == scores.per_class.sensitivity[:, 0].tobytes()
-        assert weighed_summary(evaluation, np.ones(6)).tobytes() == summary_of(evaluation).tobytes()
+        assert weighted_summary(evaluation, np.ones(6)).tobytes() == summary_of(evaluation).tobytes()
 
 
 @pytest.mark.parametrize("interpolation", RULES)
@@ -96,7 +96,7 @@ def test_an_image_counts_as_often_as_its_weight_says(
     again = evaluated_anew(truth, found, np.array(weights), protocols[0])
     for protocol in protocols:
         ours, theirs = (dataclasses.replace(one, protocol=protocol) for one in (matched, again))
-        assert weighed_summary(ours, weights).tobytes() == summary_of(theirs).tobytes()
+        assert weighted_summary(ours, weights).tobytes() == summary_of(theirs).tobytes()
 
 
 def two_images(scores: list[float], *, images: int = 2, **froc: Any) -> boxscore.Evaluation:

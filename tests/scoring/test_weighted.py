@@ -12,7 +12,7 @@ from tests.support.weights import evaluated_anew
 import boxscore
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.summary import SUMMARY_KINDS
-from support.every_cell import summary_of, weighed_summary, with_every_cell
+from support.every_cell import summary_of, weighted_summary, with_every_cell
 from support.examples import first_of
 from support.scenes import CROWDS
 
@@ -32,7 +32,7 @@ def variations() -> list[boxscore.Protocol]:
 
 
 def check_ones(evaluation: boxscore.Evaluation) -> None:
-    ones = weighed_summary(evaluation, np.ones(len(evaluation.images)))
+    ones = weighted_summary(evaluation, np.ones(len(evaluation.images)))
     assert ones.tobytes() == summary_of(evaluation).tobytes()
 
 
@@ -57,7 +57,7 @@ def test_an_image_counts_as_often_as_its_weight_says(weights: list[int]) -> None
     truth, found = tables(5, scores=10**9)
     assert len(np.unique(found.scores)) == len(found)
     for protocol in variations():
-        ours = weighed_summary(boxscore.evaluate(truth, found, protocol=protocol), weights)
+        ours = weighted_summary(boxscore.evaluate(truth, found, protocol=protocol), weights)
         again = evaluated_anew(truth, found, np.array(weights), protocol)
         assert ours.tobytes() == summary_of(again).tobytes()
 
@@ -71,7 +71,7 @@ def test_moved_ties_agree_whatever_the_scores(order: str) -> None:
         whole = {"matching": {"max_detections": [100]}, "ignore": {"area_ranges": {"all": [0, 1e10]}}}
         values = {"extends": "coco", "ap": {**rules, "tie_order": order}, **whole}
         protocol = with_every_cell(values, "AP", "AR")
-        ours = weighed_summary(boxscore.evaluate(truth, found, protocol=protocol), weights)
+        ours = weighted_summary(boxscore.evaluate(truth, found, protocol=protocol), weights)
         assert ours.tobytes() == summary_of(evaluated_anew(truth, found, weights, protocol)).tobytes()
 
 
@@ -83,8 +83,8 @@ def test_recall_points_that_do_not_start_at_zero() -> None:
     boxes = [[40, 0, 49, 9], [0, 0, 9, 9], [20, 0, 29, 9]]
     found = boxscore.Detections.from_arrays([1, 1, 1], ["a", "a", "b"], boxes, [0.9, 0.8, 0.7])
     evaluation = boxscore.evaluate(truth, found, protocol=protocol)
-    assert weighed_summary(evaluation, [1])[0].tolist() == [0.5, 1.0, 0.75]
-    assert weighed_summary(evaluation, [3])[0].tolist() == [0.5, 1.0, 0.75]
+    assert weighted_summary(evaluation, [1])[0].tolist() == [0.5, 1.0, 0.75]
+    assert weighted_summary(evaluation, [3])[0].tolist() == [0.5, 1.0, 0.75]
 
 
 READINGS = ["last_at_most", "last_at_most_or_end", "first_at_least"]
@@ -118,7 +118,7 @@ def test_every_kind_where_images_are_repeated(weights: list[int], reading: str) 
     """At every threshold: the miss rate was undefined beyond the first."""
     truth, found = tables(5, scores=10**9)
     protocol = by_false_positives("as_ranked", reading)
-    ours = weighed_summary(boxscore.evaluate(truth, found, protocol=protocol), weights)
+    ours = weighted_summary(boxscore.evaluate(truth, found, protocol=protocol), weights)
     again = evaluated_anew(truth, found, np.array(weights), protocol)
     assert ours.tobytes() == summary_of(again).tobytes()
 

@@ -54,8 +54,8 @@ def few_hits_of_exact_areas(patch: pytest.MonkeyPatch, count: int) -> None:
 
 def few_cells_of_curves(patch: pytest.MonkeyPatch, count: int, *, summed: int = 200) -> None:
     """Hold at most so many numbers of curves together, and let NumPy add up at most ``summed`` at once."""
-    patch.setattr("boxscore.scoring.blocks.MOST_CELLS", count)
-    patch.setattr("boxscore.scoring.curves.MOST_CELLS", count)
+    patch.setattr("boxscore.scoring.blocks.MOST_VALUES", count)
+    patch.setattr("boxscore.scoring.curves.MOST_VALUES", count)
     patch.setattr("boxscore.scoring.blocks.SUMMED_TOGETHER", summed)
 
 

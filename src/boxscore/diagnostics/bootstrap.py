@@ -153,7 +153,7 @@ def drawn_metrics(
     def compute() -> tuple[FloatArray, FloatArray]:
         stage("intervals over resampled images")
         draws = Draws.of_seed(evaluation.image_count, resamples, seed)
-        drawn = evaluation.weighed(rows, draws, progress=progress)
+        drawn = evaluation.weighted_metrics(rows, draws, progress=progress)
         return summary_table(rows, evaluation.protocol, evaluation.curves_of), drawn.values
 
     if resamples * len(rows) * (len(evaluation.labels) + 1) > MOST_KEPT_DRAWS:

@@ -25,7 +25,7 @@ from boxscore.diagnostics._reading import area_index, threshold_index
 from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE, outcomes_by_row
-from boxscore.scoring.counts import HitCounts, Outcomes
+from boxscore.scoring.counts import Outcomes, TruePositiveCounts
 from boxscore.scoring.curves import Curves
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _average_precision(evaluation: Evaluation, threshold: int, area: int) -> Flo
     outcomes = Outcomes.all_counted(
         at[rows], matched.score[rows], made.true[rows][None], positive, ignored=~made.counted[rows][None]
     )
-    ap = Curves(HitCounts(outcomes, rules.tie_order), rules).average_precision[0]
+    ap = Curves(TruePositiveCounts(outcomes, rules.tie_order), rules).average_precision[0]
     image = groups // classes
     count = np.bincount(image, minlength=len(matched.images))
     total = np.bincount(image, weights=ap, minlength=len(matched.images))

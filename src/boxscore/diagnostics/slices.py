@@ -288,14 +288,14 @@ def _by_image(evaluation: Evaluation, values: FloatArray, chosen: _Bins) -> Slic
     number = np.full(len(values), count, dtype=np.min_scalar_type(count))
     for k, (low, high) in enumerate(chosen.ranges):
         number[(values >= low) & (values <= high)] = k
-    weighed = evaluation.weighed(summary, Groups(number, 0, count))
+    weighted = evaluation.weighted_metrics(summary, Groups(number, 0, count))
     return SliceScores(
         chosen.labels,
         np.bincount(number, minlength=count + 1)[:count].astype(np.int64),
-        weighed.ground_truths,
-        weighed.detections,
+        weighted.ground_truths,
+        weighted.detections,
         [row.key for row in summary],
-        weighed.values[..., -1],
+        weighted.values[..., -1],
     )
 
 

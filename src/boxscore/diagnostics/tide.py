@@ -52,7 +52,7 @@ from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.blocks import mean_of_defined
-from boxscore.scoring.counts import HitCounts, Outcomes
+from boxscore.scoring.counts import Outcomes, TruePositiveCounts
 from boxscore.scoring.curves import Curves
 
 if TYPE_CHECKING:
@@ -421,7 +421,8 @@ def _curves(evaluation: Evaluation, errors: _Errors, fixed: str | None) -> Curve
     rows = rows[stable_order(category[rows], K)]
     positive = np.bincount(truth.category[counted], minlength=K)
     return Curves(
-        HitCounts(Outcomes.all_counted(category[rows], score[rows], true[None, rows], positive)), RULES
+        TruePositiveCounts(Outcomes.all_counted(category[rows], score[rows], true[None, rows], positive)),
+        RULES,
     )
 
 

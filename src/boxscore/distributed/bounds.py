@@ -49,7 +49,7 @@ from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.groups import TRUTH_WEIGHT
 from boxscore.protocols.tables import ApRules
-from boxscore.scoring.counts import HitCounts, Outcomes
+from boxscore.scoring.counts import Outcomes, TruePositiveCounts
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import kind_of
 from boxscore.scoring.summary import Key, summary_keys, summary_total, summary_values
@@ -164,7 +164,7 @@ def histogram_of(part: Part) -> Histogram:
     hits, positive = {}, {}
     for area, cap in dict.fromkeys([*keys, *_asked(protocol)]):
         outcomes = Outcomes.of(matches, protocol, area, cap)
-        hits[area, cap] = HitCounts(outcomes).hits
+        hits[area, cap] = TruePositiveCounts(outcomes).true_positives
         positive[area, cap] = outcomes.positive.astype(np.int64)
         if (area, cap) in keys:
             whole = len(outcomes.category) == len(matches)

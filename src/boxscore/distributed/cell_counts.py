@@ -104,7 +104,7 @@ class CellCounts:
         upper: bool,
     ) -> None:
         self._lines, self._upper = lines, upper
-        self.hits, self._positive = hits, positive
+        self.true_positives, self._positive = hits, positive
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -121,7 +121,7 @@ class CellCounts:
 
     def run_of(self, nth: Counts, thresholds: slice, classes: slice) -> Counts:
         """Which cell of its class has the true positive with each number; [T, k, R]."""
-        lines, hits = self._lines[thresholds], self.hits[thresholds, classes, None]
+        lines, hits = self._lines[thresholds], self.true_positives[thresholds, classes, None]
         nth = np.broadcast_to(nth, (len(lines), *nth.shape[1:]))
         runs = np.empty(nth.shape, dtype=np.int64)
         for t, line in enumerate(lines):
@@ -133,7 +133,7 @@ class CellCounts:
     @property
     def has_detections(self) -> NDArray[np.bool_]:
         """Whether a class has a detection whose score is asked for: none is known."""
-        return np.zeros(self.hits.shape[1], dtype=bool)
+        return np.zeros(self.true_positives.shape[1], dtype=bool)
 
     def scores_of(self, runs: Counts) -> FloatArray:
         """Not known of cells."""
@@ -141,7 +141,7 @@ class CellCounts:
 
     def first_scores(self) -> FloatArray:
         """Not known of cells."""
-        return np.full(self.hits.shape[1], np.nan)
+        return np.full(self.true_positives.shape[1], np.nan)
 
     def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
         """Yield, per threshold, the true positives and the counted detections up to each cell; in-class."""
@@ -150,7 +150,7 @@ class CellCounts:
 
     def areas(self, precision: FloatArray, rules: ApRules) -> FloatArray:
         """Bound the areas under the curves, [T, K]; ``precision`` is at each cell, [N]."""
-        areas = np.zeros(self.hits.shape)
+        areas = np.zeros(self.true_positives.shape)
         ends = np.cumsum(self.runs).reshape(self.runs.shape)
         for t, line in enumerate(self._lines):
             for k in np.flatnonzero(self._positive).tolist():

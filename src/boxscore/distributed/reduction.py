@@ -30,7 +30,7 @@ from boxscore.distributed.plan import MOST, ClassPlan, every_key, name_of
 from boxscore.evaluation import counts_of_classes
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.counts import HitCounts, Outcomes
+from boxscore.scoring.counts import Outcomes, TruePositiveCounts
 from boxscore.scoring.curves import Curves, folds_of_numbers
 from boxscore.scoring.folding import JOINED, State, folded
 from boxscore.scoring.kinds import Kind, folds_of, kind_of
@@ -63,14 +63,14 @@ def _matches(pieces: Sequence[Part], block: Cut) -> Matches:
     return matches if block.pooled is None else matches.pooled(block.pooled)
 
 
-def _counts(matches: Matches, protocol: Protocol, key: Key, images: int) -> HitCounts:
+def _counts(matches: Matches, protocol: Protocol, key: Key, images: int) -> TruePositiveCounts:
     outcomes = Outcomes.of(matches, protocol, *key)._replace(images=images)
-    return HitCounts(outcomes, protocol.ap.tie_order)
+    return TruePositiveCounts(outcomes, protocol.ap.tie_order)
 
 
 def _closed(curves: Curves, protocol: Protocol, key: Key) -> Curves:
     kinds = [kind for kind in _kinds_at(key, protocol) if not kind.of_numbers]
-    return curves.closed(protocol, {kind.name: kind.cells(curves, protocol) for kind in kinds})
+    return curves.closed(protocol, {kind.name: kind.values_of(curves, protocol) for kind in kinds})
 
 
 def _kinds_at(key: Key, protocol: Protocol) -> list[Kind]:

@@ -37,7 +37,7 @@ from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.curves import Curves
-from boxscore.scoring.summary import Key, Weighed
+from boxscore.scoring.summary import Key, WeightedMetrics
 
 FETCHED = 1 << 24
 """Detections whose parts are brought here, 20 to 30 bytes each, and several hundred while they are used."""
@@ -177,7 +177,9 @@ class MergedEvaluation(Evaluation):
         """What tells the ground truth from others."""
         return self._numbers.identity
 
-    def weighed(self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False) -> Weighed:
+    def weighted_metrics(
+        self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False
+    ) -> WeightedMetrics:
         """Compute summary metrics with every image counted as often as its weight says, where the parts are.
 
         Parameters
@@ -190,7 +192,7 @@ class MergedEvaluation(Evaluation):
 
         Returns
         -------
-        Weighed
+        WeightedMetrics
         """
         held = self._there
         own_bar = progress and isinstance(held.engine, Here)  # others show their tasks

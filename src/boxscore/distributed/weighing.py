@@ -2,8 +2,9 @@
 
 Goal
 ----
-:func:`boxscore.scoring.summary.weighed`, with its bits, where the parts are. Whoever owns a class counts its
-detections as often as their images, and its values travel on, from which the same code takes means.
+:func:`boxscore.scoring.summary.weighted_metrics`, with its bits, where the parts are. Whoever owns a class
+counts its detections by the weights of their images, and its values travel on, from which the same code
+takes means.
 
 Conventions
 -----------
@@ -11,7 +12,7 @@ Conventions
   holds images times resamples, but at most :data:`HELD` of them, as long as a task lasts.
 - Sets go in batches, as many as keep the values of all classes within :data:`BATCH`. A batch of a block of
   classes is one task, and prepares one area range and max detections at a time, which is what takes memory.
-- A class that is too large for one process is weighed range by range of scores, the highest first: a chain,
+- A class that is too large for one process goes range by range of scores, the highest first: a chain,
   in which each range takes up what came before it, set by set, and folds what it says to that of the others.
 """
 
@@ -40,11 +41,11 @@ from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.recall import TAKES_PART
 from boxscore.protocols.summary import SummaryRow
-from boxscore.scoring.blocks import MOST_CELLS
+from boxscore.scoring.blocks import MOST_VALUES
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import JOINED, State, folded
 from boxscore.scoring.kinds import folds_of, kind_of
-from boxscore.scoring.summary import Key, Weighed, summary_keys, summary_table, weighed
+from boxscore.scoring.summary import Key, WeightedMetrics, summary_keys, summary_table, weighted_metrics
 from boxscore.scoring.totals import Before, Totals
 from boxscore.scoring.weighted import ImageWeights
 
@@ -53,7 +54,7 @@ Metrics = Mapping[Key, Sequence[str]]
 Item = TypeVar("Item")
 
 WEIGHED, WEIGHED_ALONE = 150, 400
-"""Bytes of a detection that is weighed at one area range and max detections, and at all of COCO's."""
+"""Bytes of a detection that is counted at one area range and max detections, and at all of COCO's."""
 
 MOST = 1 << 22
 """Detections that one process weighs at a time."""
@@ -107,9 +108,9 @@ class BlockValues(NamedTuple):
 
 def _weigh_alone(
     pieces: Sequence[Part], weights: WeightSets, rows: Sequence[SummaryRow], images: int
-) -> Weighed:
+) -> WeightedMetrics:
     """Weigh all classes at once."""
-    return weighed(_matches(pieces, images), pieces[0].protocol, rows, weights)
+    return weighted_metrics(_matches(pieces, images), pieces[0].protocol, rows, weights)
 
 
 def _weigh_block(
@@ -145,7 +146,7 @@ def _held(weights: WeightSets, images: int) -> Iterable[NDArray[Any]]:
 
 def _values(curves: Curves, names: Sequence[str], protocol: Protocol) -> Curves:
     """Keep the values of some kinds, and what means need beside them."""
-    values = {name: kind_of(name).cells(curves, protocol) for name in names}
+    values = {name: kind_of(name).values_of(curves, protocol) for name in names}
     totals = Totals.of_images(curves.totals, protocol)
     return Curves.of_numbers(protocol.ap, totals, values, curves.class_columns)
 
@@ -266,7 +267,7 @@ def _summaries(
     rows: Sequence[SummaryRow],
     protocol: Protocol,
     class_columns: Mapping[str, NDArray[Any]],
-) -> Weighed:
+) -> WeightedMetrics:
     """Join the blocks of a batch, and compute summary rows for each set of weights."""
     sources: dict[str | None, Sequence[BlockValues]] = {None: blocks}
     sources |= {name: [one] for name, one in zip(selections, pooled, strict=True)}
@@ -279,7 +280,7 @@ def _summaries(
             return Curves.beside(of_blocks, class_columns if pooled is None else {})
 
         values.append(summary_table(rows, protocol, curves_of))
-    return Weighed(
+    return WeightedMetrics(
         np.stack(values),
         np.sum([block.ground_truths for block in blocks], axis=0),
         np.sum([block.detections for block in blocks], axis=0),
@@ -294,7 +295,7 @@ def weighed_parts(
     most: int | None = None,
     alone: int | None = None,
     progress: bool = False,
-) -> Weighed:
+) -> WeightedMetrics:
     """Compute summary rows for each set of weights of the images of parts.
 
     Parameters
@@ -310,7 +311,7 @@ def weighed_parts(
 
     Returns
     -------
-    Weighed
+    WeightedMetrics
 
     Raises
     ------
@@ -319,7 +320,7 @@ def weighed_parts(
     """
     K = len(held.headers[0].detections)
     if not len(weights):
-        return Weighed(np.zeros((0, len(rows), K + 1)), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return WeightedMetrics(np.zeros((0, len(rows), K + 1)), np.zeros(0, np.int64), np.zeros(0, np.int64))
     share = (1 << 62) if held.room is None else held.room // 2  # the values of a batch take the rest
     most = min(MOST, share // WEIGHED) if most is None else most
     alone = min(ALONE, share // WEIGHED_ALONE) if alone is None else alone
@@ -327,10 +328,10 @@ def weighed_parts(
         job = _Job(held, rows, most, alone, min(BATCH, share // 2))
         batches = list(weights.batches(job.batch_size))
         windows = [batches[low : low + TOGETHER] for low in range(0, len(batches), TOGETHER)]
-        every: list[Weighed] = []
+        every: list[WeightedMetrics] = []
         for window in shown(windows, desc="bootstrap", unit="batch") if progress else windows:
             every += held.engine.results([job.start(batch) for batch in window], shown="weighing")
-    return Weighed(*(np.concatenate(column) for column in zip(*every, strict=True)))
+    return WeightedMetrics(*(np.concatenate(column) for column in zip(*every, strict=True)))
 
 
 class _Job:
@@ -347,7 +348,7 @@ class _Job:
         self._pooled: list[Cut] = []
         self._edges: dict[Cut, list[float]] = {}
         if not self._alone:
-            self._blocks = list(plan.blocks(max(1, MOST_CELLS // self._cells_of("AP"))))
+            self._blocks = list(plan.blocks(max(1, MOST_VALUES // self._cells_of("AP"))))
             self._pooled = plan.pooled([row.classes for row in rows])
             every = [*self._blocks, *self._pooled]
             if self._can_be_split():
@@ -389,7 +390,7 @@ class _Job:
         )
 
     def start(self, weights: WeightSets) -> Any:
-        """Start a batch; the task gives :class:`Weighed`."""
+        """Start a batch; the task gives :class:`WeightedMetrics`."""
         submit, plan = self._plan.engine.submit, self._plan
         sent = submit("weights", _same, weights)
         if self._alone:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from boxscore._utils.resampling import WeightSets
     from boxscore.scoring.score_counts import ScoreCounts
-    from boxscore.scoring.summary import Weighed
+    from boxscore.scoring.summary import WeightedMetrics
 
 Answer = TypeVar("Answer")
 MOST_BYTES = 4 << 30
@@ -536,8 +536,10 @@ class Evaluation(PicklesFields):
         matched = self.once(("pooled", pooled), lambda: self.matched.pooled(pooled))
         return self.once(("curves", area, cap, pooled), lambda: Curves.of(matched, self.protocol, area, cap))
 
-    def weighed(self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False) -> Weighed:
-        """Compute summary metrics with every image counted as often as its weight says.
+    def weighted_metrics(
+        self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False
+    ) -> WeightedMetrics:
+        """Compute summary metrics under image weights: a weight of 2 counts an image twice.
 
         Parameters
         ----------
@@ -549,18 +551,23 @@ class Evaluation(PicklesFields):
 
         Returns
         -------
-        Weighed
+        WeightedMetrics
 
         Raises
         ------
         InputError
-            When ground truths have weights of their own.
+            When ground truths have weights.
         """
         from boxscore._utils.progress import progress as shown
-        from boxscore.scoring.summary import weighed
+        from boxscore.scoring.summary import weighted_metrics
 
         sets = shown(weights, total=len(weights), desc="bootstrap", unit="draw") if progress else weights
-        return weighed(self.matched, self.protocol, rows, sets)
+        return weighted_metrics(self.matched, self.protocol, rows, sets)
+
+    def weighed(self, rows: Sequence[SummaryRow], weights: WeightSets) -> WeightedMetrics:
+        """Call :meth:`weighted_metrics` by its former name."""
+        warn_user("Evaluation.weighed is deprecated: it is called weighted_metrics", DeprecationWarning)
+        return self.weighted_metrics(rows, weights)
 
     @property
     def image_count(self) -> int:
@@ -721,7 +728,7 @@ def counts_of_classes(matched: Matches) -> dict[str, NDArray[Any]]:
 
 def rates_of_classes(counts: ScoreCounts, score: float) -> dict[str, NDArray[np.float64]]:
     """Rate what a score threshold keeps of each class, [K] each; NaN where undefined."""
-    true, false = counts.kept_from(score)
+    true, false = counts.counts_from(score)
     positive = counts.positive[:-1]
     wholes = {
         "precision": (true, true + false),

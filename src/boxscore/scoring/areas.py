@@ -27,17 +27,20 @@ def curve_area(
     positive: float,
     rules: ApRules,
     *,
-    hits: FloatArray | None = None,
+    weights: FloatArray | None = None,
     total: int = 0,
 ) -> float:
     """Area under one curve by the protocol's rule; only straight lines need ``total``.
 
-    ``hits`` are the sums of the true positives' weights up to each; 1, 2, ... without weights.
+    ``weights`` are the sums of the true positives' weights up to each; 1, 2, ... where each counts as one.
     """
     nth, epsilon = np.arange(1, len(counted) + 1), rules.precision_epsilon
-    precision = nth / (counted + epsilon) if hits is None else hits / (hits + (counted - nth) + epsilon)
+    if weights is None:
+        precision = nth / (counted + epsilon)
+    else:
+        precision = weights / (weights + (counted - nth) + epsilon)
     if rules.interpolation == "area":
-        return area_under_steps(precision, nth if hits is None else hits, positive)
+        return area_under_steps(precision, nth if weights is None else weights, positive)
     if rules.interpolation == "every_point":
         return _area_between_points(precision, counted, positive, epsilon)
     if total == 0:
@@ -53,21 +56,21 @@ def curve_area(
     )
 
 
-def area_under_steps(precision: FloatArray, hits: NDArray[Any], positive: float) -> float:
+def area_under_steps(precision: FloatArray, true_positives: NDArray[Any], positive: float) -> float:
     """Sum envelope times recall step over the true positives, then the step to recall 1 at precision 0."""
     envelope = np.maximum.accumulate(precision[::-1])[::-1]
-    reached = np.append(0.0, hits) / positive
+    reached = np.append(0.0, true_positives) / positive
     steps = np.diff(reached) * envelope
     return float(np.sum(steps if reached[-1] == 1 else np.append(steps, 0.0)))
 
 
-def area_at_scores(hits: NDArray[np.int64], counted: NDArray[Any], positive: float) -> float:
+def area_at_scores(true_positives: NDArray[np.int64], counted: NDArray[Any], positive: float) -> float:
     """Area under the envelope of the points at score thresholds, from the highest; [S] each.
 
     Where nothing is counted precision is undefined, and recall 0: such points have no width.
     """
-    precision = np.divide(hits, counted, out=np.zeros(len(hits)), where=counted > 0)
-    recall = np.concatenate([[0.0], hits / positive, [1.0]])
+    precision = np.divide(true_positives, counted, out=np.zeros(len(counted)), where=counted > 0)
+    recall = np.concatenate([[0.0], true_positives / positive, [1.0]])
     envelope = np.maximum.accumulate(np.append(precision, 0.0)[::-1])[::-1]
     steps = np.flatnonzero(recall[1:] != recall[:-1])
     return float(np.sum((recall[steps + 1] - recall[steps]) * envelope[steps]))
@@ -101,7 +104,7 @@ def _area_under_lines(
     """Trapezoids over straight lines between the points of the envelope, read at the recall points.
 
     The curve starts at (0, 1). A false positive before a true positive leaves a point at the recall
-    reached before, which turns the sloping line between two true positives into a step.
+    reached before, which makes a step of the sloping line between two true positives.
     """
     reached = np.arange(len(envelope) + 1) / positive
     after_false = np.diff(counted, prepend=0) > 1
@@ -111,11 +114,11 @@ def _area_under_lines(
     recall[last[after_false] - 1] = reached[:-1][after_false]
     height = np.repeat(envelope, repeat)
     tail_recall, tail_height = [1.0], [0.0]
-    hits = len(envelope)
+    nth = len(envelope)  # of the last true positive
     if not line_to_one:
         tail_recall, tail_height = [reached[-1], 1.0], [0.0, 0.0]
-    if total > (counted[-1] if hits else 0):  # false positives after the last true positive
-        tail_recall, tail_height = [reached[-1], *tail_recall], [hits / (total + epsilon), *tail_height]
+    if total > (counted[-1] if nth else 0):  # false positives after the last true positive
+        tail_recall, tail_height = [reached[-1], *tail_recall], [nth / (total + epsilon), *tail_height]
     x = np.concatenate([[0.0], recall, tail_recall])
     y = np.concatenate([[1.0], height, tail_height])
     read = np.interp(points, x, y)

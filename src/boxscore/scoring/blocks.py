@@ -1,10 +1,10 @@
-"""What summary metrics are means of: cells that are held, or drawn block by block to the same bits.
+"""What summary metrics are means of: values that are held, or computed block by block to the same bits.
 
 Conventions
 -----------
-- Cells are thresholds x points of the curve x classes. NaN cells are left out; the mean of none is NaN.
-- Cells that are too many to be held are drawn, summed up and forgotten in the order in which NumPy adds up an
-  array of all of them.
+- Values are thresholds x points of the curve x classes. NaN is left out; the mean of none is NaN.
+- Values that are too many to be held are computed, summed up and forgotten in the order in which NumPy adds
+  up an array of all of them.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 
-MOST_CELLS = 1 << 22
-"""Cells [T, R, K] that are held to be summed up, 8 bytes each and some 50 while they are made."""
+MOST_VALUES = 1 << 22
+"""Values [T, R, K] that are held to be summed up, 8 bytes each and some 50 while they are made."""
 
 SUMMED_TOGETHER = 1 << 16
 """Numbers that NumPy adds up at once; above 128, or its blocks would be cut."""
 
 
-def class_blocks(class_count: int, cells_of_class: int) -> Iterator[slice]:
-    """Cut the classes into runs of at most :data:`MOST_CELLS` cells."""
-    size = max(1, MOST_CELLS // cells_of_class)
+def class_blocks(class_count: int, values_of_class: int) -> Iterator[slice]:
+    """Cut the classes into runs of at most :data:`MOST_VALUES` values."""
+    size = max(1, MOST_VALUES // values_of_class)
     yield from (slice(low, low + size) for low in range(0, class_count, size))
 
 
-class Cells(Protocol):
+class Values(Protocol):
     """Values of thresholds, points and classes."""
 
-    def __getitem__(self, thresholds: Sequence[int], /) -> Cells:
+    def __getitem__(self, thresholds: Sequence[int], /) -> Values:
         """Choose among the thresholds."""
 
-    def of_classes(self, chosen: NDArray[np.bool_]) -> Cells:
+    def of_classes(self, chosen: NDArray[np.bool_]) -> Values:
         """Choose among the classes, [K], for means over all of them."""
 
-    def repeated(self, multiplicity: NDArray[np.int64]) -> Cells:
+    def repeated(self, multiplicity: NDArray[np.int64]) -> Values:
         """Take each class several times, or not at all, [K], in means over all of them."""
 
     def mean_of_defined(self) -> float:
-        """Mean of the cells that are not NaN, in C order as pycocotools takes it; NaN when there are none."""
+        """Mean of the values that are not NaN, in C order as in pycocotools; NaN when there are none."""
 
     def mean_of_slots(self) -> float:
-        """``numpy.nanmean``: undefined cells are added as 0, and not counted; NaN when there are none."""
+        """``numpy.nanmean``: undefined values are added as 0, and not counted; NaN when there are none."""
 
     def mean_per_class(self) -> FloatArray:
-        """Mean of each class's cells, [K]; NaN for a class without a curve, whose cells are all NaN."""
+        """Mean of each class's values, [K]; NaN for a class without a curve, whose values are all NaN."""
 
 
-class HeldCells:
-    """Cells in one array.
+class HeldValues:
+    """Values in one array.
 
     Parameters
     ----------
@@ -65,20 +65,20 @@ class HeldCells:
     def __init__(self, values: FloatArray) -> None:
         self.values = values
 
-    def __getitem__(self, thresholds: Sequence[int]) -> HeldCells:
+    def __getitem__(self, thresholds: Sequence[int]) -> HeldValues:
         """Choose among the thresholds."""
-        return HeldCells(self.values[list(thresholds)])
+        return HeldValues(self.values[list(thresholds)])
 
-    def of_classes(self, chosen: NDArray[np.bool_]) -> HeldCells:
+    def of_classes(self, chosen: NDArray[np.bool_]) -> HeldValues:
         """Choose among the classes, [K]."""
-        return HeldCells(self.values[..., chosen])
+        return HeldValues(self.values[..., chosen])
 
-    def repeated(self, multiplicity: NDArray[np.int64]) -> HeldCells:
+    def repeated(self, multiplicity: NDArray[np.int64]) -> HeldValues:
         """Take each class several times, or not at all, [K]."""
-        return HeldCells(np.repeat(self.values, multiplicity, axis=-1))
+        return HeldValues(np.repeat(self.values, multiplicity, axis=-1))
 
     def mean_of_defined(self) -> float:
-        """Mean of the cells that are not NaN."""
+        """Mean of the values that are not NaN."""
         _, values = self._defined
         return mean_of_defined(values)
 
@@ -88,7 +88,7 @@ class HeldCells:
         return float(np.sum(np.nan_to_num(self.values, nan=0.0)) / defined) if defined else float("nan")
 
     def mean_per_class(self) -> FloatArray:
-        """Mean of each class's cells, [K]."""
+        """Mean of each class's values, [K]."""
         classes, values = self._defined
         mean = np.full(self.values.shape[-1], np.nan)
         by_class = np.ascontiguousarray(values.reshape(math.prod(values.shape[:-1]), len(classes)).T)
@@ -97,7 +97,7 @@ class HeldCells:
 
     @functools.cached_property
     def _defined(self) -> tuple[NDArray[np.intp], FloatArray]:
-        """Classes and their cells, without those of NaN alone where no other cell is NaN."""
+        """Classes and their values, without those of NaN alone where no other value is NaN."""
         undefined = np.isnan(self.values)
         absent = undefined[(0,) * (undefined.ndim - 1)]
         count = np.count_nonzero(absent)
@@ -120,7 +120,7 @@ class CurveBlocks:
     Parameters
     ----------
     envelope : callable
-        Gives the cells of one threshold and some classes, [k, R]; NaN for a class without a curve.
+        Gives the values of one threshold and some classes, [k, R]; NaN for a class without a curve.
     undefined : ndarray of bool, [K]
         Classes without a curve.
     point_count : int
@@ -157,35 +157,35 @@ class CurveBlocks:
         return self._with(self._thresholds, np.repeat(self._classes, multiplicity[self._classes]))
 
     def mean_of_defined(self) -> float:
-        """Mean of the cells that are not NaN, with the bits of ``numpy.mean``; NaN when there are none."""
+        """Mean of the values that are not NaN, with the bits of ``numpy.mean``; NaN without any."""
         return self._mean(self._classes[~self._undefined[self._classes]])
 
     def mean_of_slots(self) -> float:
-        """Mean of the cells that are not NaN, with the bits of ``numpy.nanmean``; NaN when there are none."""
+        """Mean of the values that are not NaN, with the bits of ``numpy.nanmean``; NaN without any."""
         return self._mean(self._classes)
 
     def mean_per_class(self) -> FloatArray:
-        """Mean of each class's cells, [K]; NaN for a class without a curve."""
-        cells_of_class = len(self._thresholds) * self._point_count
+        """Mean of each class's values, [K]; NaN for a class without a curve."""
+        values_of_class = len(self._thresholds) * self._point_count
         mean = np.empty(len(self._undefined))
-        for classes in class_blocks(len(mean), cells_of_class):
-            cells = np.stack([self._envelope(t, classes) for t in self._thresholds], axis=1)  # [k,T,R]
-            mean[classes] = cells.reshape(len(cells), -1).mean(axis=1)
+        for classes in class_blocks(len(mean), values_of_class):
+            block = np.stack([self._envelope(t, classes) for t in self._thresholds], axis=1)  # [k,T,R]
+            mean[classes] = block.reshape(len(block), -1).mean(axis=1)
         return mean
 
     def _with(self, thresholds: Sequence[int], classes: NDArray[np.intp]) -> CurveBlocks:
         return CurveBlocks(self._envelope, self._undefined, self._point_count, thresholds, classes)
 
     def _mean(self, classes: NDArray[np.intp]) -> float:
-        """Add up the cells of some classes, undefined ones as 0, over the number of those defined."""
-        cells_of_class = len(self._thresholds) * self._point_count
-        defined = cells_of_class * int((~self._undefined[self._classes]).sum())
+        """Add up the values of some classes, undefined ones as 0, over the number of those defined."""
+        values_of_class = len(self._thresholds) * self._point_count
+        defined = values_of_class * int((~self._undefined[self._classes]).sum())
         if not defined:
             return float("nan")
-        return _sum(_Stream(self._planes(classes)), cells_of_class * len(classes)) / defined
+        return _sum(_Stream(self._planes(classes)), values_of_class * len(classes)) / defined
 
     def _planes(self, classes: NDArray[np.intp]) -> Iterator[FloatArray]:
-        """Yield the cells of some classes, undefined ones as 0, threshold by threshold, [R * K]."""
+        """Yield the values of some classes, undefined ones as 0, threshold by threshold, [R * K]."""
         once, at = np.unique(classes, return_inverse=True)
         asked = np.zeros(len(self._undefined), dtype=bool)
         asked[once] = True
@@ -193,9 +193,9 @@ class CurveBlocks:
             plane = np.empty((self._point_count, len(once)))
             done = 0
             for block in class_blocks(len(asked), self._point_count):
-                cells = self._envelope(t, block)[asked[block]]
-                plane[:, done : done + len(cells)] = cells.T
-                done += len(cells)
+                values = self._envelope(t, block)[asked[block]]
+                plane[:, done : done + len(values)] = values.T
+                done += len(values)
             plane[:, self._undefined[once]] = 0.0
             yield (plane if len(at) == len(once) else plane[:, at]).ravel()
 

@@ -2,13 +2,14 @@
 
 Conventions
 -----------
-- Axes: D detections in class order, C of them with an outcome of their own, T IoU thresholds, K classes.
+- Axes: D detections in class order, C of them with a candidate, T IoU thresholds, K classes.
 - A detection that is ignored (its ground truth is, or it matches nothing and lies outside the area range)
   is not *counted*.
 - Precision rises only at a true positive, so counts up to each of them are all that a curve needs. A *run* is
-  some true positives that stand together: one here, several in a cell of bounds.
-- Three counters have one interface, :class:`Counter`: :class:`HitCounts`, where every image counts once;
-  :class:`~boxscore.scoring.weighted.WeightedCounts`, under image weights; and that of bounds, ``CellCounts``.
+  some true positives that stand together: one here, several in a bin of bounds.
+- Three counters have one interface, :class:`Counter`: :class:`TruePositiveCounts`, where every image counts
+  once; :class:`~boxscore.scoring.weighted.WeightedCounts`, under image weights; and that of bounds,
+  ``BinCounts``.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ class Counter(Protocol_):
 
     @property
     def image_weights(self) -> FloatArray | None:
-        """How often each image counts, [I]; None: once."""
+        """Multiplicity of each image, [I]; None: 1."""
 
     @property
-    def hits(self) -> NDArray[np.integer[Any]]:
+    def true_positives(self) -> NDArray[np.integer[Any]]:
         """True positives, [T, K]."""
 
     @property
@@ -64,7 +65,7 @@ class Counter(Protocol_):
     def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
         """Yield, per threshold, the number of true positives and of counted detections up to each run.
 
-        Both are in-class. ``tie_order`` takes the place of the counts' own.
+        Both are in-class. ``tie_order`` takes the place of that of the counts.
         """
 
     @property
@@ -194,7 +195,7 @@ class Outcomes(NamedTuple):
         )
 
 
-class SingleHits:
+class SingleRuns:
     """What counters have in common in which every true positive is a run."""
 
     several = None
@@ -204,7 +205,7 @@ class SingleHits:
         return nth
 
 
-class HitCounts(SingleHits):
+class TruePositiveCounts(SingleRuns):
     """Counts up to each true positive, every image counted once.
 
     The N true positives of all thresholds are ordered by threshold, then class, then score. ``tie_order``
@@ -232,14 +233,14 @@ class HitCounts(SingleHits):
         return self.outcomes.images
 
     @functools.cached_property
-    def hits(self) -> Positions:
+    def true_positives(self) -> Positions:
         """True positives of each threshold and class, [T, K]."""
         return np.diff(self.line_starts, axis=1)
 
     @property
     def runs(self) -> Positions:
         """Every true positive is a run, [T, K]."""
-        return self.hits
+        return self.true_positives
 
     @functools.cached_property
     def weights_up_to(self) -> FloatArray | None:
@@ -259,9 +260,9 @@ class HitCounts(SingleHits):
     def recalled(self) -> NDArray[Any]:
         """True positives, or the sums of their weights, [T, K]."""
         if self.weights_up_to is None:
-            return self.hits
-        ends = np.cumsum(self.hits).reshape(self.hits.shape) - 1
-        return np.where(self.hits > 0, np.append(self.weights_up_to, 0.0)[ends], 0.0)
+            return self.true_positives
+        ends = np.cumsum(self.true_positives).reshape(self.true_positives.shape) - 1
+        return np.where(self.true_positives > 0, np.append(self.weights_up_to, 0.0)[ends], 0.0)
 
     def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
         """Yield, per threshold, the number of true positives and of counted detections up to each; in-class.
@@ -288,12 +289,12 @@ class HitCounts(SingleHits):
                 # Up to that end of the tie, as ranked, none of its true positives is counted, or all are.
                 # Moved there they stand alone: missing, or too many, are those between the end and this one.
                 counted += np.take(changes, np.take(up_to_change, candidate))
-                counted += nth - hits_up_to(np.take(end, candidate), order)
+                counted += nth - true_positives_up_to(np.take(end, candidate), order)
             counts = np.diff(starts)
             counted -= np.repeat(before_class + changes[self.class_bounds[:-1]], counts)
             nth -= np.repeat(starts[:-1].astype(np.int32), counts)
             yield nth, counted
-        vars(self).pop("candidates", None)  # found again in no time, and 8 bytes per true positive
+        vars(self).pop("candidates", None)  # quick to compute again, and 8 bytes per true positive
 
     @property
     def images_of_class(self) -> NDArray[np.int64]:
@@ -307,16 +308,18 @@ class HitCounts(SingleHits):
         before = np.concatenate([[0], np.cumsum(base)])
         start = np.searchsorted(outcomes.category, np.arange(len(self.positive)))  # [K]
         candidates_before = np.searchsorted(detection, end)
-        hits, counted = (np.empty((len(outcomes.true), *end.shape), dtype=np.int64) for _ in range(2))
+        true_positives, counted = (
+            np.empty((len(outcomes.true), *end.shape), dtype=np.int64) for _ in range(2)
+        )
         for t, (true, moved) in enumerate(zip(outcomes.true, self._moved(), strict=True)):
             # As in ``lines``: what counts unmatched before a position, and what matches move in or out there.
             changes = np.zeros(len(detection) + 1, dtype=np.int64)
             np.cumsum(moved, out=changes[1:])
             true_before = np.concatenate([[0], np.cumsum(true)])
             class_start = self.class_bounds[:-1]
-            hits[t] = true_before[candidates_before] - true_before[class_start]
+            true_positives[t] = true_before[candidates_before] - true_before[class_start]
             counted[t] = before[end] - before[start] + changes[candidates_before] - changes[class_start]
-        return hits, counted
+        return true_positives, counted
 
     @functools.cached_property
     def counted(self) -> NDArray[np.int64]:
@@ -324,7 +327,7 @@ class HitCounts(SingleHits):
         outcomes, K = self.outcomes, len(self.positive)
         category = outcomes.category[outcomes.detection]
         unmatched = np.bincount(outcomes.category[outcomes.unmatched_counts], minlength=K)
-        total = np.empty(self.hits.shape, dtype=np.int64)
+        total = np.empty(self.true_positives.shape, dtype=np.int64)
         for t, moved in enumerate(self._moved()):
             change = np.bincount(category, weights=moved, minlength=K)
             total[t] = unmatched + change.astype(np.int64)
@@ -373,16 +376,12 @@ class HitCounts(SingleHits):
 
 
 def tie_ends(outcomes: Outcomes, tie_order: TieOrder) -> Positions:
-    """To which end of its equal scores each detection moves where it is a true positive, [D].
-
-    Up to that position is counted as if nothing were moved. What a true positive's own number has more or
-    less than :func:`hits_up_to` there is then added.
-    """
+    """Position before or after its equal scores, to which each detection moves as a true positive, [D]."""
     bounds = np.append(tie_starts(outcomes.category, outcomes.score), len(outcomes.score))
     return np.repeat(bounds[:-1] if tie_order == "true_positives_first" else bounds[1:], np.diff(bounds))
 
 
-def hits_up_to(end: Positions, tie_order: TieOrder) -> Positions:
+def true_positives_up_to(end: Positions, tie_order: TieOrder) -> Positions:
     """Count the true positives of a threshold before the end that each moves to (ascending), [n]."""
     starts = np.flatnonzero(np.concatenate([[len(end) > 0], end[1:] != end[:-1]]))
     bounds = np.append(starts, len(end))
@@ -396,10 +395,12 @@ def tie_starts(category: NDArray[np.integer], score: FloatArray) -> Positions:
 
 
 def images_of_classes(outcomes: Outcomes, weights: NDArray[Any] | None = None) -> NDArray[np.int64]:
-    """Count the images with an object of each class that recall is over, [K]; each as often as it counts."""
+    """Count the images with an object of each class that recall is over, [K]; each by its multiplicity."""
     matches, K = outcomes.matches, len(outcomes.positive)
     assert matches is not None
     there = matches.taking_part(outcomes.area)
     pairs = np.unique(matches.truth_image[there].astype(np.int64) * K + matches.truth_category[there])
-    often = np.bincount(pairs % K, weights=None if weights is None else weights[pairs // K], minlength=K)
-    return often.astype(np.int64)
+    multiplicity = np.bincount(
+        pairs % K, weights=None if weights is None else weights[pairs // K], minlength=K
+    )
+    return multiplicity.astype(np.int64)

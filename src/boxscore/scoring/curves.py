@@ -3,7 +3,7 @@
 Goal
 ----
 pycocotools' ``accumulate`` and the VOC devkit's ``VOCap`` to the last bit, at the cost of the true positives.
-All curves are drawn here: of an evaluation, of one range of its scores, of weighted images, of cells that
+All curves are computed here: of an evaluation, of one range of its scores, of weighted images, of bins that
 bound them, of TIDE and of the drop-in's lists.
 
 Conventions
@@ -14,10 +14,10 @@ Conventions
 - How many true positives recall point ``r`` needs depends only on the class's positives. It is computed
   once, with the float comparison that pycocotools makes. The interpolated precision there is then the best
   from that true positive on: a running maximum from the right, over the true positives.
-- A range of scores that knows what comes before it (:class:`~boxscore.scoring.totals.Before`) draws its
+- A range of scores that knows what comes before it (:class:`~boxscore.scoring.totals.Before`) computes its
   share: the same quotients of the same whole numbers. Shares fold (:mod:`boxscore.scoring.folding`): the
   envelope of a curve is the largest of those of its ranges.
-- Very many cells (thresholds x recall points x classes) are not held together
+- Very many values (thresholds x recall points x classes) are not held together
   (:mod:`boxscore.scoring.blocks`).
 - A class without a counted ground truth has no curve: NaN. With ground truth and no detection it is 0.
 """
@@ -38,8 +38,8 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.ties import TieOrder
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.areas import area_at_scores, curve_area
-from boxscore.scoring.blocks import MOST_CELLS, Cells, CurveBlocks, HeldCells, class_blocks
-from boxscore.scoring.counts import ClassNumbers, Counter, HitCounts, Line, Outcomes
+from boxscore.scoring.blocks import MOST_VALUES, CurveBlocks, HeldValues, Values, class_blocks
+from boxscore.scoring.counts import ClassNumbers, Counter, Line, Outcomes, TruePositiveCounts
 from boxscore.scoring.folding import JOINED, LARGEST, Fold, Lines, State
 from boxscore.scoring.totals import Before, Totals, score_steps
 
@@ -48,11 +48,11 @@ Known = TypeVar("Known")
 NO_EFFECT = 2.0**-52
 """An epsilon up to which the denominators of precision are those without it, but for that of 1."""
 
-MOST_KEPT_NEEDS = 1 << 16
+MOST_NEEDED = 1 << 16
 """Numbers, 1 MB at most."""
 
 NUMBERS = ("interpolated", "scores", "average_precision")
-"""What closed curves keep beside their totals."""
+"""What closed curves hold beside their totals."""
 
 EVERY = slice(None)
 
@@ -63,7 +63,7 @@ class Curves:
     Parameters
     ----------
     counts : Counter, optional
-        Counts up to each of the N runs of true positives; None where ranges were drawn and folded.
+        Counts up to each of the N runs of true positives; None where ranges were computed and folded.
     rules : ApRules
     totals : ClassNumbers, optional
         Numbers of the whole classes; those of ``counts`` when not given.
@@ -101,8 +101,8 @@ class Curves:
 
     @classmethod
     def of(cls, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> Curves:
-        """Draw the curves of matches, for positions on the axes A and M."""
-        counts = HitCounts(Outcomes.of(matches, protocol, area, cap), protocol.ap.tie_order)
+        """Make the curves of matches, for positions on the axes A and M."""
+        counts = TruePositiveCounts(Outcomes.of(matches, protocol, area, cap), protocol.ap.tie_order)
         return cls(counts, protocol.ap)
 
     @property
@@ -136,10 +136,10 @@ class Curves:
         """Precision at the protocol's recall points, [T, R, K]; 0 past the highest recall."""
 
         def compute() -> FloatArray:
-            drawn = self._interpolated(EVERY)
+            precision = self._interpolated(EVERY)
             vars(self).pop("precision", None)  # 8 bytes per true positive, seldom asked for again
             vars(self).pop("_best_from", None)
-            return drawn
+            return precision
 
         return self.once("interpolated", compute)
 
@@ -184,15 +184,15 @@ class Curves:
         return mean
 
     @property
-    def cells(self) -> Cells:
-        """:attr:`interpolated`, [T, R, K]; where it is large, a view that draws it block by block."""
+    def interpolated_values(self) -> Values:
+        """:attr:`interpolated`, [T, R, K]; where it is large, a view that computes it block by block."""
         T, K = self.recall.shape
-        if "interpolated" in self._known or T * self.point_count * K <= MOST_CELLS:
-            return HeldCells(self.interpolated)
+        if "interpolated" in self._known or T * self.point_count * K <= MOST_VALUES:
+            return HeldValues(self.interpolated)
 
         def envelope(threshold: int, classes: slice) -> FloatArray:
-            cells: FloatArray = self._envelope(slice(threshold, threshold + 1), classes)[0]
-            return cells
+            values: FloatArray = self._envelope(slice(threshold, threshold + 1), classes)[0]
+            return values
 
         return CurveBlocks(envelope, self._undefined, self.point_count, range(T))
 
@@ -211,27 +211,27 @@ class Curves:
         known: Known = self._known[name]
         return known
 
-    # ------------------------------------------------------------ what folds, and what is kept
+    # ------------------------------------------------------------ what folds, and what stays
 
-    def state(self, names: Iterable[str], draw: Callable[[], State]) -> State:
-        """Return some fields; drawn once, where ranges did not come to them before."""
+    def state(self, names: Iterable[str], compute: Callable[[], State]) -> State:
+        """Return some fields; computed once, unless they were folded from ranges."""
         if not all(name in self._state for name in names):
-            self._state |= draw()
+            self._state |= compute()
         return {name: self._state[name] for name in names}
 
     def state_of_numbers(self) -> State:
         """Return the fields that :data:`NUMBERS` are made of."""
         names = folds_of_numbers(self.rules)
-        return self.state(names, lambda: self.drawn(names))
+        return self.state(names, lambda: self.computed(names))
 
-    def drawn(self, names: Iterable[str]) -> dict[str, Any]:
-        """Draw what is called so here: fields, or numbers."""
+    def computed(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return attributes by name: fields, or numbers."""
         return {name: getattr(self, name) for name in names}
 
-    def closed(self, protocol: Protocol, values: Mapping[str, Cells]) -> Curves:
-        """Keep the numbers, and the values of some kinds, and forget what they were drawn from."""
+    def closed(self, protocol: Protocol, values: Mapping[str, Values]) -> Curves:
+        """Hold the numbers, and the values of some kinds, and forget what they were computed from."""
         totals = Totals.of_curves(self.totals, protocol)
-        return self.of_numbers(self.rules, totals, {**self.drawn(NUMBERS), **values}, self.class_columns)
+        return self.of_numbers(self.rules, totals, {**self.computed(NUMBERS), **values}, self.class_columns)
 
     @classmethod
     def of_numbers(
@@ -253,8 +253,8 @@ class Curves:
             if name in blocks[0]._known
         }
         for name in blocks[0]._known.keys() - known.keys():
-            cells = [block._known[name].values for block in blocks]
-            known[name] = HeldCells(np.concatenate(cells, axis=-1))
+            values = [block._known[name].values for block in blocks]
+            known[name] = HeldValues(np.concatenate(values, axis=-1))
         totals = Totals.beside([block.totals for block in blocks])
         return cls.of_numbers(blocks[0].rules, totals, known, class_columns)
 
@@ -278,15 +278,15 @@ class Curves:
         if self._before is None:
             yield from self.counts.lines(tie_order)
             return
-        hits_before, counted_before = self._before
-        for t, (hits, counted) in enumerate(self.counts.lines(tie_order)):
+        true_before, counted_before = self._before
+        for t, (true, counted) in enumerate(self.counts.lines(tie_order)):
             runs = self.counts.runs[t]
-            yield hits + np.repeat(hits_before[t], runs), counted + np.repeat(counted_before[t], runs)
+            yield true + np.repeat(true_before[t], runs), counted + np.repeat(counted_before[t], runs)
 
     def joined_lines(self, tie_order: TieOrder | None = None) -> Line:
         """Return :meth:`lines` of all thresholds in one, [N]."""
-        hits, counted = (np.concatenate(column) for column in zip(*self.lines(tie_order), strict=True))
-        return hits, counted
+        true, counted = (np.concatenate(column) for column in zip(*self.lines(tie_order), strict=True))
+        return true, counted
 
     def of_runs(self, values: NDArray[Any]) -> NDArray[Any]:
         """Repeat values of the classes, [K], for each run, [N]."""
@@ -307,7 +307,7 @@ class Curves:
         if "counted_lines" in self._state:
             lines: Lines = self._state["counted_lines"]
             return lines
-        return Lines(self.joined_lines()[1], self.counts.hits)
+        return Lines(self.joined_lines()[1], self.counts.true_positives)
 
     @functools.cached_property
     def precision(self) -> FloatArray:
@@ -358,10 +358,11 @@ class Curves:
         nth = np.ascontiguousarray(self._nth(thresholds, classes).transpose(axes))
         if self._before is not None:
             nth = np.maximum(nth, 0)  # reached by higher scores: all runs here come after the point
+        # A point that no run reaches reads the 0 behind the last of its segment.
         at = np.minimum(nth, self.counts.runs[thresholds, classes, None].transpose(axes))
         at += starts[thresholds, classes, None].transpose(axes)
-        found: FloatArray = best.take(at)
-        return found
+        envelope: FloatArray = best.take(at)
+        return envelope
 
     def _envelope(self, thresholds: slice = EVERY, classes: slice = EVERY) -> FloatArray:
         """Precision at the recall points, [T, k, R]; of all thresholds and classes, or of some."""
@@ -414,13 +415,13 @@ class Curves:
 
     @functools.cached_property
     def _needed_by_count(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        """:func:`needed_hits` of each number of positives [U, R]; the row of each class, [K]."""
+        """:func:`needed_true_positives` of each number of positives [U, R]; the row of each class, [K]."""
         most = int(self.positive.max(initial=0))
         whole = self.positive.dtype.kind in "iu"
-        if whole and (most + 1) * self.point_count <= MOST_KEPT_NEEDS:  # draws have the same few
+        if whole and (most + 1) * self.point_count <= MOST_NEEDED:  # resamples have the same few
             return _needed_up_to(tuple(self._points.tolist()), 1 << most.bit_length()), self.positive
         positive, row = np.unique(self.positive, return_inverse=True)
-        return np.ascontiguousarray(needed_hits(self._points, positive).T), row
+        return np.ascontiguousarray(needed_true_positives(self._points, positive).T), row
 
     def _needed(self, classes: slice) -> NDArray[np.int64]:
         """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [k, R]."""
@@ -436,7 +437,7 @@ class Curves:
             return self._nth_by_weight(thresholds, classes)
         nth = np.maximum(self._needed(classes)[None], 1) - 1
         if self._before is not None:
-            nth = nth - self._before.hits[thresholds, classes, None]
+            nth = nth - self._before.true_positives[thresholds, classes, None]
         return self.counts.run_of(nth, thresholds, classes)
 
     def _nth_by_weight(self, thresholds: slice, classes: slice) -> NDArray[np.int64]:
@@ -456,18 +457,20 @@ class Curves:
         ap = np.zeros(self.recall.shape)
         segments = [(t, k) for t in range(len(ap)) for k in np.flatnonzero(positive).tolist()]
         if rules.score_steps:
-            hits, counted = self.totals.at_scores(score_steps(rules))
+            true, counted = self.totals.at_scores(score_steps(rules))
             for t, k in segments:
-                ap[t, k] = area_at_scores(hits[t, :, k], counted[t, :, k] + epsilon, positive[k])
+                ap[t, k] = area_at_scores(true[t, :, k], counted[t, :, k] + epsilon, positive[k])
         else:
             up_to, sizes = self.counted_lines
             ends = np.cumsum(sizes).reshape(sizes.shape)
             weights = None if self._counts is None else self._counts.weights_up_to
             total = self.totals.counted if rules.interpolation != "area" else np.zeros_like(sizes)
             for t, k in segments:
-                own = slice(int(ends[t, k] - sizes[t, k]), int(ends[t, k]))
-                sums = None if weights is None else weights[own]
-                ap[t, k] = curve_area(up_to[own], positive[k], rules, hits=sums, total=int(total[t, k]))
+                segment = slice(int(ends[t, k] - sizes[t, k]), int(ends[t, k]))
+                sums = None if weights is None else weights[segment]
+                ap[t, k] = curve_area(
+                    up_to[segment], positive[k], rules, weights=sums, total=int(total[t, k])
+                )
         return self.with_undefined(ap)
 
 
@@ -494,11 +497,11 @@ def means_at_points(envelope: FloatArray, rules: ApRules) -> FloatArray:
 
 @functools.lru_cache(maxsize=8)
 def _needed_up_to(points: tuple[float, ...], end: int) -> NDArray[np.int64]:
-    """:func:`needed_hits` of 0, 1, ... and ``end - 1`` positives, [end, R]."""
-    return np.ascontiguousarray(needed_hits(np.array(points), np.arange(end)).T)
+    """:func:`needed_true_positives` of 0, 1, ... and ``end - 1`` positives, [end, R]."""
+    return np.ascontiguousarray(needed_true_positives(np.array(points), np.arange(end)).T)
 
 
-def needed_hits(points: FloatArray, positive: NDArray[np.int64]) -> NDArray[np.int64]:
+def needed_true_positives(points: FloatArray, positive: NDArray[np.int64]) -> NDArray[np.int64]:
     """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [R, K]."""
     total = np.maximum(positive, 1)
     # The product is rounded, and so is the quotient that is compared: the ceiling is at most one off, and

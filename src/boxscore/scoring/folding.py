@@ -1,4 +1,4 @@
-"""How what one range of scores says of a class follows what another says: field by field.
+"""How the numbers of one range of scores of a class are joined with those of another: field by field.
 
 Conventions
 -----------

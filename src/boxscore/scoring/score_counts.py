@@ -21,7 +21,7 @@ class CountedDetections(NamedTuple):
     score: FloatArray
     true: BoolArray
     iou: FloatArray
-    """With the ground truth it hit; NaN unless a true positive."""
+    """With the ground truth it matched; NaN unless a true positive."""
     positive: NDArray[Any]
     """Counted ground truths of each class, [K]; float64 where they have weights."""
     weight: FloatArray | None = None
@@ -31,15 +31,15 @@ class CountedDetections(NamedTuple):
 def counted_detections(matches: Matches, threshold: int, area: int) -> CountedDetections:
     """Select the counted detections at a threshold and area range: positions on the axes T and A."""
     outcomes = matches.detection_outcomes(threshold, area)
-    kept = np.flatnonzero(outcomes.counted)
-    true = outcomes.true[kept]
+    counted_rows = np.flatnonzero(outcomes.counted)
+    true = outcomes.true[counted_rows]
     return CountedDetections(
-        matches.category[kept],
-        matches.score[kept],
+        matches.category[counted_rows],
+        matches.score[counted_rows],
         true,
-        np.where(true, outcomes.iou[kept], np.nan),
+        np.where(true, outcomes.iou[counted_rows], np.nan),
         matches.positives(area),
-        None if outcomes.weight is None else outcomes.weight[kept],
+        None if outcomes.weight is None else outcomes.weight[counted_rows],
     )
 
 
@@ -87,7 +87,7 @@ class ScoreCounts:
         return self.true / (self.true + self.false)
 
     def f_score(self, beta: float = 1.0) -> FloatArray:
-        """F-score of what each threshold keeps, [N]; NaN where there is nothing to find and nothing kept."""
+        """F-score of what each threshold keeps, [N]; NaN without ground truth and detection."""
         positive = np.repeat(self.positive, np.diff(self.bounds))
         weight = beta * beta
         with np.errstate(invalid="ignore"):
@@ -105,7 +105,7 @@ class ScoreCounts:
             return float("nan")
         return float(self.score[part][np.argmax(self.f_score()[part])])
 
-    def kept_from(self, score: float) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def counts_from(self, score: float) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Count the true and the false detections of each class from a score on, [K] each."""
         true, false = (np.zeros(len(self.positive) - 1, side.dtype) for side in (self.true, self.false))
         for k in range(len(true)):

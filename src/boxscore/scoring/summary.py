@@ -1,9 +1,9 @@
-"""Summary metrics: means over the cells of a kind; of all classes, some or each; under image weights too.
+"""Summary metrics: means over the values of a kind; of all classes, some or each; under image weights too.
 
 Conventions
 -----------
-A summary metric is a mean over *cells*, [T, K] or [T, R, K]: thresholds (one, or all), points of the curve
-and classes. NaN cells are left out; the mean of none is NaN.
+A summary metric is a mean over values, [T, K] or [T, R, K]: thresholds (one, or all), points of the curve
+and classes. NaN is left out; the mean of none is NaN.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from boxscore.data.vocabulary import rows_where
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
-from boxscore.scoring.blocks import Cells
+from boxscore.scoring.blocks import Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import counted_for, kind_of
 from boxscore.scoring.weighted import ImageWeights
@@ -41,35 +41,35 @@ class CurvesOf(Protocol_):
         """Return the curves."""
 
 
-def _cells(
+def _values(
     row: SummaryRow, protocol: Protocol, curves_of: CurvesOf, pooled: str | None = None
-) -> tuple[Cells, Curves]:
+) -> tuple[Values, Curves]:
     curves = curves_of(*protocol.position_of(row), pooled)
-    cells = kind_of(row.metric).cells(curves, protocol)
+    values = kind_of(row.metric).values_of(curves, protocol)
     if row.iou is None:
-        return cells, curves
-    return cells[[protocol.matching.iou_thresholds.index(row.iou)]], curves
+        return values, curves
+    return values[[protocol.matching.iou_thresholds.index(row.iou)]], curves
 
 
 def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> float:
     """Value of a summary row over all classes."""
     if protocol.ap.pool == "classes":
-        return _cells(row, protocol, curves_of, pooled=row.classes)[0].mean_of_defined()
-    cells, curves = _cells(row, protocol, curves_of)
+        return _values(row, protocol, curves_of, pooled=row.classes)[0].mean_of_defined()
+    values, curves = _values(row, protocol, curves_of)
     if row.classes:
-        cells = cells.of_classes(_chosen(row, curves))
+        values = values.of_classes(_chosen(row, curves))
     elif protocol.ap.class_mean == "by_images":
-        cells = cells.repeated(curves.totals.images_of_class)
+        values = values.repeated(curves.totals.images_of_class)
     if protocol.ap.class_mean == "nanmean":
-        return cells.mean_of_slots()
-    return cells.mean_of_defined()
+        return values.mean_of_slots()
+    return values.mean_of_defined()
 
 
 def summary_values(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> FloatArray:
     """Value of a summary row for each class, [K]; NaN for classes that the row does not take in."""
-    cells, curves = _cells(row, protocol, curves_of)
-    values = cells.mean_per_class()
-    return values if not row.classes else np.where(_chosen(row, curves), values, np.nan)
+    values, curves = _values(row, protocol, curves_of)
+    mean = values.mean_per_class()
+    return mean if not row.classes else np.where(_chosen(row, curves), mean, np.nan)
 
 
 def _chosen(row: SummaryRow, curves: Curves) -> NDArray[np.bool_]:
@@ -97,20 +97,20 @@ def summary_keys(rows: Sequence[SummaryRow], protocol: Protocol) -> dict[Key, li
 # ---------------------------------------------------------------- under sets of image weights
 
 
-class Weighed(NamedTuple):
+class WeightedMetrics(NamedTuple):
     """What W sets of image weights give."""
 
     values: FloatArray
     """Each metric of each class and, last, over all, [W, rows, K + 1]."""
     ground_truths: Counts
-    """Those that the first area range counts, each as often as its image, [W]."""
+    """Those that the first area range counts, each by its image's multiplicity, [W]."""
     detections: Counts
     """The matched ones, [W]."""
 
 
-def weighed(
+def weighted_metrics(
     matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow], weights: Iterable[FloatArray]
-) -> Weighed:
+) -> WeightedMetrics:
     """Compute summary rows for each set of weights of the images, whole numbers, [images]."""
     matches = counted_for(matches, protocol)
     truth_image = matches.truth_image[matches.counted(0)]
@@ -127,9 +127,9 @@ def weighed(
 
         return summary_table(rows, protocol, curves_of)
 
-    made = [(table(own), own[truth_image].sum(), own[matches.image].sum()) for own in weights]
+    made = [(table(one), one[truth_image].sum(), one[matches.image].sum()) for one in weights]
     K = len(matches.categories)
-    return Weighed(
+    return WeightedMetrics(
         np.array([values for values, _, _ in made]).reshape(-1, len(rows), K + 1),
         np.array([count for _, count, _ in made], dtype=np.int64),
         np.array([count for _, _, count in made], dtype=np.int64),

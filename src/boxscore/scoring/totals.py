@@ -3,8 +3,8 @@
 Conventions
 -----------
 - ``+`` joins images. Recall and what is read at fixed scores need no curve, and so no row to be merged.
-- :class:`~boxscore.scoring.counts.HitCounts` has these numbers of what it counts; :class:`Totals` has
-  them where the rows are elsewhere.
+- :class:`~boxscore.scoring.counts.TruePositiveCounts` has these numbers of what it counts; :class:`Totals`
+  has them where the rows are elsewhere.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class Totals:
     ) -> Totals:
         """Take the numbers of objects and images that means need, of no detection yet."""
         by_images = protocol.ap.class_mean == "by_images"
-        often = counts.images_of_class if by_images else np.zeros(len(counts.positive), dtype=np.int64)
-        return cls.of_objects(counts.positive, counts.images, often, thresholds=thresholds, steps=steps)
+        images = counts.images_of_class if by_images else np.zeros(len(counts.positive), dtype=np.int64)
+        return cls.of_objects(counts.positive, counts.images, images, thresholds=thresholds, steps=steps)
 
     @classmethod
     def of_objects(
@@ -88,8 +88,8 @@ class Totals:
         """Add the detections of the next range of scores."""
         at_steps = self.at_steps
         if rules.score_steps:
-            hits, counted = counts.at_scores(score_steps(rules))
-            at_steps = at_steps[0] + hits, at_steps[1] + counted
+            true, counted = counts.at_scores(score_steps(rules))
+            at_steps = at_steps[0] + true, at_steps[1] + counted
         return dataclasses.replace(
             self,
             recalled=self.recalled + counts.recalled,
@@ -118,7 +118,7 @@ class Totals:
             return np.concatenate(list(arrays), axis=-1)
 
         nothing = np.empty(0)
-        hits, counted = zip(*(block.at_scores(nothing) for block in blocks), strict=True)
+        true, counted = zip(*(block.at_scores(nothing) for block in blocks), strict=True)
         return cls(
             joined(block.positive for block in blocks),
             blocks[0].images,
@@ -126,7 +126,7 @@ class Totals:
             joined(block.counted for block in blocks),
             joined(block.has_detections for block in blocks),
             joined(block.images_of_class for block in blocks),
-            (joined(hits), joined(counted)),
+            (joined(true), joined(counted)),
         )
 
     def at_scores(self, scores: NDArray[np.float64]) -> tuple[Counts, Counts]:
@@ -137,7 +137,7 @@ class Totals:
 class Before(NamedTuple):
     """What comes before a range of scores: true positives and counted detections, [T, K] each."""
 
-    hits: Counts
+    true_positives: Counts
     counted: Counts
 
 

@@ -1,4 +1,4 @@
-"""Counts under image weights, which are whole numbers: the same matches, each image counted that often.
+"""Counts under image weights: the same matches, each image by its multiplicity, a whole number.
 
 Goal
 ----
@@ -9,7 +9,7 @@ Conventions
 -----------
 - The copies of a detection stand side by side. Placing them image by image could give another number only
   where an image has detections of one class with equal scores.
-- A true positive of weight ``w`` is repeated ``w`` times. The curves are then drawn by the same code, and
+- A true positive of weight ``w`` is repeated ``w`` times. The curves are then computed by the same code, and
   weights of one give the same bits as no weights.
 """
 
@@ -29,22 +29,22 @@ from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.ties import TieOrder
 from boxscore.scoring.counts import (
-    HitCounts,
     Line,
     Outcomes,
-    SingleHits,
-    hits_up_to,
+    SingleRuns,
+    TruePositiveCounts,
     images_of_classes,
     tie_ends,
+    true_positives_up_to,
 )
 
 Counts = NDArray[np.int32]
 
 
 class _Ends(NamedTuple):
-    """How far each true positive looks, [N]: past so many true positives, base detections and moves."""
+    """What is counted up to each true positive, [N]: numbers of true positives, base detections and moves."""
 
-    hits: Positions
+    true_positives: Positions
     base: Positions
     moves: Positions
 
@@ -64,12 +64,12 @@ class ImageWeights:
         self.truth_image = matches.truth_image[truths]
         self.truth_category = matches.truth_category[truths]
         self.image = matches.image
-        plain = HitCounts(outcomes)
-        self.shape = plain.hits.shape  # T, K
+        plain = TruePositiveCounts(outcomes)
+        self.shape = plain.true_positives.shape  # T, K
         T, K = self.shape
-        self.hit_detection = outcomes.detection[np.concatenate(plain.candidates)]
-        self.hit_image = self.image[self.hit_detection]
-        self.starts = np.concatenate([[0], np.cumsum(plain.hits)])  # of the T * K segments, and the end
+        self.true_detection = outcomes.detection[np.concatenate(plain.candidates)]
+        self.true_image = self.image[self.true_detection]
+        self.starts = np.concatenate([[0], np.cumsum(plain.true_positives)])  # of T * K segments, and the end
 
         # Counted detections up to a position: those that count unmatched, and what matches move in or out.
         base = outcomes.unmatched_counts
@@ -82,6 +82,7 @@ class ImageWeights:
         self.move_image = self.image[moved]
         self.move_sign = np.where(moved_in[threshold, candidate], 1, -1).astype(np.int32)
         self.move_segment = threshold * K + outcomes.category[moved]
+        # All thresholds on one ascending axis, a row of positions each: one search serves all of them.
         row = np.arange(T) * (len(base) + 1)
         self._moves = row[threshold] + moved  # ascending
         class_start = np.searchsorted(outcomes.category, np.arange(K))
@@ -89,7 +90,7 @@ class ImageWeights:
         self.move_start = np.searchsorted(self._moves, (row[:, None] + class_start).ravel(), side="left")
 
     def ends(self, tie_order: TieOrder) -> _Ends:
-        """Return up to where each true positive looks, by where it stands among equal scores."""
+        """Return what is counted up to each true positive, by where it stands among equal scores."""
         if tie_order not in self._ends:
             self._ends[tie_order] = self._ends_under(tie_order)
         return self._ends[tie_order]
@@ -99,22 +100,22 @@ class ImageWeights:
         before = np.concatenate([[0], np.cumsum(base)])
         T, K = self.shape
         sizes = np.diff(self.starts[::K]) if K else np.zeros(T, dtype=np.intp)
-        end, hit_end = self.hit_detection + 1, np.arange(1, len(self.hit_detection) + 1)
+        end, true_end = self.true_detection + 1, np.arange(1, len(self.true_detection) + 1)
         if tie_order != "as_ranked":
-            end = tie_ends(self.outcomes, tie_order)[self.hit_detection]
+            end = tie_ends(self.outcomes, tie_order)[self.true_detection]
             lines = np.split(end, np.cumsum(sizes)[:-1])
-            hit_end = np.concatenate([hits_up_to(line, tie_order) for line in lines])
-            hit_end += np.repeat(np.cumsum(sizes) - sizes, sizes)
-        row_of_hit = np.repeat(np.arange(T) * (len(base) + 1), sizes)
-        return _Ends(hit_end, before[end], np.searchsorted(self._moves, row_of_hit + end, side="left"))
+            true_end = np.concatenate([true_positives_up_to(line, tie_order) for line in lines])
+            true_end += np.repeat(np.cumsum(sizes) - sizes, sizes)
+        row_of_true = np.repeat(np.arange(T) * (len(base) + 1), sizes)
+        return _Ends(true_end, before[end], np.searchsorted(self._moves, row_of_true + end, side="left"))
 
     def counts(self, weights: FloatArray) -> WeightedCounts:
-        """Count each image as often as its weight says: whole numbers, [images]."""
+        """Count each image by its weight: whole numbers, [images]."""
         return WeightedCounts(self, weights)
 
 
-class WeightedCounts(SingleHits):
-    """Counts up to each true positive under image weights, with the interface of :class:`HitCounts`."""
+class WeightedCounts(SingleRuns):
+    """Counts up to each true positive under image weights."""
 
     weights_up_to = None
 
@@ -129,7 +130,7 @@ class WeightedCounts(SingleHits):
 
     @functools.cached_property
     def images(self) -> int:
-        """Images, each as often as its weight says."""
+        """Images, each by its weight."""
         return int(self._weights.sum(dtype=np.int64))
 
     @functools.cached_property
@@ -142,49 +143,50 @@ class WeightedCounts(SingleHits):
         return positive.astype(np.int64)
 
     @functools.cached_property
-    def hits(self) -> Positions:
+    def true_positives(self) -> Positions:
         """True positives of each threshold and class, [T, K]."""
-        hits: Positions = np.diff(self._running_hits[self._prepared.starts]).astype(np.intp)
-        return hits.reshape(self._prepared.shape)
+        counts: Positions = np.diff(self._running_true[self._prepared.starts]).astype(np.intp)
+        return counts.reshape(self._prepared.shape)
 
     @property
     def runs(self) -> Positions:
         """Every true positive is a run, [T, K]."""
-        return self.hits
+        return self.true_positives
 
     @property
     def recalled(self) -> Positions:
         """True positives, [T, K]."""
-        return self.hits
+        return self.true_positives
 
     def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
         """Yield, per threshold, the true positives and the counted detections up to each; in-class."""
-        prepared, hits = self._prepared, self.hits.ravel()
+        prepared, counts = self._prepared, self.true_positives.ravel()
         ends = prepared.ends(tie_order or prepared.tie_order)
         base = _running(np.take(self._weights, prepared.base_image))
         false = np.take(base, ends.base)
-        false -= np.take(self._running_hits, ends.hits)
-        offset = base[prepared.base_start] - self._running_hits[prepared.starts[:-1]]
+        false -= np.take(self._running_true, ends.true_positives)
+        offset = base[prepared.base_start] - self._running_true[prepared.starts[:-1]]
         if len(prepared.move_image):
             moved = _running(prepared.move_sign * np.take(self._weights, prepared.move_image))
             false += np.take(moved, ends.moves)
             offset += moved[prepared.move_start]
         false -= np.repeat(offset, np.diff(prepared.starts))
-        nth = np.arange(1, int(hits.sum()) + 1, dtype=np.int32)
-        nth -= np.repeat(np.cumsum(hits, dtype=np.int32) - hits.astype(np.int32), hits)
-        counted = np.repeat(false, self._hit_weights) + nth
-        bounds = np.cumsum([0, *self.hits.sum(axis=1)]).tolist()
+        # The copies of a true positive have the same false positives before them, and follow one another.
+        nth = np.arange(1, int(counts.sum()) + 1, dtype=np.int32)
+        nth -= np.repeat(np.cumsum(counts, dtype=np.int32) - counts.astype(np.int32), counts)
+        counted = np.repeat(false, self._true_weights) + nth
+        bounds = np.cumsum([0, *self.true_positives.sum(axis=1)]).tolist()
         for low, high in itertools.pairwise(bounds):
             yield nth[low:high], counted[low:high]
 
     @property
     def image_weights(self) -> FloatArray:
-        """How often each image counts, [I]."""
+        """Multiplicity of each image, [I]."""
         return self._weights.astype(np.float64)
 
     @property
     def images_of_class(self) -> NDArray[np.int64]:
-        """Images with an object of each class that recall is over, each as often as it counts, [K]."""
+        """Images with an object of each class that recall is over, each by its multiplicity, [K]."""
         return images_of_classes(self.outcomes, self._weights)
 
     def at_scores(self, scores: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -195,16 +197,16 @@ class WeightedCounts(SingleHits):
         before = np.concatenate([[0], np.cumsum(unmatched)])
         base = _running(np.take(self._weights, prepared.base_image))
         moved = _running(prepared.move_sign * np.take(self._weights, prepared.move_image))
-        hits, counted = (np.empty((T, *end.shape), dtype=np.int64) for _ in range(2))
+        true, counted = (np.empty((T, *end.shape), dtype=np.int64) for _ in range(2))
         for t, k in np.ndindex(T, K):
             segment = t * K + k
             first, last = prepared.starts[segment : segment + 2]
-            nth = first + np.searchsorted(prepared.hit_detection[first:last], end[:, k])
-            hits[t, :, k] = self._running_hits[nth] - self._running_hits[first]
+            nth = first + np.searchsorted(prepared.true_detection[first:last], end[:, k])
+            true[t, :, k] = self._running_true[nth] - self._running_true[first]
             move = np.searchsorted(prepared._moves, t * (len(unmatched) + 1) + end[:, k])
             counted[t, :, k] = base[before[end[:, k]]] - base[prepared.base_start[segment]]
             counted[t, :, k] += moved[move] - moved[prepared.move_start[segment]]
-        return hits, counted
+        return true, counted
 
     @functools.cached_property
     def counted(self) -> NDArray[np.int64]:
@@ -222,7 +224,7 @@ class WeightedCounts(SingleHits):
 
     def scores_of(self, runs: NDArray[np.int64]) -> FloatArray:
         """Scores of some of the N true positives."""
-        return self.outcomes.score[np.repeat(self._prepared.hit_detection, self._hit_weights)[runs]]
+        return self.outcomes.score[np.repeat(self._prepared.true_detection, self._true_weights)[runs]]
 
     @property
     def has_detections(self) -> BoolArray:
@@ -242,12 +244,12 @@ class WeightedCounts(SingleHits):
         return present, first
 
     @functools.cached_property
-    def _hit_weights(self) -> Counts:
-        return np.take(self._weights, self._prepared.hit_image)
+    def _true_weights(self) -> Counts:
+        return np.take(self._weights, self._prepared.true_image)
 
     @functools.cached_property
-    def _running_hits(self) -> Counts:
-        return _running(self._hit_weights)
+    def _running_true(self) -> Counts:
+        return _running(self._true_weights)
 
 
 def _running(counts: Counts) -> Counts:

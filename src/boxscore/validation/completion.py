@@ -27,7 +27,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.areas import area_under_steps
-from boxscore.scoring.blocks import MOST_CELLS, mean_of_defined
+from boxscore.scoring.blocks import MOST_VALUES, mean_of_defined
 from boxscore.scoring.curves import Curves
 
 BUT_POINTS = 0.98
@@ -44,11 +44,11 @@ def most_with_lower_scores(evaluation: Evaluation) -> float | None:
     if row is None or evaluation.protocol.ap.interpolation not in ("points", "area"):
         return None
     curves, thresholds = _curves_and_thresholds(evaluation, row)
-    if curves.recall.size * curves.point_count > MOST_CELLS or curves.counts.weights_up_to is not None:
+    if curves.recall.size * curves.point_count > MOST_VALUES or curves.counts.weights_up_to is not None:
         return None
-    hits, positive = curves.counts.hits, curves.positive
-    false = curves.totals.counted - hits
-    least = np.divide(positive, positive + false, out=np.zeros(hits.shape), where=positive > 0)  # [T,K]
+    true, positive = curves.counts.true_positives, curves.positive
+    false = curves.totals.counted - true
+    least = np.divide(positive, positive + false, out=np.zeros(true.shape), where=positive > 0)  # [T,K]
     if curves.rules.interpolation == "points":
         most = np.maximum(curves.interpolated, least[:, None]).mean(axis=1)
     else:
@@ -58,11 +58,11 @@ def most_with_lower_scores(evaluation: Evaluation) -> float | None:
 
 def _areas(curves: Curves, least: NDArray[np.float64]) -> NDArray[np.float64]:
     """Area under each envelope that is nowhere below ``least``, [T, K]."""
-    hits, areas = curves.counts.hits, curves.average_precision.copy()
-    ends = np.cumsum(hits).reshape(hits.shape)
+    true, areas = curves.counts.true_positives, curves.average_precision.copy()
+    ends = np.cumsum(true).reshape(true.shape)
     for t, k in np.argwhere(~np.isnan(areas) & (curves.positive > 0)).tolist():
-        start, objects = ends[t, k] - hits[t, k], int(curves.positive[k])
-        reached = curves.precision[start : start + min(hits[t, k], objects)]  # recall ends at 1
+        start, objects = ends[t, k] - true[t, k], int(curves.positive[k])
+        reached = curves.precision[start : start + min(true[t, k], objects)]  # recall ends at 1
         envelope = np.full(objects, least[t, k])
         envelope[: len(reached)] = np.maximum(reached, least[t, k])
         areas[t, k] = area_under_steps(envelope, np.arange(1, len(envelope) + 1), len(envelope))
@@ -112,8 +112,8 @@ def reaches(evaluation: Evaluation, bound: float) -> bool:
     share, reached = 1.0 / (np.maximum(positive, 1) * np.maximum(end - first, 1.0)), 0.0
     for threshold in range(matched.threshold_count):
         true = matched.pair_detection[matched.pairs_true(threshold, 0)]
-        hits = np.searchsorted(true, end) - np.searchsorted(true, first)
-        reached += float((hits.astype(float) ** 2 * share)[defined].sum()) / max(int(defined.sum()), 1)
+        true = np.searchsorted(true, end) - np.searchsorted(true, first)
+        reached += float((true.astype(float) ** 2 * share)[defined].sum()) / max(int(defined.sum()), 1)
         if BUT_POINTS * reached / matched.threshold_count >= bound:
             return True
     return False

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.protocols.tables import ApRules
-from boxscore.scoring.counts import HitCounts, Outcomes
+from boxscore.scoring.counts import Outcomes, TruePositiveCounts
 from boxscore.scoring.curves import Curves
 
 Arrays = dict[str, NDArray[np.float64]]
@@ -106,4 +106,4 @@ def _curves(
             np.array([positive]),
             ignored=ignored[:, kept],
         )
-        yield Curves(HitCounts(outcomes), RULES, points=points)
+        yield Curves(TruePositiveCounts(outcomes), RULES, points=points)

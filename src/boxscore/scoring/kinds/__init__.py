@@ -4,8 +4,8 @@ Conventions
 -----------
 - A kind is a module here, called as the metric is in small letters, with its :class:`Kind` as ``KIND``, and
   its words in ``protocols.summary.SUMMARY_KINDS``, which protocols are checked against.
-- A kind *draws* of the curves of one range of scores some fields, arrays [T, K, ...]; says how each field
-  *folds* over ranges; and makes its *values* of them: cells [T, ..., K] that means are taken over, NaN for a
+- A kind *computes* some fields of the curves of one range of scores, arrays [T, K, ...]; says how each field
+  *folds* over ranges; and makes its *values* of them, [T, ..., K], over which means are taken, NaN for a
   class without a value. With that it works in one process, under image weights, on parts and on a cluster.
 - Without ``fold`` a class has one owner, which sees all of its rows.
 """

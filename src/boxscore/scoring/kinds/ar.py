@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from boxscore.scoring.blocks import HeldCells
+from boxscore.scoring.blocks import HeldValues
 from boxscore.scoring.kinds.kind import Kind
 
 KIND = Kind(
     "AR",
-    draw=lambda curves, protocol: {},
-    values=lambda curves, protocol: HeldCells(curves.recall),
+    compute=lambda curves, protocol: {},
+    values=lambda curves, protocol: HeldValues(curves.recall),
     fold=lambda protocol: {},
     bounded=True,
     of_numbers=True,

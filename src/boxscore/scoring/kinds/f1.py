@@ -11,22 +11,22 @@ Conventions
 from __future__ import annotations
 
 from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.blocks import Cells, HeldCells
+from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import LARGEST, State
 from boxscore.scoring.kinds.kind import Kind
 
 
-def _draw(curves: Curves, protocol: Protocol) -> State:
+def _fields(curves: Curves, protocol: Protocol) -> State:
     nth, counted = curves.joined_lines("true_positives_last")
     weights = curves.counts.weights_up_to
-    hits = nth if weights is None else weights
-    f1 = 2 * hits / (counted - nth + hits + curves.of_runs(curves.positive))
+    true = nth if weights is None else weights
+    f1 = 2 * true / (counted - nth + true + curves.of_runs(curves.positive))
     return {"best_f1": curves.largest(f1)}
 
 
-def _values(curves: Curves, protocol: Protocol) -> Cells:
-    return HeldCells(curves.defined(KIND.state(curves, protocol)["best_f1"]))
+def _values(curves: Curves, protocol: Protocol) -> Values:
+    return HeldValues(curves.defined(KIND.state(curves, protocol)["best_f1"]))
 
 
-KIND = Kind("F1", _draw, _values, fold=lambda protocol: {"best_f1": LARGEST})
+KIND = Kind("F1", _fields, _values, fold=lambda protocol: {"best_f1": LARGEST})

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import FloatArray
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.froc import FrocInterpolation
-from boxscore.scoring.blocks import Cells, HeldCells
+from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import LARGEST, SMALLEST, State
 from boxscore.scoring.kinds.kind import Kind
@@ -60,38 +60,38 @@ def sensitivity_at(
     if not positive or not images:
         return np.full(len(points), np.nan)
     per_image = np.append(0, false) / images
-    found: FloatArray = np.append(0, true) / positive
+    sensitivity: FloatArray = np.append(0, true) / positive
     if interpolation == "linear":
-        return np.interp(points, per_image, found)
-    read: FloatArray = found[np.searchsorted(per_image, points, side="right") - 1]
+        return np.interp(points, per_image, sensitivity)
+    read: FloatArray = sensitivity[np.searchsorted(per_image, points, side="right") - 1]
     return read
 
 
-def _draw(curves: Curves, protocol: Protocol) -> State:
+def _fields(curves: Curves, protocol: Protocol) -> State:
     """Find the neighbours of each point among the corners of the curves."""
     points = np.array(protocol.froc.false_positives_per_image)
-    hits = curves.counts.runs
-    hit, up_to = curves.joined_lines("true_positives_first")
-    before = up_to - hit  # false positives of higher scores, [N]
-    hit, up_to = curves.joined_lines("true_positives_last")
-    through = up_to - hit  # and those of the same score
+    runs = curves.counts.runs
+    nth, up_to = curves.joined_lines("true_positives_first")
+    before = up_to - nth  # false positives of higher scores, [N]
+    nth, up_to = curves.joined_lines("true_positives_last")
+    through = up_to - nth  # and those of the same score
 
     # Corners: before and after the true positives of a tie, or of neighbours with nothing false between them.
-    segment_start = np.concatenate([[0], np.cumsum(hits)])
-    new = np.ones(len(hit), dtype=bool)
+    segment_start = np.concatenate([[0], np.cumsum(runs)])
+    new = np.ones(len(nth), dtype=bool)
     new[1:] = (before[1:] != before[:-1]) | (through[1:] != through[:-1])
-    new[segment_start[:-1][hits.ravel() > 0]] = True
+    new[segment_start[:-1][runs.ravel() > 0]] = True
     first = np.flatnonzero(new)
-    last = np.append(first[1:], len(hit)) - 1 if len(first) else first
+    last = np.append(first[1:], len(nth)) - 1 if len(first) else first
     false = np.stack([before[first], through[first]], axis=1).ravel()
-    true = np.stack([hit[first] - 1, hit[last]], axis=1).ravel()
+    true = np.stack([nth[first] - 1, nth[last]], axis=1).ravel()
     bounds = (2 * np.searchsorted(first, segment_start)).tolist()
 
-    shape = (*hits.shape, len(points))
+    shape = (*runs.shape, len(points))
     within, beyond = np.zeros((2, *shape), dtype=np.int64), np.full((2, *shape), BEYOND)
     images = max(curves.totals.images, 1)
     for segment, (low, high) in enumerate(itertools.pairwise(bounds)):
-        t, k = divmod(segment, hits.shape[1])
+        t, k = divmod(segment, runs.shape[1])
         at = low + np.searchsorted(false[low:high] / images, points, side="right")
         some = at > low
         within[:, t, k, some] = true[at[some] - 1], false[at[some] - 1]
@@ -100,7 +100,7 @@ def _draw(curves: Curves, protocol: Protocol) -> State:
     return dict(zip(FOLD, (*within, *beyond), strict=True))
 
 
-def _values(curves: Curves, protocol: Protocol) -> Cells:
+def _values(curves: Curves, protocol: Protocol) -> Values:
     """Read the curves of all thresholds and classes, [T, F, K]."""
     points, state = np.array(protocol.froc.false_positives_per_image), KIND.state(curves, protocol)
     T, K = curves.totals.recalled.shape
@@ -119,7 +119,7 @@ def _values(curves: Curves, protocol: Protocol) -> Cells:
             images=curves.totals.images,
             interpolation=protocol.froc.interpolation,
         )
-    return HeldCells(np.ascontiguousarray(read.transpose(0, 2, 1)))
+    return HeldValues(np.ascontiguousarray(read.transpose(0, 2, 1)))
 
 
-KIND = Kind("FROC", _draw, _values, lambda protocol: FOLD)
+KIND = Kind("FROC", _fields, _values, lambda protocol: FOLD)

@@ -9,7 +9,7 @@ Conventions
   the mean over the images that have either, at the confidence where it is largest. CrowdDet adds up the
   ratios in whatever order its processes give them; here their sum is exact, and rounded once.
 - Three whole numbers a class and image are all that it needs (:func:`with_crowd_counts`): they merge, in any
-  order. What a confidence keeps of a class is not the sum of what its ranges of scores keep: one owner.
+  order. What lies above a confidence is not the sum of what its ranges of scores have: one owner of a class.
 
 References
 ----------
@@ -33,7 +33,7 @@ from boxscore.matching.matches import Matches
 from boxscore.protocols.extra_columns import ClassImageRows
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.jaccard import CROWDS, TRUTH_SHARE, jaccard_areas
-from boxscore.scoring.blocks import Cells, HeldCells
+from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds.kind import Kind
 
@@ -49,7 +49,7 @@ def with_crowd_counts(matches: Matches, protocol: Protocol) -> Matches:
     return dataclasses.replace(matches, extra={**matches.extra, **dict(counted)})
 
 
-def _values(curves: Curves, protocol: Protocol) -> Cells:
+def _values(curves: Curves, protocol: Protocol) -> Values:
     """JI of each threshold and class, [T, K]; NaN for a class without a counted ground truth."""
     outcomes, weights = curves.counts.outcomes, curves.counts.image_weights
     assert outcomes is not None
@@ -64,12 +64,12 @@ def _values(curves: Curves, protocol: Protocol) -> Cells:
     best = np.full((T, K), np.nan)
     for t, k in np.ndindex(T, K):
         if curves.positive[k]:
-            own = slice(bounds[k], bounds[k + 1])
+            rows = slice(bounds[k], bounds[k + 1])
             partners, objects, detections = (
-                crowds.values[own, :, at.index(area), t].astype(np.int64).swapaxes(0, 1)
+                crowds.values[rows, :, at.index(area), t].astype(np.int64).swapaxes(0, 1)
             )
-            best[t, k] = _best_index(partners, objects, detections, multiplicity[crowds.image[own]])
-    return HeldCells(best)
+            best[t, k] = _best_index(partners, objects, detections, multiplicity[crowds.image[rows]])
+    return HeldValues(best)
 
 
 def _best_index(k: Counts, m: Counts, n: Counts, multiplicity: FloatArray) -> float:
@@ -91,7 +91,7 @@ def _crowd_counts(matches: Matches, protocol: Protocol, areas: Sequence[int]) ->
     Raises
     ------
     InputError
-        When the overlaps were not kept.
+        When some overlaps were left out.
     """
     if not matches.every_pair or TRUTH_SHARE.of(matches.extra) is None:
         raise InputError(
@@ -111,14 +111,14 @@ def _crowd_counts(matches: Matches, protocol: Protocol, areas: Sequence[int]) ->
     for a, area in enumerate(areas):
         counted = matches.counted(area)
         for t, k in np.ndindex(T, K):
-            own = slice(*np.searchsorted(there, [k * images, (k + 1) * images]).tolist())
-            if own.start == own.stop:
+            rows = slice(*np.searchsorted(there, [k * images, (k + 1) * images]).tolist())
+            if rows.start == rows.stop:
                 continue
             name = str(matches.categories.names[k])
             floor = float(protocol.matching.effective_thresholds_of(name)[t])
             crowd = _Crowd(matches, counted, k, floor, np.arange(len(matches.iou)))
             for s, score in enumerate(scores):
-                counts[own, :, a, t, s] = crowd.counts(score)[there[own] % max(images, 1)]
+                counts[rows, :, a, t, s] = crowd.counts(score)[there[rows] % max(images, 1)]
     some = counts.any(axis=(1, 2, 3, 4))
     there = there[some]
     return ClassImageRows(there // max(images, 1), there % max(images, 1), counts[some])
@@ -188,6 +188,8 @@ def _components(first: Positions, second: Positions) -> Positions:
     """Return the number of the connected component of each edge, [E]."""
     _, a = np.unique(first, return_inverse=True)
     _, b = np.unique(second, return_inverse=True)
+    # The least label spreads over either end of the edges in turn, until no edge has another than its
+    # neighbours.
     label = np.arange(len(first))
     while True:
         of_a = np.full(int(a.max()) + 1, len(label))
@@ -217,7 +219,7 @@ def _augmented(first: list[int], second: list[int], weight: list[float]) -> list
                 if a not in gain or used.get(a) == edge:
                     continue
                 value = gain[a] + weight[edge]
-                if value > reached.get(b, float("-inf")) + 1e-12:
+                if value > reached.get(b, float("-inf")) + 1e-12:  # else rounding could go round for ever
                     reached[b], through[b], changed = value, edge, True
                     if b in mate:
                         back = first[mate[b]]

@@ -28,7 +28,7 @@ import numpy as np
 
 from boxscore._utils.array_types import FloatArray
 from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.blocks import Cells, HeldCells
+from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import LARGEST, SMALLEST, State
 from boxscore.scoring.kinds.kind import Kind
@@ -36,44 +36,44 @@ from boxscore.scoring.kinds.kind import Kind
 NONE = np.iinfo(np.int64).max
 """In place of false positives before the first true positive, where there is none."""
 
-FOLD = {"hits_at_anchors": LARGEST, "hits_at_end": LARGEST, "false_at_first": SMALLEST}
+FOLD = {"true_at_anchors": LARGEST, "true_at_end": LARGEST, "false_at_first": SMALLEST}
 """True positives up to each anchor, [T, K, F], and all; false positives before the first of them, [T, K]."""
 
 
-def _draw(curves: Curves, protocol: Protocol) -> State:
+def _fields(curves: Curves, protocol: Protocol) -> State:
     rules, runs = protocol.miss_rate, curves.counts.runs
     anchors, images = np.array(rules.false_positives_per_image), max(curves.totals.images, 1)
     side: Literal["left", "right"] = "left" if rules.reading == "first_at_least" else "right"
-    hits = np.zeros((*runs.shape, len(anchors)), dtype=np.int64)
+    at_anchors = np.zeros((*runs.shape, len(anchors)), dtype=np.int64)
     at_end, at_first = np.zeros(runs.shape, dtype=np.int64), np.full(runs.shape, NONE)
     for t, (nth, counted) in enumerate(curves.lines("as_ranked")):
         ends = np.cumsum(runs[t])
         for k in np.flatnonzero(runs[t]).tolist():
-            own = slice(int(ends[k] - runs[t, k]), int(ends[k]))
-            false = counted[own] - nth[own]  # before each true positive
+            segment = slice(int(ends[k] - runs[t, k]), int(ends[k]))
+            false = counted[segment] - nth[segment]  # before each true positive
             before = np.searchsorted(false / images, anchors, side=side)
-            hits[t, k] = np.append(0, nth[own])[before]
-            at_end[t, k], at_first[t, k] = nth[own][-1], false[0]
-    return {"hits_at_anchors": hits, "hits_at_end": at_end, "false_at_first": at_first}
+            at_anchors[t, k] = np.append(0, nth[segment])[before]
+            at_end[t, k], at_first[t, k] = nth[segment][-1], false[0]
+    return {"true_at_anchors": at_anchors, "true_at_end": at_end, "false_at_first": at_first}
 
 
 def miss_rates(curves: Curves, protocol: Protocol) -> FloatArray:
     """Miss rate of each threshold and class at the anchors, [T, F, K]."""
     rules, totals, state = protocol.miss_rate, curves.totals, KIND.state(curves, protocol)
     anchors, positive = np.array(rules.false_positives_per_image), totals.positive
-    hits, counted = state["hits_at_anchors"], totals.counted
+    true, counted = state["true_at_anchors"], totals.counted
     if not totals.images:
-        return np.full((len(hits), len(anchors), len(positive)), np.nan)
+        return np.full((len(true), len(anchors), len(positive)), np.nan)
     if rules.reading == "last_at_most_or_end":
         # Its first point lies beyond the anchor: the list is read from its end.
         from_end = (counted > 0) & (state["false_at_first"] > 0)
         from_end = from_end[..., None] & (1 / totals.images > anchors)
-        hits = np.where(from_end, state["hits_at_end"][..., None], hits)
+        true = np.where(from_end, state["true_at_end"][..., None], true)
     defined = np.broadcast_to(positive > 0, counted.shape)
     if rules.reading == "first_at_least":
         defined = defined & (counted > 0)
-    undefined = np.full(hits.shape, np.nan)
-    rates = 1.0 - np.divide(hits, positive[:, None], out=undefined, where=defined[..., None])
+    undefined = np.full(true.shape, np.nan)
+    rates = 1.0 - np.divide(true, positive[:, None], out=undefined, where=defined[..., None])
     return np.ascontiguousarray(rates.transpose(0, 2, 1))
 
 
@@ -85,8 +85,8 @@ def log_average(rates: FloatArray) -> FloatArray:
     return mean
 
 
-def _values(curves: Curves, protocol: Protocol) -> Cells:
-    return HeldCells(log_average(miss_rates(curves, protocol)))
+def _values(curves: Curves, protocol: Protocol) -> Values:
+    return HeldValues(log_average(miss_rates(curves, protocol)))
 
 
-KIND = Kind("MR", _draw, _values, lambda protocol: FOLD)
+KIND = Kind("MR", _fields, _values, lambda protocol: FOLD)
