@@ -43,7 +43,7 @@ def check_parts(parts: list[Part], data: st.DataObject) -> BoundedEvaluation:
     exact = merge(parts)
     with pytest.MonkeyPatch.context() as patch:
         most = data.draw(st.sampled_from([1, 8, 20, 50, 1 << 20]), label="most")
-        limits.few_cells_of_bounds(patch, most)
+        limits.few_bins_of_bounds(patch, most)
         together = bounds_of(parts)
         shuffled = data.draw(st.permutations(parts))
         half = len(shuffled) // 2
@@ -196,8 +196,8 @@ def test_few_detections_have_no_width() -> None:
 
 @pytest.mark.parametrize("protocol", ["coco", "voc2012"])
 def test_many_detections_have_little_width(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits.few_cells_of_bounds(monkeypatch, 2_000)
-    limits.few_hits_of_exact_areas(monkeypatch, 100)
+    limits.few_bins_of_bounds(monkeypatch, 2_000)
+    limits.few_true_positives_of_exact_areas(monkeypatch, 100)
     metric = "AP" if protocol == "coco" else "mAP"
     drawn = drawn_bounds(3_000, lambda random, count: random.random(count), protocol)[metric].width
     assert 0 < drawn < 0.02
@@ -208,12 +208,12 @@ def test_many_detections_have_little_width(protocol: str, monkeypatch: pytest.Mo
 
 
 SIZE = 100 * 8 * 6 + (1 << 10) * (8 + 8 + 1 + 4) + (1 << 10) * 3
-"""Counts of a class, of cells, and of outcomes, of which few occur here."""
+"""Counts of a class, of bins, and of outcomes, of which few occur here."""
 
 
 @pytest.mark.parametrize("count", [1_000, 4_000, 30_000])
 def test_size_is_bounded(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits.few_cells_of_bounds(monkeypatch, 1 << 10)
+    limits.few_bins_of_bounds(monkeypatch, 1 << 10)
     bounds = drawn_bounds(count, lambda random, count: random.random(count))
     assert bounds.histogram.nbytes <= SIZE
     assert len(pickle.dumps(bounds.histogram)) <= SIZE + 20_000
@@ -222,7 +222,7 @@ def test_size_is_bounded(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["equal", "drawn"])
 def test_a_million_detections_of_one_class(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits.few_cells_of_bounds(monkeypatch, 1 << 17)
+    limits.few_bins_of_bounds(monkeypatch, 1 << 17)
     scores = {"equal": lambda random, count: np.full(count, 0.5), "drawn": lambda random, n: random.random(n)}
     bounds = drawn_bounds(1_000_000, scores[kind])
     assert 0 < bounds["AP"].width < 2e-4

@@ -191,7 +191,7 @@ def test_a_slice_of_merged_crowds_is_that_of_all_at_once() -> None:
 def test_a_jaccard_index_needs_all_overlaps(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = crowd_cases.tables([image for seed in range(3, 8) for image in crowd_cases.scene(seed)])
     limits.few_pairs_at_a_time(monkeypatch, 1)
-    limits.few_pairs_kept(monkeypatch, 0)
+    limits.few_pairs_held(monkeypatch, 0)
     with pytest.raises(boxscore.InputError, match="overlapping pairs must be all kept for the Jaccard"):
         whole(tables, "crowdhuman").metrics  # noqa: B018
 

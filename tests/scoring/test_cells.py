@@ -41,7 +41,7 @@ def test_sums_have_the_bits_of_numpy(thresholds: int, monkeypatch: pytest.Monkey
         }
         evaluation = boxscore.evaluate(truth, found, protocol=rules)
         with monkeypatch.context() as patch:
-            limits.few_cells_of_curves(patch, 1, summed=128)
+            limits.few_values_of_curves(patch, 1, summed=128)
             ap = evaluation["AP"]
         cells = evaluation.arrays()["precision"]
         assert ap == np.mean(cells[..., 0, 0]), points
@@ -57,7 +57,7 @@ def test_every_metric(rules: dict[str, Any], absent: str, monkeypatch: pytest.Mo
         expected = everything(boxscore.evaluate(truth, found, protocol=protocol))
         for most in (1, 600):
             with monkeypatch.context() as patch:
-                limits.few_cells_of_curves(patch, most)
+                limits.few_values_of_curves(patch, most)
                 assert everything(boxscore.evaluate(truth, found, protocol=protocol)) == expected
 
 
@@ -77,7 +77,7 @@ def test_other_means_over_classes(class_mean: str, chosen: str, monkeypatch: pyt
         truth = truth.take(kept).replaced(categories=categories)
         expected = boxscore.evaluate(truth, found, protocol=rules).metrics
         with monkeypatch.context() as patch:
-            limits.few_cells_of_curves(patch, 1)
+            limits.few_values_of_curves(patch, 1)
             assert boxscore.evaluate(truth, found, protocol=rules).metrics == expected
 
 
@@ -106,7 +106,7 @@ def test_means_over_groups_of_defined_classes_are_taken_in_the_order_of_pycocoto
 
 def test_no_class_has_a_curve(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, found = tables(0)
-    limits.few_cells_of_curves(monkeypatch, 1)
+    limits.few_values_of_curves(monkeypatch, 1)
     none = boxscore.evaluate(truth.take(np.empty(0, np.intp)), found)
     assert np.isnan(none.metrics["AP"])
     assert np.isnan(none.class_values["AP"]).all()
@@ -118,7 +118,7 @@ def test_many_classes_take_memory_for_their_numbers_only(monkeypatch: pytest.Mon
     boxes = np.tile([0.0, 0.0, 10.0, 10.0], (K, 1))
     truth = boxscore.GroundTruth.from_arrays(np.zeros(K, int), np.arange(K), boxes, categories=range(K))
     found = boxscore.Detections.from_arrays(np.zeros(K, int), np.arange(K), boxes, np.linspace(0, 1, K))
-    limits.few_cells_of_curves(monkeypatch, 1 << 15)
+    limits.few_values_of_curves(monkeypatch, 1 << 15)
     evaluation = boxscore.evaluate(truth, found)
     tracemalloc.start()
     assert evaluation.metrics["AP"] == pytest.approx(1)

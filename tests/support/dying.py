@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from boxscore.distributed import Part
-from support.insides import StreamTask, draw_classes
+from support.insides import StreamTask, score_classes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +67,7 @@ def wait_for(marks: str) -> None:
 def waiting_draw(pieces: Any, *arguments: Any, **options: Any) -> Any:
     """Draw classes when told to; the mark is where the environment of the worker says."""
     wait_for(os.environ["BOXSCORE_TEST_MARK"])
-    return draw_classes(pieces, *arguments, **options)
+    return score_classes(pieces, *arguments, **options)
 
 
 def make_partitions_wait(marks: str) -> None:

@@ -5,11 +5,11 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 
 - ``Matches``, ``merge_matches``: matches are values, which merge in any order.
 - ``heaviest_matching``: the pairs of the largest sum, each row and column once.
-- ``BoundCells``, ``score_keys``: counts of bounded number, which add up in any order.
+- ``BoundBins``, ``score_keys``: counts of bounded number, which add up in any order.
 - ``bounds_of``, ``largest_cell``: bounds of parts, added up in groups of one's choice.
 - ``distributed_evaluation``, ``Here``, ``LocalEngine``: parts to a result as on a cluster, without one.
 - ``plan_within``, ``bytes_of_plan``: how large partitions may be within a memory limit.
-- ``draw_classes``, ``StreamTask``: where a worker is held up, to be killed while it scores or matches.
+- ``score_classes``, ``StreamTask``: where a worker is held up, to be killed while it scores or matches.
 - ``evaluate_tasks``, ``local_cluster``: a cluster, and tasks that die on it.
 - ``check_mergeable``, ``check_bounds``, ``prepared``: what rules refuse, and what they make of tables.
 - ``packed``, ``match_part``, ``Cut``, ``cut``, ``MergedParts``, ``bit_type``: the roads of a column from matches to parts and back.
@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from boxscore.distributed import BoundedEvaluation, DistributedEvaluation, Part, local
+from boxscore.distributed.bins import Bins as BoundBins
+from boxscore.distributed.bins import score_keys
 from boxscore.distributed.bounds import added, bounded, check_bounds, histogram_of
-from boxscore.distributed.cells import Cells as BoundCells
-from boxscore.distributed.cells import score_keys
 from boxscore.distributed.cluster import evaluate_tasks, local_cluster
 from boxscore.distributed.engine import Here
 from boxscore.distributed.local import LocalEngine, plan_within
@@ -31,7 +31,7 @@ from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import check_mergeable, match_part
 from boxscore.distributed.pieces import Cut, cut
 from boxscore.distributed.plan import asked_keys
-from boxscore.distributed.reduction import draw_classes
+from boxscore.distributed.reduction import score_classes
 from boxscore.distributed.result import evaluation_of, headers_of
 from boxscore.distributed.streaming import StreamTask
 from boxscore.matching.matches import Matches, bit_type
@@ -42,7 +42,7 @@ from boxscore.protocols import Protocol
 from boxscore.scoring.kinds.ji import heaviest_matching
 
 __all__ = [
-    "BoundCells",
+    "BoundBins",
     "Cut",
     "Here",
     "LocalEngine",
@@ -56,7 +56,6 @@ __all__ = [
     "check_mergeable",
     "cut",
     "distributed_evaluation",
-    "draw_classes",
     "evaluate_tasks",
     "heaviest_matching",
     "largest_cell",
@@ -66,6 +65,7 @@ __all__ = [
     "packed",
     "plan_within",
     "prepared",
+    "score_classes",
     "score_keys",
 ]
 
@@ -76,8 +76,8 @@ def bounds_of(*groups: Sequence[Part]) -> BoundedEvaluation:
 
 
 def largest_cell(bounds: BoundedEvaluation) -> int:
-    """Return how many detections are in one cell at most."""
-    return int(bounds.histogram.cells.counts.max(initial=1))
+    """Return how many detections are in one bin at most."""
+    return int(bounds.histogram.bins.counts.max(initial=1))
 
 
 def distributed_evaluation(

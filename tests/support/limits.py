@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from boxscore.distributed import cell_counts, cells, cluster, local, reduction, result, weighing
+from boxscore.distributed import bin_counts, bins, cluster, local, reduction, result, weighing
 
 
 def few_detections_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
-    """Draw at most so many detections of parts together: more are cut by classes, and a class by scores."""
+    """Score at most so many detections of parts together: more are cut by classes, and a class by scores."""
     patch.setattr(result, "reduced", functools.partial(reduction.reduced, most=count))
     patch.setattr(
         result.evaluation_of, "__kwdefaults__", {**result.evaluation_of.__kwdefaults__, "most": count}
@@ -42,17 +42,17 @@ def heavy_detections(patch: pytest.MonkeyPatch, size: int) -> None:
     patch.setattr(local, "SCORED", size)
 
 
-def few_cells_of_bounds(patch: pytest.MonkeyPatch, count: int) -> None:
-    """Count the detections of bounds in at most so many cells."""
-    patch.setattr(cells, "MOST", count)
+def few_bins_of_bounds(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Count the detections of bounds in at most so many bins."""
+    patch.setattr(bins, "MOST", count)
 
 
-def few_hits_of_exact_areas(patch: pytest.MonkeyPatch, count: int) -> None:
+def few_true_positives_of_exact_areas(patch: pytest.MonkeyPatch, count: int) -> None:
     """Bound the areas of classes with more true positives than so many by sums in another order."""
-    patch.setattr(cell_counts, "EXPANDED", count)
+    patch.setattr(bin_counts, "EXPANDED", count)
 
 
-def few_cells_of_curves(patch: pytest.MonkeyPatch, count: int, *, summed: int = 200) -> None:
+def few_values_of_curves(patch: pytest.MonkeyPatch, count: int, *, summed: int = 200) -> None:
     """Hold at most so many numbers of curves together, and let NumPy add up at most ``summed`` at once."""
     patch.setattr("boxscore.scoring.blocks.MOST_VALUES", count)
     patch.setattr("boxscore.scoring.curves.MOST_VALUES", count)
@@ -65,8 +65,8 @@ def few_pairs_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
     patch.setattr("boxscore.matching.matcher.MOST_PAIRS", count)
 
 
-def few_pairs_kept(patch: pytest.MonkeyPatch, count: int) -> None:
-    """Keep at most so many pairs that do not match."""
+def few_pairs_held(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Hold at most so many pairs that do not match."""
     patch.setattr("boxscore.matching.greedy.MOST_HELD", count)
 
 
@@ -80,9 +80,9 @@ def impatient(patch: pytest.MonkeyPatch, seconds: float) -> None:
     patch.setattr(cluster, "PATIENCE", seconds)
 
 
-def scoring_by(patch: pytest.MonkeyPatch, draw: Any) -> None:
-    """Let workers draw classes by another function."""
-    patch.setattr(reduction, "draw_classes", draw)
+def scoring_by(patch: pytest.MonkeyPatch, score: Any) -> None:
+    """Let workers score classes by another function."""
+    patch.setattr(reduction, "score_classes", score)
 
 
 def another_form_of_parts(patch: pytest.MonkeyPatch, form: int) -> None:

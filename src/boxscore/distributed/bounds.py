@@ -3,15 +3,15 @@
 Goal
 ----
 Where exactness is not asked for, nothing is sorted and no row travels: each part becomes counts by class,
-outcome and cell of the order (:mod:`boxscore.distributed.cells`). Whatever the order inside a cell, the
-metrics lie between two numbers. As long as every detection has a cell of its own, these are one number.
+outcome and bin of the order (:mod:`boxscore.distributed.bins`). Whatever the order inside a bin, the
+metrics lie between two numbers. As long as every detection has a bin to itself, these are one number.
 
 Conventions
 -----------
-- Whatever the order inside a cell, a curve lies between two: :mod:`boxscore.distributed.cell_counts`.
-- Equal scores are ordered, and cells keep what a part knows of that: ids of images and ranks, or rows of a
+- Whatever the order inside a bin, a curve lies between two: :mod:`boxscore.distributed.bin_counts`.
+- Equal scores are ordered, and bins retain what a part knows of that: ids of images and ranks, or rows of a
   table that all parts share. Where classes are pooled, a rule moves true positives among equal scores, or
-  rows count from the start of each part, cells end at scores.
+  rows count from the start of each part, bins end at scores.
 - Rounding errors are inside: divisions and sums are the same as those of the exact value, in the same order,
   of numbers none of which is on the wrong side. Areas of very many true positives, which are summed
   otherwise, are widened by what that can change.
@@ -34,8 +34,8 @@ from boxscore._utils.arrays import Counts
 from boxscore._utils.read_only import read_only
 from boxscore._utils.text import counted
 from boxscore.data.vocabulary import Categories, Images, rows_where
-from boxscore.distributed.cell_counts import CellCounts, CellLines, lines_of_cells
-from boxscore.distributed.cells import MOST, Cells, score_keys
+from boxscore.distributed.bin_counts import BinCounts, BinLines, lines_of_bins
+from boxscore.distributed.bins import MOST, Bins, score_keys
 from boxscore.distributed.engine import Engine
 from boxscore.distributed.headers import PartHeader, added_headers, header_of
 from boxscore.distributed.merging import check_headers
@@ -58,11 +58,11 @@ from boxscore.scoring.totals import Totals
 FAN_IN = 4
 """Histograms that are added up at a time."""
 
-PER_CELL = 80
-"""Bytes of a cell with its outcomes while it is added to others, about."""
+PER_BIN = 80
+"""Bytes of a bin with its outcomes while it is added to others, about."""
 
 INSIDE = 1 << 16
-"""Ranks inside an image that keys tell apart."""
+"""Ranks inside an image that have different keys."""
 
 
 class Interval(NamedTuple):
@@ -97,10 +97,10 @@ class Histogram:
     header : PartHeader
         What is known of the parts without their columns, summed up.
     keys : list of (area, cap)
-        Positions at which outcomes are told: those that the protocol's summary asks for precision at.
-    cells : Cells
+        Positions at which there are outcomes: those that the protocol's summary asks for precision at.
+    bins : Bins
         Counts of detections.
-    hits : mapping of (area, cap) to ndarray of int64, [T, K]
+    true_positives : mapping of (area, cap) to ndarray of int64, [T, K]
         True positives, at the positions that the summary asks for.
     positive : mapping of (area, cap) to ndarray of int64, [K]
         Counted ground truths.
@@ -109,16 +109,16 @@ class Histogram:
 
     header: PartHeader
     keys: list[Key]
-    cells: Cells
-    hits: Mapping[Key, Counts]
+    bins: Bins
+    true_positives: Mapping[Key, Counts]
     positive: Mapping[Key, Counts]
     class_counts: Mapping[str, NDArray[Any]]
 
     @property
     def nbytes(self) -> int:
         """Bytes of all counts."""
-        per_class = (self.hits, self.positive, self.class_counts)
-        return self.cells.nbytes + sum(one.nbytes for counts in per_class for one in counts.values())
+        per_class = (self.true_positives, self.positive, self.class_counts)
+        return self.bins.nbytes + sum(one.nbytes for counts in per_class for one in counts.values())
 
 
 def check_bounds(protocol: Protocol) -> None:
@@ -161,10 +161,10 @@ def histogram_of(part: Part) -> Histogram:
     )
     K, bits = len(categories), bit_type(len(protocol.matching.iou_thresholds))
     keys, columns = _asked(protocol, "AP"), []
-    hits, positive = {}, {}
+    true_positives, positive = {}, {}
     for area, cap in dict.fromkeys([*keys, *_asked(protocol)]):
         outcomes = Outcomes.of(matches, protocol, area, cap)
-        hits[area, cap] = TruePositiveCounts(outcomes).true_positives
+        true_positives[area, cap] = TruePositiveCounts(outcomes).true_positives
         positive[area, cap] = outcomes.positive.astype(np.int64)
         if (area, cap) in keys:
             whole = len(outcomes.category) == len(matches)
@@ -172,24 +172,24 @@ def histogram_of(part: Part) -> Histogram:
             for column in _packed_outcomes(outcomes):
                 columns.append(np.zeros(len(matches), dtype=bits))
                 columns[-1][rows] = column
-    cells = Cells.of(
+    bins = Bins.of(
         matches.category,
         score_keys(matches.score),
         _places(part, matches),
         np.stack(columns, axis=1) if columns else np.zeros((len(matches), 0), dtype=bits),
         K,
     )
-    return Histogram(header_of(part), keys, cells, hits, positive, counts_of_classes(matches))
+    return Histogram(header_of(part), keys, bins, true_positives, positive, counts_of_classes(matches))
 
 
 def _packed_outcomes(outcomes: Outcomes) -> tuple[Bits, Bits]:
     """Return where each detection is a true positive and where it counts, bits over thresholds, [D] each."""
     true, ignored = pack_bits(outcomes.true.T), pack_bits(outcomes.ignored.T)
-    hits = np.zeros(len(outcomes.category), dtype=true.dtype)
-    hits[outcomes.detection] = true
+    every_true = np.zeros(len(outcomes.category), dtype=true.dtype)
+    every_true[outcomes.detection] = true
     counted = outcomes.unmatched_counts * true.dtype.type((1 << len(outcomes.true)) - 1)
     counted[outcomes.detection] = (counted[outcomes.detection] | true) & ~ignored
-    return hits, counted
+    return every_true, counted
 
 
 def _places(part: Part, matches: Matches) -> NDArray[np.uint64]:
@@ -244,8 +244,11 @@ def added(histograms: Sequence[Histogram]) -> Histogram:
     return Histogram(
         added_headers([one.header for one in histograms]),
         first.keys,
-        Cells.added([one.cells for one in histograms]),
-        {key: np.sum([one.hits[key] for one in histograms], axis=0) for key in first.hits},
+        Bins.added([one.bins for one in histograms]),
+        {
+            key: np.sum([one.true_positives[key] for one in histograms], axis=0)
+            for key in first.true_positives
+        },
         {key: np.sum([one.positive[key] for one in histograms], axis=0) for key in first.positive},
         {name: np.sum([one.class_counts[name] for one in histograms], axis=0) for name in first.class_counts},
     )
@@ -260,30 +263,31 @@ def _asked(protocol: Protocol, metric: str | None = None) -> list[Key]:
 
 def _curves(
     histogram: Histogram,
-    cells: Cells,
+    bins: Bins,
     key: Key,
     categories: Categories,
     has_detections: NDArray[np.bool_],
     chosen: NDArray[np.bool_] | None,
 ) -> tuple[Curves, Curves]:
-    """Draw the curves of both bounds at a key, the lower first; K classes, or the chosen ones as one."""
-    rules, hits, positive = histogram.header.protocol.ap, histogram.hits[key], histogram.positive[key]
+    """Make the curves of both bounds at a key, the lower first; K classes, or the chosen ones as one."""
+    rules = histogram.header.protocol.ap
+    true, positive = histogram.true_positives[key], histogram.positive[key]
     if chosen is not None:
-        hits, positive = hits[:, chosen].sum(axis=1, keepdims=True), positive[chosen].sum(keepdims=True)
-    lines: list[CellLines] = []
+        true, positive = true[:, chosen].sum(axis=1, keepdims=True), positive[chosen].sum(keepdims=True)
+    lines: list[BinLines] = []
     if key in histogram.keys:
-        lines = lines_of_cells(cells, histogram.keys.index(key), len(hits), rules.tie_order)
+        lines = lines_of_bins(bins, histogram.keys.index(key), len(true), rules.tie_order)
     objects = Totals.of_objects(positive, 0, np.zeros_like(positive))
-    totals = dataclasses.replace(objects, recalled=hits, has_detections=has_detections)
+    totals = dataclasses.replace(objects, recalled=true, has_detections=has_detections)
     low, high = (
-        _drawn(CellCounts(lines, hits, positive, upper=upper), totals, rules, categories)
+        _bound_curves(BinCounts(lines, true, positive, upper=upper), totals, rules, categories)
         for upper in (False, True)
     )
     return low, high
 
 
-def _drawn(counts: CellCounts, totals: Totals, rules: ApRules, categories: Categories) -> Curves:
-    """Draw one bound; areas are the counter's."""
+def _bound_curves(counts: BinCounts, totals: Totals, rules: ApRules, categories: Categories) -> Curves:
+    """Make the curves of one bound; areas are the counter's."""
     curves = Curves(counts, rules, totals=totals, class_columns=categories.columns)
     if rules.interpolation != "area" or not len(counts):
         return curves
@@ -292,28 +296,13 @@ def _drawn(counts: CellCounts, totals: Totals, rules: ApRules, categories: Categ
 
 
 def bounded(histogram: Histogram) -> BoundedEvaluation:
-    """Turn a histogram into bounds.
-
-    Parameters
-    ----------
-    histogram : Histogram
-        Of all images.
-
-    Returns
-    -------
-    BoundedEvaluation
-
-    Raises
-    ------
-    InputError
-        When the parts do not fit together.
-    """
+    """Make bounds of the histogram of all images."""
     check_headers([histogram.header])
     return BoundedEvaluation(histogram)
 
 
 def bounds_of(engine: Engine, parts: Sequence[Any]) -> BoundedEvaluation:
-    """Count parts where they are, add the counts up as a tree, and turn them into bounds."""
+    """Count parts where they are, add the counts up as a tree, and make bounds of them."""
     level = engine.held([engine.submit("histogram", histogram_of, part) for part in parts], shown="counting")
     while len(level) > 1:
         groups = [level[low : low + FAN_IN] for low in range(0, len(level), FAN_IN)]
@@ -324,7 +313,7 @@ def bounds_of(engine: Engine, parts: Sequence[Any]) -> BoundedEvaluation:
 
 def memory_of_adding(detections: int) -> int:
     """Return the bytes in which some histograms of so many detections are added up, about."""
-    return FAN_IN * PER_CELL * min(detections, MOST)
+    return FAN_IN * PER_BIN * min(detections, MOST)
 
 
 class BoundedEvaluation:
@@ -349,7 +338,7 @@ class BoundedEvaluation:
         per_class = self.protocol.matching.per_class
         self._categories = histogram.header.categories if per_class else Categories.build(["all"])
         self.labels = self._categories.labels
-        self._drawn: dict[tuple[int, int, str | None], tuple[Curves, Curves]] = {}
+        self._curves_by_key: dict[tuple[int, int, str | None], tuple[Curves, Curves]] = {}
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
@@ -363,15 +352,15 @@ class BoundedEvaluation:
 
     def _curves_of(self, upper: bool, area: int, cap: int, pooled: str | None = None) -> Curves:
         key = area, cap, pooled
-        if key not in self._drawn:
-            cells, categories, chosen = self.histogram.cells, self._categories, None
+        if key not in self._curves_by_key:
+            bins, categories, chosen = self.histogram.bins, self._categories, None
             has = np.asarray(self.class_counts["detections"]) > 0
             if pooled is not None:
                 chosen = rows_where(categories.columns, pooled, len(categories))
-                cells, has = cells.pooled(chosen), np.array([bool(has[chosen].any())])
+                bins, has = bins.pooled(chosen), np.array([bool(has[chosen].any())])
                 categories = Categories.build(["all"])
-            self._drawn[key] = _curves(self.histogram, cells, (area, cap), categories, has, chosen)
-        return self._drawn[key][upper]
+            self._curves_by_key[key] = _curves(self.histogram, bins, (area, cap), categories, has, chosen)
+        return self._curves_by_key[key][upper]
 
     @functools.cached_property
     def metrics(self) -> dict[str, Interval]:

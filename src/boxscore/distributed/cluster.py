@@ -10,7 +10,7 @@ Conventions
 - No wait is without an end: while nothing comes back, the scheduler is asked whether it is there and has
   workers that take tasks. Dask waits for ever for both.
 - Task names, as the dashboard shows them: ``boxscore-match``, ``boxscore-cut-classes``,
-  ``boxscore-draw-classes``, ``boxscore-count-class``, ``boxscore-draw-class``, ``boxscore-histogram``.
+  ``boxscore-score-classes``, ``boxscore-count-class``, ``boxscore-score-class``, ``boxscore-histogram``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ LOGGERS = ("client", "core", "comm", "batched", "utils")
 LOST = "a lost connection, or tasks that were cancelled"
 
 POLL = 0.01
-"""Seconds between two looks at what has come back."""
+"""Seconds after which it is asked again what has come back."""
 
 ROW_GROUP = 1 << 17
 
@@ -76,7 +76,7 @@ KEEPING = {
         ("MALLOC_ARENA_MAX", 1),
     )
 }
-"""Lets workers keep what they free: Dask has them give it back, and taking it again doubles the time."""
+"""Lets workers hold what they free: Dask has them give it back, and taking it again doubles the time."""
 
 
 def evaluate(
@@ -105,7 +105,7 @@ def evaluate(
     client : distributed.Client, optional
         The current one when not given; without any, a cluster of this machine's processors for this call.
     partitions : int, optional
-        How many, about; as many as keep each at about a million boxes, when not given.
+        How many, about; as many as have about a million boxes each, when not given.
     exact : bool, default True
         False: only intervals, from counts whose size does not grow with the number of detections.
     scratch : str or Path, optional
@@ -309,8 +309,8 @@ class DaskEngine:
         _ask(self.client, self.client._cancel, list(self._futures))
         what = f"the work of the cluster ({getattr(error, 'task', 'a task')})"
         for task in tasks:
-            found = self.match([task])[0].exception()
-            if isinstance(found, distributed.scheduler.KilledWorker):
+            error = self.match([task])[0].exception()
+            if isinstance(error, distributed.scheduler.KilledWorker):
                 what = _name_of(task)
                 break
         tries = int(getattr(error, "allowed_failures", 3)) + 1
@@ -542,7 +542,7 @@ async def _greet(address: str) -> None:
 
 @contextlib.contextmanager
 def _without_script() -> Iterator[None]:
-    """Keep new processes from running the caller's script again; tasks need nothing of it."""
+    """Stop new processes from running the caller's script again; tasks need nothing of it."""
     script = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")  # multiprocessing asks it for a file
     try:
@@ -579,7 +579,7 @@ def local_cluster(workers: int | None = None) -> Iterator[Any]:
             )
 
         def end() -> None:
-            for nanny in list(cluster.workers.values()):  # told to end at once: nannies cannot
+            for nanny in list(cluster.workers.values()):  # ended at once: nannies cannot
                 with contextlib.suppress(Exception):
                     nanny.process.process.kill()
 
@@ -657,7 +657,7 @@ def _without_logs() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _answering() -> Iterator[None]:
-    """Turn what Dask raises when a cluster does not answer, many kinds, into one refusal."""
+    """Refuse in one way where Dask raises, in many, that a cluster does not answer."""
     _, distributed = _dask()
     from concurrent.futures import CancelledError
 
@@ -676,8 +676,8 @@ def _answering() -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        told = isinstance(error, RuntimeError) and ("client" in str(error).lower() or "IOLoop" in str(error))
-        if not (told or isinstance(error, lost)):
+        shut = isinstance(error, RuntimeError) and ("client" in str(error).lower() or "IOLoop" in str(error))
+        if not (shut or isinstance(error, lost)):
             raise
         cause = "did the scheduler or the client end? nothing is given of what was done"
         raise InputError("the cluster", "answer", got=_first_line(error), cause=cause) from None

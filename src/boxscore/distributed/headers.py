@@ -73,7 +73,7 @@ def header_of(part: Part) -> PartHeader:
 
 
 def added_headers(headers: Sequence[PartHeader]) -> PartHeader:
-    """Sum up headers; of sources the first by name is kept, and no ids.
+    """Sum up headers; of sources the first by name stays, and no ids.
 
     Raises
     ------

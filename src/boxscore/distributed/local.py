@@ -42,10 +42,10 @@ MATCHED = 500
 """Bytes of a box of a partition that is read and matched."""
 
 SCORED = 150
-"""Bytes of a detection of the classes, or of the range of scores, that are drawn together."""
+"""Bytes of a detection of the classes, or of the range of scores, that are scored together."""
 
 LEAST = 1 << 16
-"""Boxes of a partition, and detections that are drawn together, at least."""
+"""Boxes of a partition, and detections that are scored together, at least."""
 
 WORTH = 1 << 18
 """Boxes of a partition below which another process does not help."""
@@ -69,11 +69,11 @@ def bytes_of_text(text: str) -> int:
     InputError
         When it is none.
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", text.lower())
-    if found is None or float(found[1]) <= 0:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", text.lower())
+    if match is None or float(match[1]) <= 0:
         raise InputError("--memory-limit", "be a size such as 8GB", got=repr(text))
-    base = 1024 if found[3] else 1000
-    return int(float(found[1]) * base ** " kmgt".index(found[2] or " "))
+    base = 1024 if match[3] else 1000
+    return int(float(match[1]) * base ** " kmgt".index(match[2] or " "))
 
 
 class Plan(NamedTuple):
@@ -82,9 +82,9 @@ class Plan(NamedTuple):
     partition: int
     """Boxes of a partition, about."""
     most: int
-    """Detections that are drawn together."""
+    """Detections that are scored together."""
     room: int | None
-    """Bytes for what one process draws; None for no limit."""
+    """Bytes for what one process scores; None for no limit."""
 
 
 def plan_within(limit: int | None, boxes: int, images: int, workers: int, *, beside: int = 0) -> Plan:
@@ -114,10 +114,10 @@ def plan_within(limit: int | None, boxes: int, images: int, workers: int, *, bes
     if limit is None:
         return Plan(min(PARTITION, share), MOST, None)
     first = BASE + PER_IMAGE * images
-    own = 0 if workers == 1 else BASE
-    room = (limit - first) // workers - own - beside
+    base = 0 if workers == 1 else BASE
+    room = (limit - first) // workers - base - beside
     if room < MATCHED * LEAST:
-        needed = first + workers * (own + beside + MATCHED * LEAST)
+        needed = first + workers * (base + beside + MATCHED * LEAST)
         raise InputError(
             "--memory-limit",
             f"be {_size(needed)} or more for {counted(boxes, 'box')} and {counted(workers, 'worker')}",
@@ -128,7 +128,7 @@ def plan_within(limit: int | None, boxes: int, images: int, workers: int, *, bes
 
 
 def check_scoring(headers: Sequence[PartHeader], plan: Plan) -> None:
-    """Refuse to draw a class that would not fit, and that the protocol does not let be drawn in pieces.
+    """Refuse a class that would not fit, and that the protocol does not let be scored in ranges.
 
     Parameters
     ----------

@@ -85,13 +85,13 @@ class MergedParts:
             score = min_max_scaled(merged.score, least, largest)
             merged = dataclasses.replace(merged, score=score).in_class_order()
         if self.protocol.matching.caps_data_set:
-            merged = self._within_cap(merged, low, first)
+            merged = self._within_max_detections(merged, low, first)
         return merged
 
-    def _within_cap(self, merged: Matches, low: int, first_rows: Sequence[int]) -> Matches:
-        """Drop the detections beyond the cap of their class over the data set; ties go by row."""
-        cap, K = self.protocol.caps[-1], len(merged.categories)
-        if cap is None:
+    def _within_max_detections(self, merged: Matches, low: int, first_rows: Sequence[int]) -> Matches:
+        """Drop the detections beyond max detections of their class over the data set; ties go by row."""
+        most, K = self.protocol.caps[-1], len(merged.categories)
+        if most is None:
             return merged
         columns = [(merged.category.astype(np.int64), merged.score, merged.row)]
         for part, first in zip(self.parts, first_rows, strict=True):
@@ -103,9 +103,9 @@ class MergedParts:
         order = np.argsort(row, kind="stable")
         order = order[descending_order(score[order])]
         order = order[stable_order(category[order], K)]
-        kept = np.zeros(len(order), dtype=bool)
-        kept[order[rank_in_runs(category[order]) < cap]] = True
-        return merged.take_detections(kept[: len(merged)])
+        within = np.zeros(len(order), dtype=bool)
+        within[order[rank_in_runs(category[order]) < most]] = True
+        return merged.take_detections(within[: len(merged)])
 
 
 def check_headers(parts: Sequence[Any]) -> None:
@@ -178,9 +178,9 @@ def images_in_order(
     ids: NDArray[Any], order: NDArray[np.int64], columns: Sequence[Mapping[str, NDArray[Any]]]
 ) -> Images:
     """Join the images of parts, ordered, with the columns that every part has."""
-    shared = [name for name in columns[0] if all(name in own for own in columns)]
+    shared = [name for name in columns[0] if all(name in of_part for of_part in columns)]
     return Images.of_ids(
-        ids, {name: np.concatenate([own[name] for own in columns])[order] for name in shared}
+        ids, {name: np.concatenate([of_part[name] for of_part in columns])[order] for name in shared}
     )
 
 

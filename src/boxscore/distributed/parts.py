@@ -4,13 +4,14 @@ Conventions
 -----------
 - A part holds packed matches (:mod:`boxscore.matching.packed`), the ids of its images, and a header: the
   protocol and its digest, the version of boxscore, the classes, counts. It holds no boxes and no overlaps.
-- Where equal scores go in the order of a file, rows travel: *own* rows number the part's own table, and parts
+- Where equal scores go in the order of a file, rows travel: *own* rows number the part's table, and parts
   follow each other as they are merged; *shared* rows number one table that all parts were cut from; *image*
   rows count inside an image, and images go by their ids.
-- Under a cap over a class of the whole data set a part is matched without it, and lists the *spent*
-  detections: those that use the cap up though they are not evaluated. The cap is met when parts are merged.
-- Where scores are stretched by the least and the largest of the data set, a part has them as given, with its
-  own least and largest, and they are stretched when parts are merged. Stretching keeps their order but for
+- Under max detections of a class over the whole data set a part is matched without them, and lists the
+  *spent* detections: those that count towards them though they are not evaluated. The cut is made when parts
+  are merged.
+- Where scores are min-max scaled over the data set, a part has them as given, with its least and largest, and
+  they are scaled when parts are merged. Scaling leaves their order as it is but for
   scores that become equal. Files ranked by score decide between these, and matching does not change.
 - Bytes are an ``.npz`` archive, not compressed, nothing pickled: an array per column, the header as JSON.
 """
@@ -59,7 +60,7 @@ COUNTED = ("ground_truths", "crowds", "difficult", "detections")
 
 
 class Spent(NamedTuple):
-    """Detections that use up a cap over the data set and are not evaluated, [S] each."""
+    """Detections that count towards max detections over the data set and are not evaluated, [S] each."""
 
     category: NDArray[np.int32]
     score: NDArray[np.float64]
@@ -89,10 +90,10 @@ class Part(PicklesFields):
     row_order : {"own", "shared", "image"}
         What rows are rows of.
     row_count : int
-        Rows of the part's own detections table.
+        Rows of the part's detections table.
     spent : Spent, or None
     score_ends : (float, float), or None
-        Least and largest score of its detections, where scores are stretched when parts are merged.
+        Least and largest score of its detections, where scores are min-max scaled when parts are merged.
     source : str
         For messages.
     version : str
@@ -145,7 +146,7 @@ class Part(PicklesFields):
 
     @property
     def identity(self) -> TruthIdentity:
-        """Tell its ground truth from others."""
+        """Identify its ground truth."""
         ids = self.image_ids
         return TruthIdentity(
             self.categories, len(ids), image_digest(ids), self.truth_digest, digest_of_names(ids)
@@ -174,9 +175,9 @@ class Part(PicklesFields):
         protocol : Protocol
         row_order : {"own", "shared", "image"}, default "own"
         spent : Spent, optional
-            Where the protocol caps a class over the data set.
+            Where max detections are of a class over the data set.
         score_ends : (float, float), optional
-            Where the protocol stretches scores.
+            Where the protocol min-max scales scores.
 
         Returns
         -------
@@ -330,7 +331,7 @@ def protocol_digest(protocol: Protocol) -> str:
 
 
 def truth_digest(ground_truth: GroundTruth) -> int:
-    """Return a number of 64 bits that tells one ground truth from another, whatever the order of its rows.
+    """Return 64 bits that identify a ground truth, whatever the order of its rows.
 
     Those of disjoint images add up, modulo 2 ** 64.
     """
@@ -343,7 +344,7 @@ def truth_digest(ground_truth: GroundTruth) -> int:
 
 
 class TruthIdentity(NamedTuple):
-    """What tells one ground truth from another, without its rows."""
+    """What identifies a ground truth, without its rows."""
 
     categories: Categories
     images: int
@@ -379,7 +380,7 @@ class TruthIdentity(NamedTuple):
 
 
 def image_digest(ids: NDArray[Any]) -> int:
-    """Return a number of 64 bits that tells ids of images from others, whatever their order."""
+    """Return 64 bits that identify ids of images, whatever their order."""
     with np.errstate(over="ignore"):
         return int(_mixed(_hashes(ids)).sum(dtype=np.uint64))
 
@@ -436,7 +437,7 @@ def match_part(
     if not rules.caps_data_set:
         matches, spent = Matcher(ground_truth, detections, protocol).match(), None
     else:
-        # What lies beyond the cap changes no match of what lies before: it has lower scores.
+        # What lies beyond max detections changes no match of what lies before: it has lower scores.
         relaxed = dataclasses.replace(protocol, matching=dataclasses.replace(rules, cap_scope="class"))
         matcher = Matcher(ground_truth, detections, relaxed)
         matches = matcher.match()
@@ -479,7 +480,7 @@ def part_of(evaluation: Evaluation) -> Part:
 def _as_given(
     matches: Matches, detections: Detections, protocol: Protocol
 ) -> tuple[Matches, tuple[float, float] | None]:
-    """Undo the stretching of scores; also return the least and the largest of those given."""
+    """Undo the scaling of scores; also return the least and the largest of those given."""
     if not protocol.rounding.stretch_scores:
         return matches, None
     given = GivenScores.of(detections)

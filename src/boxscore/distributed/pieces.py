@@ -67,9 +67,9 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
     -------
     Part
     """
-    own, (low, high) = part.matches, piece[:2]
-    rows = (_rows_of_range if piece.is_range else _rows_of_classes)(own, piece)
-    columns = own.columns(
+    matches, (low, high) = part.matches, piece[:2]
+    rows = (_rows_of_range if piece.is_range else _rows_of_classes)(matches, piece)
+    columns = matches.columns(
         {
             "detection": functools.partial(_taken, slices=rows.detections),
             "pair": functools.partial(_taken, slices=rows.pairs),
@@ -89,11 +89,11 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
         "truth_image": narrowed(row[columns["truth_image"]]),
         "extra": extra_in_parts(renumbered(extra, row)),
     }
-    # Rows are found by position, so that truths of pieces need not be those of the part.
+    # Rows are taken by position, so that truths of pieces need not be those of the part.
     matches = dataclasses.replace(
-        own,
+        matches,
         bounds=np.concatenate([np.zeros((3, 1), dtype=np.int64), np.cumsum(rows.sizes, axis=1)], axis=1),
-        outcomes=own.outcomes.copy(),  # nothing of a piece may hold on to the pages of a whole part
+        outcomes=matches.outcomes.copy(),  # nothing of a piece may hold on to the pages of a whole part
         **columns,
     )
     places = images + place if isinstance(place, int) else place[images]
@@ -124,26 +124,26 @@ class _Rows(NamedTuple):
     """Position among ``truths`` of each pair's, [P]."""
 
 
-def _rows_of_classes(own: PackedMatches, piece: Cut) -> _Rows:
+def _rows_of_classes(matches: PackedMatches, piece: Cut) -> _Rows:
     """Take all rows of some classes: one run of each axis."""
-    bounds = own.bounds[:, piece.low : piece.high + 1]
+    bounds = matches.bounds[:, piece.low : piece.high + 1]
     detections, pairs = ([slice(*side[[0, -1]].tolist())] for side in bounds[:2])
     truths = np.arange(bounds[2, 0], bounds[2, -1])
-    truth_of_pair = _taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]
+    truth_of_pair = _taken(matches.truth, pairs).astype(np.intp) - bounds[2, 0]
     return _Rows(detections, pairs, truths, np.diff(bounds, axis=1), truth_of_pair)
 
 
-def _rows_of_range(own: PackedMatches, piece: Cut) -> _Rows:
+def _rows_of_range(matches: PackedMatches, piece: Cut) -> _Rows:
     """Take a run of each class, its pairs, and their ground truths: totals have the others."""
-    bounds = own.bounds[:, piece.low : piece.high + 1]
-    first, end = _range_bounds(own.score, bounds[0], piece)
-    # Pairs stand in the order of their detections: those of a run are a run, found by counting.
+    bounds = matches.bounds[:, piece.low : piece.high + 1]
+    first, end = _range_bounds(matches.score, bounds[0], piece)
+    # Pairs stand in the order of their detections: those of a run are a run, whose start is a count.
     detections = [slice(*pair) for pair in zip(first.tolist(), end.tolist(), strict=True)]
     pairs = []
     for start, pair_start, one in zip(bounds[0].tolist(), bounds[1].tolist(), detections, strict=False):
-        at = pair_start + int(own.pair_count[start : one.start].sum(dtype=np.int64))
-        pairs.append(slice(at, at + int(own.pair_count[one].sum(dtype=np.int64))))
-    needed = _taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]
+        at = pair_start + int(matches.pair_count[start : one.start].sum(dtype=np.int64))
+        pairs.append(slice(at, at + int(matches.pair_count[one].sum(dtype=np.int64))))
+    needed = _taken(matches.truth, pairs).astype(np.intp) - bounds[2, 0]
     used = np.zeros(bounds[2, -1] - bounds[2, 0], dtype=bool)
     used[needed] = True
     truths = np.flatnonzero(used) + bounds[2, 0]
@@ -154,13 +154,13 @@ def _rows_of_range(own: PackedMatches, piece: Cut) -> _Rows:
 
 def _range_bounds(scores: NDArray[Any], bounds: Counts, piece: Cut) -> tuple[Counts, Counts]:
     """Return where a range of scores starts and ends in each class, [K] each; scores descend in a class."""
-    found = np.empty((2, len(bounds) - 1), dtype=np.int64)
+    edges = np.empty((2, len(bounds) - 1), dtype=np.int64)
     for k, (start, stop) in enumerate(itertools.pairwise(bounds.tolist())):
         ascending = scores[start:stop][::-1]
         for side, edge in enumerate((piece.below, piece.least)):
             # A float32 is compared as the float64 that it is; searchsorted would widen them all for that.
-            found[side, k] = stop - bisect.bisect_left(ascending, np.float64(edge))
-    return found[0], found[1]
+            edges[side, k] = stop - bisect.bisect_left(ascending, np.float64(edge))
+    return edges[0], edges[1]
 
 
 def _taken(column: NDArray[Any], slices: Sequence[slice]) -> NDArray[Any]:

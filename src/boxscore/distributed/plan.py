@@ -1,11 +1,11 @@
-"""Which classes of parts are drawn together, and which class is cut by scores: one plan for every question.
+"""Which classes of parts are scored together, and which class is cut by scores: one plan for every question.
 
 Conventions
 -----------
 - A curve depends on its class alone, so a class is merged by whoever owns it, and only numbers travel on. A
   *block* is some classes with one owner, or a selection of classes that share a curve.
 - A class that is too large for one process is cut where scores differ, unless a rule or a kind of metric
-  needs one owner: what ranges of scores say of it folds (:mod:`boxscore.scoring.folding`).
+  needs one owner: the numbers of its ranges of scores fold (:mod:`boxscore.scoring.folding`).
 - A *key* is a position on the axes A and M: an area range and max detections.
 """
 
@@ -34,7 +34,7 @@ MOST = 1 << 22
 
 
 def can_be_split(protocol: Protocol, *, weighted: bool = False) -> bool:
-    """Whether a class may be drawn by ranges of scores; not where its ground truths have weights."""
+    """Whether a class may be scored by ranges of scores; not where its ground truths have weights."""
     return (
         not weighted
         and protocol.scope.allows("ranges")
@@ -88,7 +88,7 @@ class ClassPlan:
         self.categories = whole.categories if per_class else Categories.build(["all"])
         self.engine, self.parts, self._most = engine, parts, most
         self.places = _places_of(engine, parts, headers)
-        self._kept: dict[Cut, list[Any]] | None = {} if keep else None
+        self._held: dict[Cut, list[Any]] | None = {} if keep else None
 
     def blocks(self, most_classes: int | None = None) -> Iterator[Cut]:
         """Cut the classes into runs of at most ``most`` detections, or one class; of few enough classes."""
@@ -117,7 +117,7 @@ class ClassPlan:
         return one_curve and self.count_of(block) > self._most
 
     def can_be_split(self) -> bool:
-        """Whether a class may be drawn by ranges of scores."""
+        """Whether a class may be scored by ranges of scores."""
         return can_be_split(self.protocol, weighted=self.whole.weighted)
 
     def edges(self, blocks: Sequence[Cut]) -> dict[Cut, list[float]]:
@@ -136,14 +136,14 @@ class ClassPlan:
 
     def pieces(self, piece: Cut, name: str) -> list[Any]:
         """Cut all parts."""
-        if self._kept is not None and piece in self._kept:
-            return self._kept[piece]
+        if self._held is not None and piece in self._held:
+            return self._held[piece]
         pieces = [
             self.engine.submit(f"cut-{name}", cut, part, place, piece)
             for part, place in zip(self.parts, self.places, strict=True)
         ]
-        if self._kept is not None:
-            self._kept[piece] = pieces
+        if self._held is not None:
+            self._held[piece] = pieces
         return pieces
 
     def columns_of(self, block: Cut) -> Mapping[str, Any]:

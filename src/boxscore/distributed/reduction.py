@@ -5,7 +5,7 @@ Conventions
 - Everything here is a function of its arguments. An :class:`~boxscore.distributed.engine.Engine` runs them:
   this process, processes of this machine, or a cluster.
 - A range of scores knows what comes before it from the totals of its class, which are counted first: ranges
-  are drawn at the same time, and what they say folds. Every number is the quotient of the same whole numbers
+  are computed at the same time, and fold. Every number is the quotient of the same whole numbers
   as in one process: the bits are the same.
 """
 
@@ -48,8 +48,8 @@ class BlockNumbers(NamedTuple):
 # ---------------------------------------------------------------- whole classes
 
 
-def draw_classes(pieces: Sequence[Part], block: Cut, keys: Sequence[Key], images: int) -> BlockNumbers:
-    """Merge the pieces of a block and draw its curves, of which numbers are kept."""
+def score_classes(pieces: Sequence[Part], block: Cut, keys: Sequence[Key], images: int) -> BlockNumbers:
+    """Merge the pieces of a block and compute its curves, of which numbers come back."""
     matches, protocol = _matches(pieces, block), pieces[0].protocol
     curves = {
         key: _closed(Curves(_counts(matches, protocol, key, images), protocol.ap), protocol, key)
@@ -91,7 +91,7 @@ class RangeTotals(NamedTuple):
 
     def __add__(self, other: RangeTotals) -> RangeTotals:  # type: ignore[override]
         """Add up what disjoint images have."""
-        counts = {name: own + other.class_counts[name] for name, own in self.class_counts.items()}
+        counts = {name: count + other.class_counts[name] for name, count in self.class_counts.items()}
         totals = {key: self.totals[key] + other.totals[key] for key in self.totals}
         up_to = {
             key: Before(*(one + more for one, more in zip(self.up_to[key], other.up_to[key], strict=True)))
@@ -123,13 +123,13 @@ def totals_of_ranges(
     return every
 
 
-def draw_range(
+def score_range(
     pieces: Sequence[Part],
     piece: Cut,
     before: Mapping[Key, Before],
     totals: Mapping[Key, Totals],
 ) -> dict[Key, State]:
-    """Merge one range, and draw its share of the curves of its class; ``totals`` are of the whole class."""
+    """Merge one range, and compute its share of the curves; ``totals`` are of the whole class."""
     protocol, matches = pieces[0].protocol, _matches(pieces, piece)
     states: dict[Key, State] = {}
     for key, total in totals.items():
@@ -148,13 +148,13 @@ def fold_ranges(
     protocol: Protocol,
     class_columns: Mapping[str, Any],
 ) -> BlockNumbers:
-    """Fold what the ranges of a large block say, the highest scores first."""
+    """Fold the states of the ranges of a large block, the highest scores first."""
     curves = {}
     for key, totals in total.totals.items():
         folds = {**folds_of_numbers(protocol.ap), **folds_of(_kinds_at(key, protocol), protocol)}
         state = folded([one[key] for one in ranges], folds)
-        drawn = Curves(None, protocol.ap, totals=totals, state=state, class_columns=class_columns)
-        curves[key] = _closed(drawn, protocol, key)
+        whole = Curves(None, protocol.ap, totals=totals, state=state, class_columns=class_columns)
+        curves[key] = _closed(whole, protocol, key)
     return BlockNumbers(total.class_counts, curves)
 
 
@@ -171,7 +171,7 @@ class Numbers(NamedTuple):
     left_out: Mapping[str, int]
     class_counts: Mapping[str, NDArray[Any]]
     curves: Mapping[tuple[int, int, str | None], Curves]
-    """By area, cap, and the selection of classes that share a curve."""
+    """By area range, max detections, and the selection of classes that share a curve."""
     labels: list[str]
     nbytes: int
     """Of all parts."""
@@ -198,7 +198,7 @@ def reduced(
     headers : sequence of PartHeader, optional
         Of the parts, where they are known.
     keys : sequence of Key, optional
-        Area ranges and caps that curves are drawn at; all of the protocol's when not given.
+        Area ranges and max detections of the curves; all of the protocol's when not given.
 
     Returns
     -------
@@ -215,13 +215,13 @@ def reduced(
     protocol = plan.protocol
     keys = every_key(protocol) if keys is None else keys
     blocks, pooled = list(plan.blocks()), plan.pooled([row.classes for row in protocol.rows])
-    drawn = _drawn(plan, [*blocks, *pooled], keys)
-    of_classes = drawn[: len(blocks)]
+    scored = _scored(plan, [*blocks, *pooled], keys)
+    of_classes = scored[: len(blocks)]
     curves: dict[tuple[int, int, str | None], Curves] = {
         (*key, None): Curves.beside([block.curves[key] for block in of_classes], plan.categories.columns)
         for key in keys
     }
-    for block, numbers in zip(pooled, drawn[len(blocks) :], strict=True):
+    for block, numbers in zip(pooled, scored[len(blocks) :], strict=True):
         curves |= {(*key, block.pooled): one for key, one in numbers.curves.items()}
     class_counts = {
         name: np.concatenate([block.class_counts[name] for block in of_classes])
@@ -240,8 +240,8 @@ def reduced(
     )
 
 
-def _drawn(plan: ClassPlan, blocks: Sequence[Cut], keys: Sequence[Key]) -> list[BlockNumbers]:
-    """Draw blocks at the same time, the large ones by ranges of scores."""
+def _scored(plan: ClassPlan, blocks: Sequence[Cut], keys: Sequence[Key]) -> list[BlockNumbers]:
+    """Score blocks at the same time, the large ones by ranges of scores."""
     engine, edges = plan.engine, plan.edges(blocks) if plan.can_be_split() else {}
     totals = _totals(plan, edges, keys)
     # An area needs all true positives: it is joined where the ranges are, and numbers come back.
@@ -256,16 +256,16 @@ def _drawn(plan: ClassPlan, blocks: Sequence[Cut], keys: Sequence[Key]) -> list[
             tasks += [engine.submit(f"join-{name}", fold_ranges, *folding)] if joined else ranges
         else:
             pieces = plan.pieces(block, name)
-            tasks.append(engine.submit(f"draw-{name}", draw_classes, pieces, block, keys, plan.images))
+            tasks.append(engine.submit(f"score-{name}", score_classes, pieces, block, keys, plan.images))
         ends.append(len(tasks))
     results = engine.results(tasks)
-    drawn: list[BlockNumbers] = []
+    scored: list[BlockNumbers] = []
     for block, (low, high) in zip(blocks, itertools.pairwise([0, *ends]), strict=True):
-        own = results[low:high]
+        numbers = results[low:high]
         if block in edges and not joined:
-            own = [fold_ranges(own, totals[block], plan.protocol, plan.columns_of(block))]
-        drawn += own
-    return drawn
+            numbers = [fold_ranges(numbers, totals[block], plan.protocol, plan.columns_of(block))]
+        scored += numbers
+    return scored
 
 
 def _totals(
@@ -280,10 +280,10 @@ def _totals(
 
 
 def _range_tasks(plan: ClassPlan, block: Cut, edges: Sequence[float], total: RangeTotals) -> list[Any]:
-    """Start drawing a large block by ranges of scores."""
+    """Start scoring a large block by ranges of scores."""
     tasks: list[Any] = []
     for number, piece in enumerate(block.between(edges)):
         name = f"{name_of(block)}-{number}"
         asked = plan.pieces(piece, name), piece, total.before(number), total.totals
-        tasks.append(plan.engine.submit(f"draw-{name}", draw_range, *asked))
+        tasks.append(plan.engine.submit(f"score-{name}", score_range, *asked))
     return tasks

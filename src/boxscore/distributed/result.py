@@ -31,7 +31,7 @@ from boxscore.distributed.merging import MergedParts, images_in_order, numbered_
 from boxscore.distributed.parts import Part, TruthIdentity, load_part
 from boxscore.distributed.plan import MOST, asked_keys, every_key
 from boxscore.distributed.reduction import Numbers, reduced
-from boxscore.distributed.weighing import HeldParts, weighed_parts
+from boxscore.distributed.weighing import HeldParts, weighted_parts
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
@@ -113,27 +113,27 @@ class MergedEvaluation(Evaluation):
 
     @property
     def ground_truth(self) -> Any:
-        """Not kept."""
+        """Not stored."""
         self._refuse("the ground truth")
 
     @property
     def detections(self) -> Any:
-        """Not kept."""
+        """Not stored."""
         self._refuse("the detections")
 
     @property
     def matches(self) -> Any:
-        """Not kept."""
+        """Not stored."""
         self._refuse("the rows of matches")
 
     @property
     def outcomes(self) -> Any:
-        """Not kept."""
+        """Not stored."""
         self._refuse("the outcomes of rows")
 
     @property
     def matcher(self) -> Any:
-        """Not kept."""
+        """Not stored."""
         self._refuse("a second matching")
 
     @property
@@ -174,13 +174,13 @@ class MergedEvaluation(Evaluation):
 
     @property
     def identity(self) -> TruthIdentity:
-        """What tells the ground truth from others."""
+        """What identifies the ground truth."""
         return self._numbers.identity
 
     def weighted_metrics(
         self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False
     ) -> WeightedMetrics:
-        """Compute summary metrics with every image counted as often as its weight says, where the parts are.
+        """Compute summary metrics under image weights, where the parts are.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class MergedEvaluation(Evaluation):
         """
         held = self._there
         own_bar = progress and isinstance(held.engine, Here)  # others show their tasks
-        return weighed_parts(held, rows, weights, progress=own_bar)
+        return weighted_parts(held, rows, weights, progress=own_bar)
 
     @functools.cached_property
     def _there(self) -> HeldParts:
@@ -210,7 +210,7 @@ class MergedEvaluation(Evaluation):
 
     @functools.cached_property
     def matched(self) -> Matches:
-        """All classes merged, for what looks at every score; made when it is first asked for."""
+        """All classes merged, for what reads every score; made when it is first asked for."""
         return self.parts.matches()
 
     @functools.cached_property
@@ -266,8 +266,8 @@ class MergedEvaluation(Evaluation):
 class DistributedEvaluation(MergedEvaluation):
     """What an engine brought back: numbers, of parts that stay where they are.
 
-    Bootstrap intervals, slices by image and comparisons weigh images where the parts are, as long as they are
-    still there. Operating points and FROC fetch the parts, of up to 16 million detections.
+    Bootstrap intervals, slices by image and comparisons count where the parts are, as long as they are still
+    there. Operating points and FROC fetch the parts, of up to 16 million detections.
     """
 
     def __init__(self) -> None:

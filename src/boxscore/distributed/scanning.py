@@ -86,7 +86,7 @@ Task = TableTask | StreamTask
 
 
 def run_task(task: Task) -> Part:
-    """Run one task; a function of its own, so that any ``map`` can send it away."""
+    """Run one task; a function, so that any ``map`` can send it away."""
     return task.run()
 
 
@@ -110,7 +110,7 @@ def scan(
         else is read at once.
     protocol : str, Path, mapping or Protocol, default "coco"
     partitions : int, or sequence of sequences of image ids, optional
-        How many, or which images each has. As many as keep each at about a million boxes, when not given.
+        How many, or which images each has. As many as have about a million boxes each, when not given.
     map : callable, default the built-in
         ``map(function, tasks)`` gives what the function returns for each task, in any order: that of an
         executor, of a pool, or of a cluster. Function, tasks and results pickle.
@@ -210,7 +210,7 @@ def _of_every_task(
 
 
 def _histogram_of(task: Task) -> Histogram:
-    """Run one task and count its part; a function of its own, so that any ``map`` can send it away."""
+    """Run one task and count its part; a function, so that any ``map`` can send it away."""
     return histogram_of(task.run())
 
 
@@ -321,9 +321,9 @@ def partitioned(
     count = int(partition_of_image.max(initial=0)) + 1
     sides = []
     for table in (ground_truth, detections):
-        own = partition_of_image[table.image]
-        order = stable_order(own, count)
-        sides.append((order, np.searchsorted(own[order], np.arange(count + 1))))
+        partition = partition_of_image[table.image]
+        order = stable_order(partition, count)
+        sides.append((order, np.searchsorted(partition[order], np.arange(count + 1))))
     by_partition = stable_order(partition_of_image, count)
     images = np.searchsorted(partition_of_image[by_partition], np.arange(count + 1))
     left_out = detections.left_out  # counted once
@@ -331,9 +331,9 @@ def partitioned(
         chosen = by_partition[images[number] : images[number + 1]]
         if not len(chosen) and len(partition_of_image):
             continue
-        truth, found = (
+        truth_rows, rows = (
             order[starts[number] : starts[number + 1]].astype(np.int64) for order, starts in sides
         )
-        cut = of_images(detections, chosen, found).replaced(left_out=left_out)
-        yield TableTask(number, protocol, of_images(ground_truth, chosen, truth), cut, found)
+        cut = of_images(detections, chosen, rows).replaced(left_out=left_out)
+        yield TableTask(number, protocol, of_images(ground_truth, chosen, truth_rows), cut, rows)
         left_out = {}

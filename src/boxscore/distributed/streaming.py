@@ -10,8 +10,8 @@ Conventions
 - One pass reads the column of images alone. Where an image's rows stand near each other, as in files that
   were written image by image, tasks read runs of row groups. Where they are scattered, that side is first
   regrouped on disk, into one file per partition.
-- Whether boxes are fractions, what four numbers are, which classes there are: what one table would tell from
-  all its rows is told once, from the files, and holds in every partition.
+- Whether boxes are fractions, what four numbers are, which classes there are: what one table would infer from
+  all its rows is inferred once, from the files, and holds in every partition.
 - An image's id is its id: where ids of detections are none of the ground truth's they may be file names.
 """
 
@@ -65,7 +65,7 @@ BUFFERED = 1 << 22
 """Boxes that wait for their files while a side is regrouped."""
 
 NEAR = 2.0
-"""Row groups may be read this often on average; more, and the side is regrouped."""
+"""Row groups may be read so many times on average; if more, and the side is regrouped."""
 
 Ids = NDArray[Any]
 
@@ -78,7 +78,7 @@ class Side(PicklesFields):
     ----------
     groups : ParquetGroups
     options : ReadOptions
-        With what was told from the whole.
+        With what was inferred from the whole.
     fractions : bool
     stays_in_fractions : bool
         Whether sizes are missing, so that boxes of the ground truth stay fractions.
@@ -99,7 +99,7 @@ class Side(PicklesFields):
             tables = [pq.read_table(source.file)] if source.file.exists() else []
         else:
             tables = [self.groups.read(group) for group in source.groups]
-        name, known, kept = self.groups.parts.image, Vocabulary(ids), []
+        name, known, parts = self.groups.parts.image, Vocabulary(ids), []
         for table in tables:
             values, positions = BoxesTable(self.groups, [table]).distinct(name)
             rows = known.rows(as_ids(self._translated(values), name="image ids"))[positions]
@@ -109,8 +109,8 @@ class Side(PicklesFields):
             some = table.take(pa.array(chosen)) if len(chosen) < len(table) else table
             column = pa.DictionaryArray.from_arrays(pa.array(rows[chosen]), _arrow_ids(ids))
             some = some.set_column(some.schema.get_field_index(name), name, column)
-            kept.append(some.replace_schema_metadata(table.schema.metadata))
-        return BoxesTable(self.groups, kept) if kept else None
+            parts.append(some.replace_schema_metadata(table.schema.metadata))
+        return BoxesTable(self.groups, parts) if parts else None
 
     def _translated(self, values: Sequence[Id]) -> list[Id]:
         if self.names is None:
@@ -119,7 +119,7 @@ class Side(PicklesFields):
 
 
 class Source(NamedTuple):
-    """Where a partition's rows of one side are: in row groups, or in a file of their own."""
+    """Where a partition's rows of one side are: in row groups, or in one file."""
 
     groups: tuple[RowGroup, ...] = ()
     file: Path | None = None
@@ -161,11 +161,11 @@ class StreamTask(PicklesFields):
         with warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore", BoxscoreWarning
-            )  # of a share of the data; what is left out is kept
+            )  # of a share of the data; the part counts what is left out
             truth = self._truth()
-            found = self.detections.read(self.source, self.ids)
+            boxes = self.detections.read(self.source, self.ids)
             keys = np.empty(0, dtype=np.int64)
-            if found is None:
+            if boxes is None:
                 nothing: Any = []
                 detections = Detections.from_arrays(
                     nothing,
@@ -177,12 +177,12 @@ class StreamTask(PicklesFields):
                 )
             else:
                 side = self.detections
-                rows = rows_of(found, side.options, truth, of_results=True, fractions=side.fractions)
+                rows = rows_of(boxes, side.options, truth, of_results=True, fractions=side.fractions)
                 detections = detections_of(rows, side.options, truth)
             truth, detections = prepared(truth, detections, self.protocol, share=True)
             if self.classes is not None:
                 truth, detections = select(truth, detections, classes=self.classes)
-            if found is not None:
+            if boxes is not None:
                 keys = detections.columns[KEY]
             part = match_part(truth, detections, self.protocol, rows=keys)
             source = f"partition {self.number} of {self.detections.groups.path}"
@@ -212,8 +212,8 @@ def _bounded_columns(protocol: Protocol) -> set[str]:
 
 def _with_bounded_columns(truth: GroundTruth, protocol: Protocol) -> GroundTruth:
     """Leave out the columns that nothing reads."""
-    kept = _bounded_columns(protocol)
-    return truth.replaced(columns={name: own for name, own in truth.columns.items() if name in kept})
+    read = _bounded_columns(protocol)
+    return truth.replaced(columns={name: column for name, column in truth.columns.items() if name in read})
 
 
 def stream_tasks(
@@ -228,7 +228,7 @@ def stream_tasks(
     partitions: int | None = None,
     partition: int = PARTITION,
 ) -> list[StreamTask]:
-    """Look through the files, and cut the images into partitions.
+    """Read through the files, and cut the images into partitions.
 
     Parameters
     ----------
@@ -260,19 +260,19 @@ def stream_tasks(
         When a detection is in an unknown image.
     """
     truth = _opened_truth(ground_truth, truth_options, _bounded_columns(protocol))
-    found = ParquetGroups.open(detections, options)
-    if found.parts.score is None:
+    parquet = ParquetGroups.open(detections, options)
+    if parquet.parts.score is None:
         rule, cause = "have a column score or confidence", "is this the ground truth?"
         raise FileFormatError(
-            "detections", rule, got=f"only {', '.join(found.names)}", place=str(detections), cause=cause
+            "detections", rule, got=f"only {', '.join(parquet.names)}", place=str(detections), cause=cause
         )
     if partitions is not None:
-        partition = max(1, -(-found.boxes // partitions))
+        partition = max(1, -(-parquet.boxes // partitions))
     seen = _Images.of(truth, truth_options)
-    images_of_group, names = _images_of_groups(found, seen.images)
+    images_of_group, names = _images_of_groups(parquet, seen.images)
     table = truth if isinstance(truth, GroundTruth) else None
-    side = _settled(found, options, table, names, of_results=True)
-    cut = _cut(found, images_of_group, seen, partition)
+    side = _side_of(parquet, options, table, names, of_results=True)
+    cut = _cut(parquet, images_of_group, seen, partition)
     count = int(cut.partition.max(initial=0)) + 1
     sources = cut.sources
     if sources is None:
@@ -280,7 +280,7 @@ def stream_tasks(
     truth_sources = [Source()] * count
     truth_side: Side | None = None
     if isinstance(truth, ParquetGroups):
-        truth_side = _settled(truth, truth_options, None, None, of_results=False)
+        truth_side = _side_of(truth, truth_options, None, None, of_results=False)
         truth_sources = _truth_sources(truth_side, seen, cut.partition, count, folder / "ground_truth")
     if isinstance(truth, GroundTruth):
         check_class_labels(truth.source, seen.categories, truth.image_labels, protocol)
@@ -294,17 +294,17 @@ def stream_tasks(
         rows = order[bounds[number] : bounds[number + 1]]
         if not len(rows) and count > 1:
             continue
-        own: GroundTruth | Side | None = truth_side if len(rows) else _nothing(seen.categories)
-        if own is None:
+        of_task: GroundTruth | Side | None = truth_side if len(rows) else _nothing(seen.categories)
+        if of_task is None:
             assert isinstance(truth, GroundTruth)
             table = of_images(truth, rows)
-            own = _with_bounded_columns(table.replaced(images=_without_names(table.images)), protocol)
+            of_task = _with_bounded_columns(table.replaced(images=_without_names(table.images)), protocol)
         tasks.append(
             StreamTask(
                 len(tasks),
                 protocol,
                 seen.images.ids[rows],
-                own,
+                of_task,
                 truth_sources[number],
                 seen.categories,
                 side,
@@ -379,7 +379,7 @@ def _images_of_truth(truth: ParquetGroups, options: ReadOptions) -> _Images:
     if not categories:  # what the schema names
         categories.append(_categories_of(BoxesTable(truth, [truth.nothing()]), parts, options))
     every = Categories.union(categories)
-    rows = [images.rows(own).astype(np.int32) for own in of_group]
+    rows = [images.rows(ids_of_one).astype(np.int32) for ids_of_one in of_group]
     return _Images(images, every, images.rows(ids).astype(np.int64), rows)
 
 
@@ -399,8 +399,10 @@ def _each_once(ids_of_group: Sequence[Ids]) -> Ids:
 
 def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) -> Categories:
     """Return the classes of some rows, those without a box aside."""
-    kept = np.flatnonzero(_have_boxes(table, parts))
-    labels, label, names = classes_of(table, parts, options, kept, lambda row: table.place(int(kept[row])))
+    rows_with_boxes = np.flatnonzero(_have_boxes(table, parts))
+    labels, label, names = classes_of(
+        table, parts, options, rows_with_boxes, lambda row: table.place(int(rows_with_boxes[row]))
+    )
     nothing = np.empty(0, dtype=np.int64)
     rows = Rows(
         source=table.source,
@@ -427,7 +429,7 @@ def _have_boxes(table: BoxesTable, parts: ColumnParts) -> NDArray[np.bool_]:
     return ~np.isnan(table.numbers(parts.box[0]))
 
 
-def _settled(
+def _side_of(
     groups: ParquetGroups,
     options: ReadOptions,
     truth: GroundTruth | None,
@@ -435,7 +437,7 @@ def _settled(
     *,
     of_results: bool,
 ) -> Side:
-    """Tell from the whole whether boxes are fractions, and from the first boxes what four numbers are."""
+    """Infer from the whole whether boxes are fractions, and from the first boxes what four numbers are."""
     groups = groups.without_sides()
     fractions = groups.are_fractions()
     if groups.parts.box_format is None and options.box_format is None and groups.groups:
@@ -461,19 +463,19 @@ def _stays_in_fractions(groups: ParquetGroups, options: ReadOptions) -> bool:
 
 
 def _without_names(images: Images) -> Images:
-    """Return the images without file names: ids alone tell them apart."""
+    """Return the images without file names: ids alone identify them."""
     return Images.build(images.ids, sizes=images.sizes, columns=images.columns)
 
 
 def _images_of_groups(
-    found: ParquetGroups, images: Images
+    parquet: ParquetGroups, images: Images
 ) -> tuple[list[NDArray[np.int32]], dict[Id, Id] | None]:
     """Return the rows of the images of each row group, and the images behind names that are no ids."""
     index = images.index() if images.ids.dtype == object else None
     rows_of_groups, others, places = [], [], {}
-    for group in progress(found.groups, desc="detections", unit="row group"):
-        table = found.some(group, [found.parts.image])
-        values, positions = images_of(table, found.parts)
+    for group in progress(parquet.groups, desc="detections", unit="row group"):
+        table = parquet.some(group, [parquet.parts.image])
+        values, positions = images_of(table, parquet.parts)
         if index is None:
             rows = images.rows(as_ids(values, name="image ids"))
         else:
@@ -512,16 +514,16 @@ class _Cut(NamedTuple):
 
 
 def _cut(
-    found: ParquetGroups, images_of_group: Sequence[NDArray[np.int32]], seen: _Images, size: int
+    parquet: ParquetGroups, images_of_group: Sequence[NDArray[np.int32]], seen: _Images, size: int
 ) -> _Cut:
     """Cut the images into partitions along the row groups of the detections, where these allow it."""
-    count, groups = len(seen.images), found.groups
+    count, groups = len(seen.images), parquet.groups
     first, last = np.full(count, -1, dtype=np.int32), np.full(count, -1, dtype=np.int32)
     for number in range(len(groups) - 1, -1, -1):
         first[images_of_group[number]] = number
     for number, rows in enumerate(images_of_group):
         last[rows] = number
-    size = max(size, found.boxes // MOST_PARTITIONS)
+    size = max(size, parquet.boxes // MOST_PARTITIONS)
     runs, starts, held = np.zeros(len(groups) + 1, dtype=np.int64), [0], 0
     for number, group in enumerate(groups):
         if held and held + group.boxes > size:
@@ -542,7 +544,7 @@ def _cut(
     np.maximum.at(furthest, run[first >= 0], last[first >= 0] + 1)
     read = int((furthest - np.array(starts)).sum())
     if read > NEAR * len(groups) + len(starts):
-        share = max(1, -(-found.boxes // size))
+        share = max(1, -(-parquet.boxes // size))
         place = np.empty(count, dtype=np.int64)
         place[seen.order] = np.arange(count) * share // max(count, 1)
         return _Cut(place, None)
@@ -569,11 +571,11 @@ def _truth_sources(side: Side, seen: _Images, partition: IntArray, count: int, f
             of_partition[number].append(group)
     if sum(map(len, of_partition)) > NEAR * (len(groups) + count):
         return _regrouped(side, partition, seen.images.ids, count, folder)
-    return [Source(tuple(own)) for own in of_partition]
+    return [Source(tuple(one)) for one in of_partition]
 
 
 def _regrouped(side: Side, partition: IntArray, ids: Ids, count: int, folder: Path) -> list[Source]:
-    """Write the rows of each partition into a file of its own, in their order."""
+    """Write the rows of each partition into one file, in their order."""
     pa, pq = arrow()
     folder.mkdir(parents=True)
     files = [folder / f"{number}.parquet" for number in range(count)]
@@ -607,9 +609,9 @@ def _regrouped(side: Side, partition: IntArray, ids: Ids, count: int, folder: Pa
                 rows = known.rows(as_ids(named, name="image ids"))
             else:
                 rows = np.array([index.get(one, -1) for one in named], dtype=np.int32)
-            own = partition[rows[positions]]
-            order = np.argsort(own, kind="stable")
-            bounds = np.searchsorted(own[order], np.arange(count + 1))
+            of_row = partition[rows[positions]]
+            order = np.argsort(of_row, kind="stable")
+            bounds = np.searchsorted(of_row[order], np.arange(count + 1))
             table = table.take(pa.array(order))
             for number in np.flatnonzero(np.diff(bounds)).tolist():
                 waiting[number].append(table.slice(bounds[number], bounds[number + 1] - bounds[number]))
@@ -627,7 +629,7 @@ def _regrouped(side: Side, partition: IntArray, ids: Ids, count: int, folder: Pa
         ) from None
     finally:
         for writer in writers.values():
-            with contextlib.suppress(OSError):  # a full disk has been told
+            with contextlib.suppress(OSError):  # a full disk was refused above
                 writer.close()
     return [Source(file=file) for file in files]
 

@@ -13,7 +13,7 @@ Conventions
 - Sets go in batches, as many as keep the values of all classes within :data:`BATCH`. A batch of a block of
   classes is one task, and prepares one area range and max detections at a time, which is what takes memory.
 - A class that is too large for one process goes range by range of scores, the highest first: a chain,
-  in which each range takes up what came before it, set by set, and folds what it says to that of the others.
+  in which each range continues the totals of those before it, set by set, and its state folds with theirs.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ Metrics = Mapping[Key, Sequence[str]]
 """Kinds of summary metrics by area range and max detections."""
 Item = TypeVar("Item")
 
-WEIGHED, WEIGHED_ALONE = 150, 400
+BYTES, BYTES_ALONE = 150, 400
 """Bytes of a detection that is counted at one area range and max detections, and at all of COCO's."""
 
 MOST = 1 << 22
-"""Detections that one process weighs at a time."""
+"""Detections that one process counts at a time."""
 
 ALONE = 1 << 20
-"""Detections that one process weighs at all area ranges and max detections together."""
+"""Detections that one process counts at all area ranges and max detections together."""
 
 MOST_OWNED = 1 << 25
 """Detections of a class that cannot be cut, 5 GB."""
@@ -106,14 +106,14 @@ class BlockValues(NamedTuple):
 # ---------------------------------------------------------------- whole classes
 
 
-def _weigh_alone(
+def _score_alone(
     pieces: Sequence[Part], weights: WeightSets, rows: Sequence[SummaryRow], images: int
 ) -> WeightedMetrics:
-    """Weigh all classes at once."""
+    """Score all classes at once."""
     return weighted_metrics(_matches(pieces, images), pieces[0].protocol, rows, weights)
 
 
-def _weigh_block(
+def _score_block(
     pieces: Sequence[Part], block: Cut, weights: WeightSets, metrics: Metrics, images: int
 ) -> BlockValues:
     """Merge the pieces of a block, and read its curves under each set of weights."""
@@ -124,8 +124,8 @@ def _weigh_block(
     for key, names in metrics.items():
         prepared = ImageWeights(matches, protocol, *key)
         for of_set, image_weights in zip(curves, sets, strict=True):
-            drawn = Curves(prepared.counts(image_weights), protocol.ap)
-            of_set[key] = _values(drawn, names, protocol)
+            weighted = Curves(prepared.counts(image_weights), protocol.ap)
+            of_set[key] = _values(weighted, names, protocol)
     counts = [(one[truth_image].sum(), one[matches.image].sum()) for one in sets]
     truths, detections = np.array(counts).astype(np.int64).T
     return BlockValues(curves, truths, detections)
@@ -145,7 +145,7 @@ def _held(weights: WeightSets, images: int) -> Iterable[NDArray[Any]]:
 
 
 def _values(curves: Curves, names: Sequence[str], protocol: Protocol) -> Curves:
-    """Keep the values of some kinds, and what means need beside them."""
+    """Reduce curves to the values of some kinds, and what means need beside them."""
     values = {name: kind_of(name).values_of(curves, protocol) for name in names}
     totals = Totals.of_images(curves.totals, protocol)
     return Curves.of_numbers(protocol.ap, totals, values, curves.class_columns)
@@ -206,11 +206,11 @@ def _begun(truths: Sequence[TruthRows], weights: WeightSets, metrics: Metrics, p
         ground_truths.append(one[counted].sum())
         of_set = {}
         for area, cap in metrics:
-            positive, often = (
+            positive, images_of_class = (
                 np.array([one[rows[area]].sum()]).astype(np.int64) for rows in (objects, images)
             )
             of_set[area, cap] = Totals.of_objects(
-                positive, int(one.sum(dtype=np.int64)), often, thresholds=T, steps=steps
+                positive, int(one.sum(dtype=np.int64)), images_of_class, thresholds=T, steps=steps
             )
         totals.append(of_set)
     W = len(totals)
@@ -218,7 +218,7 @@ def _begun(truths: Sequence[TruthRows], weights: WeightSets, metrics: Metrics, p
     return Chain(totals, [{} for _ in range(W)], truth_counts, np.zeros(W, dtype=np.int64))
 
 
-def _weigh_range(
+def _score_range(
     before: Chain,
     pieces: Sequence[Part],
     block: Cut,
@@ -226,7 +226,7 @@ def _weigh_range(
     metrics: Metrics,
     images: int,
 ) -> Chain:
-    """Merge one range of scores, and take up its share of the curves."""
+    """Merge one range of scores, and add its share of the curves to those before it."""
     matches, protocol = _matches(pieces, images, block.pooled), pieces[0].protocol
     sets = _held(weights, images)
     totals: list[dict[Key, Totals]] = [{} for _ in before.totals]
@@ -237,16 +237,16 @@ def _weigh_range(
         for w, image_weights in enumerate(sets):
             counts, total = prepared.counts(image_weights), before.totals[w][key]
             curves = Curves(counts, protocol.ap, totals=total, before=Before(total.recalled, total.counted))
-            drawn = {name: field for kind in kinds for name, field in kind.state(curves, protocol).items()}
+            state = {name: field for kind in kinds for name, field in kind.state(curves, protocol).items()}
             above = before.states[w].get(key)
-            states[w][key] = drawn if above is None else folded([above, drawn], folds)
+            states[w][key] = state if above is None else folded([above, state], folds)
             totals[w][key] = total.followed_by(counts, protocol.ap)
     detections = np.array([one[matches.image].sum() for one in sets]).astype(np.int64)
     return Chain(totals, states, before.ground_truths, before.detections + detections)
 
 
 def _ended(chain: Chain, metrics: Metrics, protocol: Protocol) -> BlockValues:
-    """Draw the curves when all ranges are done."""
+    """Make the curves when all ranges are done."""
     curves = [
         {
             key: _values(Curves(None, protocol.ap, totals=totals[key], state=states[key]), names, protocol)
@@ -287,7 +287,7 @@ def _summaries(
     )
 
 
-def weighed_parts(
+def weighted_parts(
     held: HeldParts,
     rows: Sequence[SummaryRow],
     weights: WeightSets,
@@ -322,8 +322,8 @@ def weighed_parts(
     if not len(weights):
         return WeightedMetrics(np.zeros((0, len(rows), K + 1)), np.zeros(0, np.int64), np.zeros(0, np.int64))
     share = (1 << 62) if held.room is None else held.room // 2  # the values of a batch take the rest
-    most = min(MOST, share // WEIGHED) if most is None else most
-    alone = min(ALONE, share // WEIGHED_ALONE) if alone is None else alone
+    most = min(MOST, share // BYTES) if most is None else most
+    alone = min(ALONE, share // BYTES_ALONE) if alone is None else alone
     with held.engine.asked_again():
         job = _Job(held, rows, most, alone, min(BATCH, share // 2))
         batches = list(weights.batches(job.batch_size))
@@ -348,7 +348,7 @@ class _Job:
         self._pooled: list[Cut] = []
         self._edges: dict[Cut, list[float]] = {}
         if not self._alone:
-            self._blocks = list(plan.blocks(max(1, MOST_VALUES // self._cells_of("AP"))))
+            self._blocks = list(plan.blocks(max(1, MOST_VALUES // self._values_of("AP"))))
             self._pooled = plan.pooled([row.classes for row in rows])
             every = [*self._blocks, *self._pooled]
             if self._can_be_split():
@@ -358,7 +358,7 @@ class _Job:
                     self._check_owned(block)
 
     def _can_be_split(self) -> bool:
-        """Whether ranges say little: an area needs every true positive under every set of weights."""
+        """Whether states of ranges are small: an area needs all true positives under every set of weights."""
         kinds = [kind_of(name) for name in {name for names in self._metrics.values() for name in names}]
         plan = self._plan
         return plan.can_be_split() and JOINED not in folds_of(kinds, plan.protocol).values()
@@ -366,16 +366,16 @@ class _Job:
     @property
     def batch_size(self) -> int:
         """How many sets of weights are done together."""
-        per_curve = sum(self._cells_of(name) for names in self._metrics.values() for name in names)
+        per_curve = sum(self._values_of(name) for names in self._metrics.values() for name in names)
         size = self._batch // max(8 * per_curve * len(self._plan.detections), 1)
         return LONGEST_BATCH if self._alone else max(1, min(LONGEST_BATCH, size))
 
-    def _cells_of(self, metric: str) -> int:
+    def _values_of(self, metric: str) -> int:
         T = len(self._plan.protocol.matching.iou_thresholds)
         return T * len(self._plan.protocol.ap.recall_points) if metric == "AP" else T
 
     def _check_owned(self, block: Cut) -> None:
-        """Refuse a block that one process cannot weigh, and that cannot be cut."""
+        """Refuse a block that is too large for one process, and that cannot be cut."""
         count, protocol = self._plan.count_of(block), self._plan.protocol
         if count <= MOST_OWNED:
             return
@@ -395,24 +395,24 @@ class _Job:
         sent = submit("weights", _same, weights)
         if self._alone:
             pieces = plan.pieces(Cut(0, len(plan.detections)), "classes")
-            return submit("weigh-classes", _weigh_alone, pieces, sent, self._rows, plan.images)
+            return submit("weighted-classes", _score_alone, pieces, sent, self._rows, plan.images)
         return submit(
             "summarise",
             _summaries,
-            [self._weigh(block, sent) for block in self._blocks],
-            [self._weigh(block, sent) for block in self._pooled],
+            [self._score(block, sent) for block in self._blocks],
+            [self._score(block, sent) for block in self._pooled],
             [block.pooled for block in self._pooled],
             self._rows,
             plan.protocol,
             plan.categories.columns if plan.protocol.matching.per_class else {},
         )
 
-    def _weigh(self, block: Cut, weights: Any) -> Any:
+    def _score(self, block: Cut, weights: Any) -> Any:
         submit, plan, name = self._plan.engine.submit, self._plan, name_of(block)
         common = weights, self._metrics
         if block not in self._edges:
             return submit(
-                f"weigh-{name}", _weigh_block, plan.pieces(block, name), block, *common, plan.images
+                f"weighted-{name}", _score_block, plan.pieces(block, name), block, *common, plan.images
             )
         truths = [
             submit(f"truths-{name}", _truths_of, part, place, block)
@@ -421,7 +421,9 @@ class _Job:
         chain = submit(f"begin-{name}", _begun, truths, *common, plan.protocol)
         for number, piece in enumerate(block.between(self._edges[block]), start=1):
             pieces = plan.pieces(piece, f"{name}-{number}")
-            chain = submit(f"weigh-{name}-{number}", _weigh_range, chain, pieces, block, *common, plan.images)
+            chain = submit(
+                f"weighted-{name}-{number}", _score_range, chain, pieces, block, *common, plan.images
+            )
             if not number % LONGEST_CHAIN:
                 chain = plan.engine.results([chain])[0]
         return submit(f"end-{name}", _ended, chain, self._metrics, plan.protocol)

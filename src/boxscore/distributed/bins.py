@@ -1,25 +1,25 @@
-"""Outcomes of detections counted in cells of their order: finer where few fall, of a bounded number.
+"""Outcomes of detections counted in bins of their order: finer where few fall, of a bounded number.
 
 Goal
 ----
-Where few detections are counted every one has a cell of its own, and nothing of their order is lost. Where
-many are, neighbours share a cell: the number of cells is bounded, and the same whatever was added first.
+Where few detections are counted every one has a bin to itself, and nothing of their order is lost. Where
+many are, neighbours share a bin: the number of bins is bounded, and the same whatever was added first.
 
 Conventions
 -----------
 - A detection has a *key* of 128 bits: its score, then its place among equal scores. Keys ascend in the order
-  in which curves take detections. A cell holds the detections of one class whose keys start with the same
-  bits; ``depth`` is how many they have in common. Cells are disjoint.
-- Cells are the leaves of a binary tree over the bits of the keys. The classes share :data:`MOST`, each
+  in which curves take detections. A bin holds the detections of one class whose keys start with the same
+  bits; ``depth`` is how many they have in common. Bins are disjoint.
+- Bins are the leaves of a binary tree over the bits of the keys. The classes share :data:`MOST`, each
   at most as much as any other that needs more, and an eighth of a share is for the first detections of a
   class. A node hands what it has to its two halves: each may have half, and what the other does not need. A
-  detection needs 1; a cell costs as much as it has detections, up to :data:`LEAF`. A node that cannot afford
-  both halves is one cell.
-- With more detections a node never gets more, and never costs less: cells only become coarser. What the tree
+  detection needs 1; a bin costs as much as it has detections, up to :data:`LEAF`. A node that cannot afford
+  both halves is one bin.
+- With more detections a node never gets more, and never costs less: bins only become coarser. What the tree
   of all detections asks of a set of them is therefore still there in the tree of that set, and adding up in
   any order and any groups gives the tree of all.
 - An *outcome* says at which thresholds a detection counts, and at which it is a true positive, at each area
-  range and cap. A cell holds how often each outcome occurs. Detections that never count are left out.
+  range and max detections. A bin counts each outcome. Detections that never count are left out.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from boxscore.matching.packed import numbered_rows
 Words = NDArray[np.uint64]
 
 MOST = 1 << 21
-"""Cells, at most, and one more a class: as many detections have cells of their own."""
+"""Bins, at most, and one more a class: as many detections have one each."""
 
 LEAF = 4
-"""Cost of a cell of many detections: its bytes, about, beside those of a cell of one."""
+"""Cost of a bin of many detections: its bytes, about, beside those of a bin of one."""
 
 FREE = 8
 """Part of the share of a class that is for its first detections, where one more changes precision most."""
@@ -54,23 +54,23 @@ FULL = 128
 ONES = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
-class Cells(NamedTuple):
-    """Counts by class and cell, N of them, and outcome, E entries; K classes."""
+class Bins(NamedTuple):
+    """Counts by class and bin, N of them, and outcome, E entries; K classes."""
 
     starts: Counts
-    """Where each class starts among the cells, and the end, [K + 1]."""
+    """Where each class starts among the bins, and the end, [K + 1]."""
     score: Words
-    """First 64 bits that the keys of a cell have in common, then zeros, [N]; ascending in a class."""
+    """First 64 bits that the keys of a bin have in common, then zeros, [N]; ascending in a class."""
     place: Words
     """Second 64 bits, [N]."""
     depth: NDArray[np.uint8]
     """Bits in common, [N]."""
     sizes: NDArray[np.integer[Any]]
-    """Entries of each cell, [N]."""
+    """Entries of each bin, [N]."""
     outcome: NDArray[np.integer[Any]]
-    """Row of ``outcomes`` of each entry, ascending in a cell, [E]."""
+    """Row of ``outcomes`` of each entry, ascending in a bin, [E]."""
     counts: NDArray[np.integer[Any]]
-    """How often it occurs, [E]."""
+    """Detections with it, [E]."""
     outcomes: Bits
     """Outcomes that occur, ascending, [U, 2 A]: bits over thresholds, those of true positives first."""
 
@@ -80,31 +80,31 @@ class Cells(NamedTuple):
         return sum(column.nbytes for column in self)
 
     @property
-    def entry_cell(self) -> Counts:
-        """Cell of each entry, [E]."""
+    def entry_bin(self) -> Counts:
+        """Bin of each entry, [E]."""
         return np.repeat(np.arange(len(self.depth)), self.sizes)
 
     @classmethod
-    def of(cls, category: NDArray[Any], score: Words, place: Words, outcomes: Bits, classes: int) -> Cells:
+    def of(cls, category: NDArray[Any], score: Words, place: Words, outcomes: Bits, classes: int) -> Bins:
         """Count detections in class order: their keys, and outcomes [D, 2 A]."""
-        kept = np.flatnonzero(outcomes.any(axis=1))
-        category, score, place = category[kept], score[kept], place[kept]
-        outcome, table = numbered_rows(outcomes[kept])
+        rows = np.flatnonzero(outcomes.any(axis=1))
+        category, score, place = category[rows], score[rows], place[rows]
+        outcome, table = numbered_rows(outcomes[rows])
         one = cls(
             np.searchsorted(category, np.arange(classes + 1)),
             score,
             place,
-            np.full(len(kept), FULL, dtype=np.uint8),
-            np.ones(len(kept), dtype=np.int64),
+            np.full(len(rows), FULL, dtype=np.uint8),
+            np.ones(len(rows), dtype=np.int64),
             outcome,
-            np.ones(len(kept), dtype=np.int64),
+            np.ones(len(rows), dtype=np.int64),
             table,
         )
         return one._grouped(np.diff(score).astype(bool) | np.diff(place).astype(bool))._coarsened()
 
     @classmethod
-    def added(cls, parts: Sequence[Cells]) -> Cells:
-        """Add up the cells of disjoint sets of detections."""
+    def added(cls, parts: Sequence[Bins]) -> Bins:
+        """Add up the bins of disjoint sets of detections."""
         waiting = list(parts)
         while len(waiting) > 1:  # as many at a time as memory is meant for, two at least
             together = np.cumsum([len(part.depth) for part in waiting])
@@ -113,7 +113,7 @@ class Cells(NamedTuple):
         return waiting[0]
 
     @classmethod
-    def _sum(cls, parts: Sequence[Cells]) -> Cells:
+    def _sum(cls, parts: Sequence[Bins]) -> Bins:
         row, table = numbered_rows(np.concatenate([part.outcomes for part in parts]))
         rows = np.split(row, np.cumsum([len(part.outcomes) for part in parts])[:-1])
         category = np.concatenate([part._category for part in parts])
@@ -122,7 +122,7 @@ class Cells(NamedTuple):
             for name in ("score", "place", "depth", "sizes")
         )
         order = _order(category, score, place, depth, len(parts[0].starts) - 1)
-        outcome = np.concatenate([own[part.outcome] for own, part in zip(rows, parts, strict=True)])
+        outcome = np.concatenate([new[part.outcome] for new, part in zip(rows, parts, strict=True)])
         count = np.concatenate([part.counts for part in parts]).astype(np.int64)
         entries = _runs(sizes, order)
         joined = cls(
@@ -137,13 +137,13 @@ class Cells(NamedTuple):
         )
         return joined._grouped(joined._apart())._coarsened()
 
-    def pooled(self, chosen: NDArray[np.bool_]) -> Cells:
+    def pooled(self, chosen: NDArray[np.bool_]) -> Bins:
         """Put the chosen classes, [K], into one."""
         order = np.flatnonzero(chosen[self._category])
         one_class = np.zeros(len(order), dtype=np.int64)
         order = order[_order(one_class, self.score[order], self.place[order], self.depth[order], 1)]
         entries = _runs(self.sizes, order)
-        one = Cells(
+        one = Bins(
             np.array([0, len(order)]),
             self.score[order],
             self.place[order],
@@ -160,17 +160,17 @@ class Cells(NamedTuple):
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def _apart(self) -> NDArray[np.bool_]:
-        """Whether each cell but the first is outside the cells before it, [N - 1]; they are in order."""
-        open_cells = np.zeros(len(self.depth) + 1, dtype=np.int64)
+        """Whether each bin but the first is outside the bins before it, [N - 1]; they are in order."""
+        open_bins = np.zeros(len(self.depth) + 1, dtype=np.int64)
         whole = np.flatnonzero(self.depth < FULL)
-        open_cells[whole] += 1
+        open_bins[whole] += 1
         by_score, by_place = whole[self.depth[whole] <= 64], whole[self.depth[whole] > 64]
         last_score, last_place = _last_keys(self.score, self.place, self.depth)
         for low, high in itertools.pairwise(self.starts.tolist()):
             first, end = np.searchsorted(by_score, [low, high])
-            own = last_score[by_score[first:end]]
-            ends = low + np.searchsorted(self.score[low:high], own, side="right")
-            np.add.at(open_cells, ends - 1, -1)
+            last_of_class = last_score[by_score[first:end]]
+            ends = low + np.searchsorted(self.score[low:high], last_of_class, side="right")
+            np.add.at(open_bins, ends - 1, -1)
         if len(by_place):
             # Among equal scores; their places are numbered so that one search finds all.
             new = np.diff(self.score).astype(bool)
@@ -184,13 +184,13 @@ class Cells(NamedTuple):
             ends = np.searchsorted(
                 run[near] * len(places) + number, run[by_place] * len(places) + last, side="right"
             )
-            np.add.at(open_cells, near[ends - 1], -1)
+            np.add.at(open_bins, near[ends - 1], -1)
         same = (self.score[1:] == self.score[:-1]) & (self.place[1:] == self.place[:-1])
-        apart: NDArray[np.bool_] = (np.cumsum(open_cells)[:-2] == 0) & ~same
+        apart: NDArray[np.bool_] = (np.cumsum(open_bins)[:-2] == 0) & ~same
         return apart
 
-    def _grouped(self, apart: NDArray[np.bool_]) -> Cells:
-        """Join neighbours of a class that do not stand apart, [N - 1]; an outcome has one entry in a cell."""
+    def _grouped(self, apart: NDArray[np.bool_]) -> Bins:
+        """Join neighbours of a class that do not stand apart, [N - 1]; an outcome has one entry in a bin."""
         N = len(self.depth)
         if not N:
             return self._replace(sizes=narrowed(self.sizes), outcome=narrowed(self.outcome))
@@ -222,16 +222,16 @@ class Cells(NamedTuple):
             counts=narrowed(counts),
         )
 
-    def _common(self, cells: Counts) -> NDArray[np.uint8]:
-        """How many bits the keys of some cells and of those after them have in common."""
-        score = self.score[cells + 1] ^ self.score[cells]
+    def _common(self, bins: Counts) -> NDArray[np.uint8]:
+        """How many bits the keys of some bins and of those after them have in common."""
+        score = self.score[bins + 1] ^ self.score[bins]
         common = _leading_zeros(score)
         same = np.flatnonzero(score == 0)
-        common[same] += _leading_zeros(self.place[cells[same] + 1] ^ self.place[cells[same]])
+        common[same] += _leading_zeros(self.place[bins[same] + 1] ^ self.place[bins[same]])
         return common
 
-    def _coarsened(self) -> Cells:
-        """Join neighbours until there are no more cells than there may be."""
+    def _coarsened(self) -> Bins:
+        """Join neighbours until there are no more bins than there may be."""
         N = len(self.depth)
         ends = np.cumsum(self.sizes)
         up_to = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)[ends - 1]])  # [N + 1]
@@ -255,29 +255,29 @@ class Cells(NamedTuple):
         common = self._common(cuts)
         cuts = cuts[stable_order(common, FULL)]
         whole: list[Counts] = []
-        for own in np.split(cuts, np.cumsum(np.bincount(common, minlength=FULL))[:-1]):
-            node = np.searchsorted(start, own, side="right") - 1
-            own, node = own[divided[node]], node[divided[node]]
-            if not len(own):
+        for level in np.split(cuts, np.cumsum(np.bincount(common, minlength=FULL))[:-1]):
+            node = np.searchsorted(start, level, side="right") - 1
+            at, node = level[divided[node]], node[divided[node]]
+            if not len(at):
                 continue
-            ranks = [up_to[at] - base[own] - free for at in (start[node], own + 1, end[node])]
+            ranks = [up_to[edge] - base[at] - free for edge in (start[node], at + 1, end[node])]
             left, right = np.diff(np.maximum(ranks, 0), axis=0)
             has = budget[node]
             for_left, for_right = (np.maximum(has // 2, has - other) for other in (right, left))
             affords = (np.minimum(left, LEAF) <= for_left) & (np.minimum(right, LEAF) <= for_right)
             divided[node[~affords]] = False
-            own, node = own[affords], node[affords]
-            whole.append(np.stack([start[node], own + 1])[:, (left <= for_left)[affords]])
-            whole.append(np.stack([own + 1, end[node]])[:, (right <= for_right)[affords]])
-            apart[own] = True
+            at, node = at[affords], node[affords]
+            whole.append(np.stack([start[node], at + 1])[:, (left <= for_left)[affords]])
+            whole.append(np.stack([at + 1, end[node]])[:, (right <= for_right)[affords]])
+            apart[at] = True
             last = end[node]
-            budget[node], end[node] = for_left[affords], own + 1
+            budget[node], end[node] = for_left[affords], at + 1
             divided[node] = (left > for_left)[affords]
-            start = np.insert(start, node + 1, own + 1)
+            start = np.insert(start, node + 1, at + 1)
             end = np.insert(end, node + 1, last)
             budget = np.insert(budget, node + 1, for_right[affords])
             divided = np.insert(divided, node + 1, (right > for_right)[affords])
-        inner = np.zeros(N + 1, dtype=np.int64)  # between cells that keep to themselves
+        inner = np.zeros(N + 1, dtype=np.int64)  # between bins that stay apart
         for low, high in whole:
             inner[low] += 1
             inner[high - 1] -= 1
@@ -302,7 +302,7 @@ def _share(need: Counts) -> int:
 def _order(
     category: NDArray[Any], score: Words, place: Words, depth: NDArray[np.uint8], classes: int
 ) -> NDArray[np.intp]:
-    """Order cells by class and key; of two that start alike the one with more in it comes first."""
+    """Order bins by class and key; of two that start alike the one with more in it comes first."""
     order = np.argsort(score, kind="stable")  # of runs that ascend already
     order = order[stable_order(category[order], classes)]
     score, place, depth = score[order], place[order], depth[order]
@@ -343,7 +343,7 @@ def _high_bits(depth: NDArray[np.uint8]) -> tuple[Words, Words]:
 
 def _leading_zeros(words: Words) -> NDArray[np.uint8]:
     """Count the zeros before the first 1 of each word, [N]; 64 where there is none."""
-    high = (words >> np.uint64(11)).astype(np.float64)  # exact, so that the exponent tells the length
+    high = (words >> np.uint64(11)).astype(np.float64)  # 53 bits, so exact: the exponent is the length
     zeros = (1074 + 1 - (high.view(np.int64) >> 52)).astype(np.uint8)
     small = np.flatnonzero(high == 0)
     zeros[small] = 64 - np.frexp(words[small].astype(np.float64))[1]
