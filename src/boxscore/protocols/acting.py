@@ -3,7 +3,7 @@
 Conventions
 -----------
 - A rule's *scope* is what must be known to apply it to one row: the row, its image, its class in all images,
-  or the whole data set. It may depend on the value: a protocol that stretches scores needs all of them.
+  or the whole data set. It may depend on the value: a protocol that min-max scales scores needs all of them.
 - A *way* is a way of computing that not every rule allows. Each rule says for itself which ways it refuses,
   and in which words; :class:`boxscore.protocols.scope.ProtocolScope` asks all of them.
 - Functions here and in ``rules`` take the whole protocol, which stands above them.
@@ -43,19 +43,19 @@ Way = Literal["together", "batches", "parts", "ranges", "bounds", "cuts", "plain
 together
     At all: the values of a protocol must go with each other.
 batches
-    Images that are seen a batch at a time, whose matches are kept (:class:`boxscore.Evaluator`).
+    Images that are seen a batch at a time, whose matches are held (:class:`boxscore.Evaluator`).
 parts
     Images matched apart, whose matches are merged.
 ranges
-    A class by ranges of scores, each in a place of its own.
+    A class by ranges of scores, each in another place.
 bounds
     Numbers from counts of detections, each between two.
 cuts
     Matched once, and detections below a score left out afterwards.
 plain_tables
-    Any tables of boxes: no column of its own, size of an image, or order of a file.
+    Any tables of boxes: no further column, size of an image, or order of a file.
 unlabelled_images
-    Images of which no label says which classes were looked for.
+    Images of which no label says which classes were verified.
 """
 
 EXACTLY = "evaluate exactly, exact=True"
@@ -95,7 +95,7 @@ class Refusal(NamedTuple):
     rule : str
         What must hold instead, after "must"; may be empty for ways that are only asked whether they are open.
     field : str
-        The field that must change, as in TOML; the rule's own where empty.
+        The field that must change, as in TOML; that of the rule where empty.
     got : str, optional
         The value, as the message shows it; left out, the field's value.
     cause : str

@@ -19,7 +19,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 
 MOST_METRICS = 12
-"""IoU thresholds that each get a metric of their own; a longer list is summarised by its mean."""
+"""IoU thresholds that each get a metric; a longer list is summarised by its mean."""
 
 
 def changed_protocol(
@@ -40,7 +40,7 @@ def changed_protocol(
     iou_thresholds : sequence of float or mapping, optional
         In (0, 1]; or a grid ``{start, stop, count}``.
     area_ranges : mapping of str to (low, high), optional
-        Square pixels. The range of all areas is kept beside them.
+        Square pixels. The range of all areas stays beside them.
     score_threshold : float, optional
         Detections below are left out.
 
@@ -113,7 +113,7 @@ def _summary(protocol: Protocol, *, new_thresholds: bool) -> tuple[SummaryRow, .
         ]
     recalls = [row for row in rows if row.metric == "AR" and row.area == "all" and row.iou is None]
     if recalls:
-        caps = {
+        positions = {
             row.cap % len(protocol.caps)
             for row in recalls
             if -len(protocol.caps) <= row.cap < len(protocol.caps)
@@ -122,7 +122,7 @@ def _summary(protocol: Protocol, *, new_thresholds: bool) -> tuple[SummaryRow, .
         rows[at:at] = [
             SummaryRow("AR{cap}", metric="AR", cap=cap)
             for cap in range(len(protocol.caps))
-            if cap not in caps
+            if cap not in positions
         ]
     return tuple(rows)
 

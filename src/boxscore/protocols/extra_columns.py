@@ -47,7 +47,7 @@ class ExtraColumn:
     ----------
     name : str
     axis : {"detection", "pair", "truth", "class_image"}
-        Whose rows it has: those of the matches, or, ``class_image``, rows of its own that are counted of all
+        Whose rows it has: those of the matches, or, ``class_image``, rows that are counted of all
         detections of a class and an image: leaving out detections drops it.
     kind : {"bool", "float", "whole", "bits"}
         Whole numbers are never negative. Bits are of pairs, over thresholds at each area range: [P, A].

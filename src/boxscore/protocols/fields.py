@@ -3,7 +3,7 @@
 Conventions
 -----------
 - A table of a protocol is a frozen dataclass whose fields are made by :func:`rule` and whose base is
-  :class:`Rules`, or parts of it: rules, each in a file of its own. The signature, the waterfall of
+  :class:`Rules`, or parts of it: rules, one file each. The signature, the waterfall of
   :func:`boxscore.diagnostics.explain`, the reference page, the reading of TOML and the protocol's scope all
   go through the fields.
 - A check takes a value as given in Python or TOML, and its name for messages. It returns the value to compute
@@ -161,7 +161,7 @@ class Rules:
         return f"{self.PREFIX}{name}"
 
     def _check_together(self) -> None:
-        """Check what no field can check alone; every rule of a table has a method of its own."""
+        """Check what no field can check alone; every rule of a table has one method."""
 
 
 R = TypeVar("R")
@@ -223,7 +223,7 @@ def whole(low: int) -> Check:
 
 
 def list_of(item: Check, what: str, *, ordered: bool = False) -> Check:
-    """Accept a list and keep it as a tuple; ``ordered`` sorts it and keeps each value once."""
+    """Accept a list and make it a tuple; ``ordered`` sorts it and drops duplicates."""
 
     def apply(value: Any, name: str) -> tuple[Any, ...]:
         if not isinstance(value, (list, tuple)):

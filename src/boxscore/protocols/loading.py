@@ -1,6 +1,6 @@
-"""Reading protocols: the TOML files beside this module, and the user's own.
+"""Reading protocols: the TOML files beside this module, and those of the user.
 
-Files are located, parsed and merged here; each field checks its own value.
+Files are located, parsed and merged here; each field checks its value.
 
 A file may say ``extends = "coco"`` (or the path of another file) and give only what differs. Tables merge
 key by key; grids, area ranges, lists and the summary replace. Unknown keys are errors.
@@ -74,10 +74,10 @@ def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protoc
         return Protocol.read(_resolve(dict(protocol), seen=()))
     if str(protocol).endswith(".toml"):
         path = Path(protocol)
-        own = read_toml(path)
-        own.setdefault("name", path.stem)
+        values = read_toml(path)
+        values.setdefault("name", path.stem)
         try:
-            return Protocol.read(_resolve(own, seen=(str(path.resolve()),), folder=path.parent))
+            return Protocol.read(_resolve(values, seen=(str(path.resolve()),), folder=path.parent))
         except ValueError as error:
             raise ProtocolError(f"{path}: {error}") from None
     return Protocol.read(_resolve(_parse_text(protocol_toml(str(protocol)), f"protocol {protocol}"), seen=()))

@@ -41,8 +41,8 @@ def metric_meant(name: str, known: Sequence[str]) -> str | None:
     if meant is not None and meant.numbers == _RANGE:
         beside = any(one is not None and one.kind == meant.kind and one.numbers for one in meanings.values())
         meant = meant._replace(numbers=frozenset()) if beside else None
-    found = [] if meant is None else [key for key, meaning in meanings.items() if meaning == meant]
-    return found[0] if len(found) == 1 else None
+    keys = [] if meant is None else [key for key, meaning in meanings.items() if meaning == meant]
+    return keys[0] if len(keys) == 1 else None
 
 
 class _Meaning(NamedTuple):

@@ -54,7 +54,7 @@ def meant_protocols(name: str, known: Sequence[str]) -> list[str]:
     if spelled:
         return spelled
     for short in (plain, re.sub(r"(v?\d{1,2}|20[012]\d)$", "", plain)):
-        found = [one for one in known if re.sub(r"[^a-z0-9]", "", one) == short]
-        if found or short in OTHER_PROTOCOLS:
-            return found or list(OTHER_PROTOCOLS[short])
+        names = [one for one in known if re.sub(r"[^a-z0-9]", "", one) == short]
+        if names or short in OTHER_PROTOCOLS:
+            return names or list(OTHER_PROTOCOLS[short])
     return []

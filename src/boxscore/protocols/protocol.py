@@ -131,8 +131,8 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
         """What each summary metric is called in the rows per class, by its key: ``mAP`` is ``AP`` there.
 
         Metrics of some classes alone have no column there.
-        A key keeps its name where it does not start with "m" and a capital letter, and where the shorter name
-        is another metric's own.
+        A key stays as it is where it does not start with "m" and a capital letter, and where the shorter name
+        is another metric's.
         """
         keys = [row.key for row in self.rows if not row.classes]
         short = {key: key[1:] if re.match("m[A-Z]", key) else key for key in keys}

@@ -39,8 +39,8 @@ class ProtocolScope:
 
     def widest(self, *acts: Act) -> Scope:
         """Return the widest scope of the rules that do any of these."""
-        own = [field.rule.scope for field in self._fields]
-        return max(one.scope_in(self._protocol) for one in own if one.act in acts)
+        scopes = [field.rule.scope for field in self._fields]
+        return max(one.scope_in(self._protocol) for one in scopes if one.act in acts)
 
     @property
     def prepared_by(self) -> tuple[Any, ...]:
@@ -107,7 +107,7 @@ def _refusals(kind: Any, way: Way) -> tuple[tuple[Field, Refusal], ...]:
 
 
 def describing_fields(protocol: Any) -> tuple[str, ...]:
-    """Return the names of a protocol's own fields that change no number."""
+    """Return the names of the fields of a protocol, not of its tables, that change no number."""
     return tuple(
         field.name
         for field in all_fields(protocol)

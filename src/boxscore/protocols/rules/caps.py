@@ -11,17 +11,17 @@ from boxscore.protocols.fields import Rules, Step, Word, choice, list_of, rule, 
 CapScope = Literal["class", "image", "image_each", "data_set_class"]
 
 
-def _caps(protocol: Any) -> str:
+def _max_detections(protocol: Any) -> str:
     """Write max detections."""
     return ",".join(map(str, protocol.matching.max_detections)) or "none"
 
 
-def _largest_cap(protocol: Any) -> str:
+def _largest_max_detections(protocol: Any) -> str:
     """Write the largest of max detections, and what it is counted over."""
-    cap = protocol.caps[-1]
+    most = protocol.caps[-1]
     scopes = {"class": "image and class", "image": "image", "data_set_class": "class of the data set"}
     scope = scopes[protocol.matching.cap_scope.removesuffix("_each")]
-    return "none" if cap is None else f"{cap} per {scope}"
+    return "none" if most is None else f"{most} per {scope}"
 
 
 def _over_data_set(protocol: Any) -> bool:
@@ -93,7 +93,7 @@ class MaxDetectionsField(Rules):
         check=list_of(whole(1), "a list of whole numbers", ordered=True),
         doc="How many detections per image and class are evaluated, best score first; ascending, [M]. "
         "Empty: all.",
-        word=Word("maxdet", text=_caps, note="max detections, or `none`"),
-        step=Step("max detections", "ranking", _largest_cap),
+        word=Word("maxdet", text=_max_detections, note="max detections, or `none`"),
+        step=Step("max detections", "ranking", _largest_max_detections),
         scope=ranks(_scope),
     )

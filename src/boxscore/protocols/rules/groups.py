@@ -111,5 +111,5 @@ class GroupRules(Rules):
 
     @property
     def weighs(self) -> bool:
-        """Whether groups count as a part of an object."""
+        """Whether groups count as a part of an object, a fraction."""
         return self.treatment == "merge" and 0 < self.weight < 1

@@ -64,7 +64,7 @@ CROWDS = ExtraColumn(
     ),
 )
 """Partners, objects, detections; at A area ranges, T IoU thresholds, S confidences: [N, 3, A, T, S]. Counted
-before parts are cut, since they keep no overlaps."""
+before parts are cut, since they have no overlaps."""
 
 
 @with_attributes

@@ -13,7 +13,7 @@ Pool = Literal["none", "classes"]
 
 @part(frozen=True)
 class PerClassField(Rules):
-    """Whether classes are told apart at all."""
+    """Whether classes are distinguished at all."""
 
     per_class: bool = rule(
         True,

@@ -20,14 +20,18 @@ _DECIMALS = Check('whole number, "none"', _decimals)
 
 def _decimals_text(protocol: Any) -> str:
     """Write the decimals of scores and boxes, ``all`` for what is not rounded; nothing where neither is."""
-    kept = (protocol.rounding.scores, protocol.rounding.boxes)
-    return "" if kept == (None, None) else ",".join("all" if one is None else str(one) for one in kept)
+    decimals = (protocol.rounding.scores, protocol.rounding.boxes)
+    return (
+        "" if decimals == (None, None) else ",".join("all" if one is None else str(one) for one in decimals)
+    )
 
 
 def _rounding(protocol: Any) -> str:
     """Write which numbers are rounded, and to how many decimals."""
-    kept = {"scores": protocol.rounding.scores, "boxes": protocol.rounding.boxes}
-    rounded = [f"{counted(count, 'decimal')} of {name}" for name, count in kept.items() if count is not None]
+    decimals = {"scores": protocol.rounding.scores, "boxes": protocol.rounding.boxes}
+    rounded = [
+        f"{counted(count, 'decimal')} of {name}" for name, count in decimals.items() if count is not None
+    ]
     return ", ".join(rounded) or "as given"
 
 

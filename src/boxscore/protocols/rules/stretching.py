@@ -1,8 +1,8 @@
-"""Scores stretched by the least and the largest of all: the one rule that needs every row before any other.
+"""Scores that are min-max scaled over all files: the one rule that needs every row before any other.
 
 Conventions
 -----------
-- Parts of the data have their scores as given and are stretched when they are merged. So in parts nothing
+- Parts of the data have their scores as given and are scaled when they are merged. So in parts nothing
   may decide a match by what scores are after it.
 """
 
@@ -17,23 +17,23 @@ from boxscore.protocols.acting import EXACTLY, Refusal, Scope, prepares, refused
 from boxscore.protocols.fields import Rules, Step, Word, flag, rule
 
 
-def _stretches(protocol: Any) -> bool:
+def _scales(protocol: Any) -> bool:
     return bool(protocol.rounding.stretch_scores)
 
 
 _in_parts = functools.partial(
     refused_in_parts,
-    _stretches,
+    _scales,
     "scores are stretched",
     "the least and the largest score are known when parts are merged: evaluate all at once",
 )
 
 _REFUSALS = (
-    Refusal("ranges", _stretches),
-    Refusal("bounds", _stretches, "be false, for bounds", cause=EXACTLY),
+    Refusal("ranges", _scales),
+    Refusal("bounds", _scales, "be false, for bounds", cause=EXACTLY),
     Refusal(
         "batches",
-        _stretches,
+        _scales,
         "be false for an Evaluator",
         got="true",
         cause="the least and the largest score are known at the end: evaluate a results file",
@@ -63,7 +63,7 @@ _REFUSALS = (
 
 @part(frozen=True)
 class StretchingField(Rules):
-    """Whether scores are stretched."""
+    """Whether scores are min-max scaled."""
 
     stretch_scores: bool = rule(
         False,
@@ -72,6 +72,6 @@ class StretchingField(Rules):
         "score of all detections and at most 1, `high` the largest and at least 0 (WIDER FACE).",
         word=Word("scores", silent=False, text={True: "stretched"}, note="`stretched` over [0, 1]"),
         step=Step("scores", "tables", {False: "as given", True: "stretched over [0, 1]"}),
-        scope=prepares(lambda protocol: Scope.DATA_SET if _stretches(protocol) else Scope.ROW),
+        scope=prepares(lambda protocol: Scope.DATA_SET if _scales(protocol) else Scope.ROW),
         refuses=_REFUSALS,
     )

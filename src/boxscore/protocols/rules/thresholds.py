@@ -15,7 +15,7 @@ from boxscore.protocols.fields import Check, Rules, Step, Word, flag, grid_of, n
 from boxscore.protocols.grids import grid_text, number_text
 
 MOST_THRESHOLDS = 64
-"""IoU thresholds are kept as the bits of one unsigned integer."""
+"""IoU thresholds are stored as the bits of one unsigned integer."""
 
 COCO_LARGEST_THRESHOLD = 0.9999999999
 
@@ -41,9 +41,9 @@ def _largest_threshold(protocol: Any) -> str:
 
 
 def _class_thresholds_text(protocol: Any) -> str:
-    """Write the classes that have thresholds of their own; nothing where none has."""
-    own = protocol.matching.class_thresholds
-    return ",".join(f"{name}={grid_text(thresholds)}" for name, thresholds in own.items())
+    """Write the classes that have other thresholds; nothing where none has."""
+    of_class = protocol.matching.class_thresholds
+    return ",".join(f"{name}={grid_text(thresholds)}" for name, thresholds in of_class.items())
 
 
 def _threshold_range(protocol: Any) -> str:
@@ -106,7 +106,7 @@ class ThresholdFields(Rules):
     @property
     def lowest_threshold(self) -> float:
         """What an overlap must reach to match at all, in any class."""
-        lowest = (self.iou_thresholds[0], *(own[0] for own in self.class_thresholds.values()))
+        lowest = (self.iou_thresholds[0], *(grid[0] for grid in self.class_thresholds.values()))
         return float(self._effective((min(lowest),))[0])
 
     def levels(
@@ -115,9 +115,9 @@ class ThresholdFields(Rules):
         """How many thresholds of its class each overlap reaches, [P]; ``names`` are of the classes [K]."""
         level = np.searchsorted(self.effective_thresholds, overlaps, side="right")
         for name in self.class_thresholds:
-            own = np.isin(classes, np.flatnonzero(names == name))
+            rows = np.isin(classes, np.flatnonzero(names == name))
             thresholds = self.effective_thresholds_of(name)
-            level[own] = np.searchsorted(thresholds, overlaps[own], side="right")
+            level[rows] = np.searchsorted(thresholds, overlaps[rows], side="right")
         return level
 
     def _effective(self: Any, thresholds: tuple[float, ...]) -> NDArray[np.float64]:
