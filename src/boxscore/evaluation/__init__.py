@@ -18,13 +18,18 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.unlisted import check_how, with_unlisted
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.evaluation.doubts import check_class_labels, told_last, warn_of_id_zero, warn_of_numbering
 from boxscore.evaluation.result import (
     Evaluation,
     counts_of_classes,
     counts_of_tables,
     matched_tables,
     without_matches_of_id_zero,
+)
+from boxscore.evaluation.result_warnings import (
+    check_class_labels,
+    held_back,
+    warn_of_id_zero,
+    warn_of_numbering,
 )
 from boxscore.formats import reading
 from boxscore.formats._leading import SIDES, Side
@@ -128,13 +133,13 @@ def evaluate(
     check_how(unlisted_images)
     said: dict[str, Any] = {"columns": columns, "box_format": box_format, "class_map": class_map}
     said |= {"image_sizes": image_sizes, "image_folder": image_folder}
-    with told_last() as held:
+    with held_back() as held:
         tell = held.append if digest else warn_user
-        ground_truth, found = tables_of(
+        ground_truth, unaligned = tables_of(
             ground_truth, detections, chosen, unlisted_images=unlisted_images, tell=tell, **said
         )
         ground_truth, detections = with_unlisted(
-            lambda truth: align(found, truth), ground_truth, unlisted_images
+            lambda truth: align(unaligned, truth), ground_truth, unlisted_images
         )
         ground_truth, detections = prepared(ground_truth, detections, chosen)
         if images is not None or classes is not None:
@@ -151,12 +156,12 @@ def evaluate(
         warn_of_id_zero(result)
         warn_of_numbering(result, workers)
         fallbacks = matcher.similarity.fallbacks(ground_truth, detections)
-        both_turned = ground_truth.rotated is not None and detections.rotated is not None
-        if fallbacks and not both_turned:  # a finding, with the number of the protocol that compares them
+        both_rotated = ground_truth.rotated is not None and detections.rotated is not None
+        if fallbacks and not both_rotated:  # a finding, with the number of the protocol that compares them
             warn_user(fallbacks)
         if digest:
-            found_codes = shortcut("boxscore.validation.digest", "warn_of_findings")(result)
-            held[:] = [warning for warning in held if warning.code not in found_codes]
+            codes = shortcut("boxscore.validation.digest", "warn_of_findings")(result)
+            held[:] = [warning for warning in held if warning.code not in codes]
         return result
 
 
@@ -175,20 +180,20 @@ def tables_of(
 ) -> tuple[GroundTruth, Detections]:
     """Read tables that are given as paths or DataFrames; refuse anything that is none of them."""
     truth: Any = ground_truth
-    found: Any = detections
-    own = None if columns is None else _own_of_sides(columns, truth, found)
+    predicted: Any = detections
+    names = None if columns is None else _names_of_sides(columns, truth, predicted)
     if is_frame(truth):
-        truth = GroundTruth.from_pandas(truth, columns=own)
-    if is_frame(found):
+        truth = GroundTruth.from_pandas(truth, columns=names)
+    if is_frame(predicted):
         if class_map is not None:
             rule = "be left out for a DataFrame, whose classes can be renamed"
             raise InputError("class_map", rule, got=repr(class_map)[:60])
         said: Any = box_format  # of the forms that arrays have, or refused
-        found = Detections.from_pandas(found, columns=own, box_format=said)
+        predicted = Detections.from_pandas(predicted, columns=names, box_format=said)
         box_format = None
     for value, kind, name in (
         (truth, GroundTruth, "ground_truth"),
-        (found, Detections, "detections"),
+        (predicted, Detections, "detections"),
     ):
         if not isinstance(value, (kind, str, Path)):
             raise InputError(
@@ -197,7 +202,7 @@ def tables_of(
                 got=f"a {type(value).__name__}",
                 cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
             )
-    if isinstance(found, Detections):
+    if isinstance(predicted, Detections):
         for name, given in (("box_format", box_format), ("class_map", class_map)):
             if given is not None:
                 raise InputError(name, "be given where detections are read", got="one together with a table")
@@ -205,17 +210,17 @@ def tables_of(
 
     def options(path: object, side: Side, **said: Any) -> reading.FileOptions:
         is_table = (
-            own is not None and isinstance(path, (str, Path)) and reading.takes_columns(Path(path), side)
+            names is not None and isinstance(path, (str, Path)) and reading.takes_columns(Path(path), side)
         )
-        takes = own if is_table else None
+        takes = names if is_table else None
         read = reading.read_options(**common, columns=takes, **said)
         return dataclasses.replace(read, tell=tell)
 
-    sizes = _sizes_of_sides(truth, found, box_format, image_sizes, image_folder)
+    sizes = _sizes_of_sides(truth, predicted, box_format, image_sizes, image_folder)
     of_truth, of_detections = (
         options(truth, SIDES[0], unlisted_images=unlisted_images, **sizes[0]),
         options(
-            found,
+            predicted,
             SIDES[1],
             box_format=box_format,
             class_map=class_map,
@@ -224,17 +229,17 @@ def tables_of(
         ),
     )
     if not isinstance(truth, GroundTruth):
-        if not isinstance(found, Detections):
-            return reading.load_both(truth, found, of_truth, of_detections)
+        if not isinstance(predicted, Detections):
+            return reading.load_both(truth, predicted, of_truth, of_detections)
         truth = reading.read_ground_truth(truth, of_truth)
-    if not isinstance(found, Detections):
-        return reading.read_listed(found, truth, of_detections)
-    if own is not None:
-        own.refuse_absent()
-    return truth, found
+    if not isinstance(predicted, Detections):
+        return reading.read_listed(predicted, truth, of_detections)
+    if names is not None:
+        names.refuse_absent()
+    return truth, predicted
 
 
-def _own_of_sides(columns: Mapping[str, str], *sides: object) -> OwnNames:
+def _names_of_sides(columns: Mapping[str, str], *sides: object) -> OwnNames:
     """Return what is said of columns: all of it must be in the only table, or in one of two."""
     tables = [
         is_frame(side) or (isinstance(side, (str, Path)) and reading.takes_columns(Path(side), name))

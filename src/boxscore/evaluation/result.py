@@ -295,16 +295,16 @@ class Evaluation(PicklesFields):
         tasks = [functools.partial(self._summary_of, share) for share in shares if share]
         with contextlib.closing(Forked(tasks[1:])) as forked:
             for part in (tasks[0](), *forked.results()):
-                self._kept.update(part)
+                self._cache.update(part)
 
     def _summary_of(self, rows: list[SummaryRow]) -> dict[Hashable, Any]:
-        """Return what is kept of some rows: values over all classes, and of each where there is a column."""
+        """Return the numbers of some rows: values over all classes, and of each where there is a column."""
         keys = self.protocol.class_keys
-        found: dict[Hashable, Any] = {("total", row.key): self._total(row) for row in rows}
+        numbers: dict[Hashable, Any] = {("total", row.key): self._total(row) for row in rows}
         for row in rows:
             if row.key in keys:
-                found["values", row.key] = self._values_of_classes(row)
-        return found
+                numbers["values", row.key] = self._values_of_classes(row)
+        return numbers
 
     @property
     def summary_classes(self) -> dict[str, list[str]]:
@@ -361,7 +361,7 @@ class Evaluation(PicklesFields):
         import pandas as pd
 
         rows = self.protocol.rows
-        caps = [self.protocol.caps[row.cap] for row in rows]
+        max_detections = [self.protocol.caps[row.cap] for row in rows]
         return pd.DataFrame(
             {
                 "metric": [row.key for row in rows],
@@ -370,7 +370,7 @@ class Evaluation(PicklesFields):
                 "iou": [self.protocol.iou_text(row) for row in rows],
                 "area": [row.area for row in rows],
                 **self.summary_classes,
-                "max_detections": pd.array(caps, dtype="Int64"),
+                "max_detections": pd.array(max_detections, dtype="Int64"),
             }
         )
 
@@ -424,9 +424,9 @@ class Evaluation(PicklesFields):
                 raise InputError("max_detections", rule, got=repr(max_detections))
             position = self.protocol.caps.index(max_detections)
         self._check_size("curves", 5)
-        drawn = self.curves_of(names.index(area), position)
-        defined = np.flatnonzero(drawn.positive)
-        precision, score = drawn.interpolated[:, :, defined], drawn.reached_scores[:, :, defined]  # [T,R,K]
+        curves = self.curves_of(names.index(area), position)
+        defined = np.flatnonzero(curves.positive)
+        precision, score = curves.interpolated[:, :, defined], curves.reached_scores[:, :, defined]  # [T,R,K]
         points = np.array(self.protocol.ap.recall_points)
         T, R, K = precision.shape
         thresholds = np.array(self.protocol.matching.iou_thresholds)
@@ -479,13 +479,13 @@ class Evaluation(PicklesFields):
         InputError
             When there are so many classes that the arrays take more than 4 GiB.
         """
-        areas, caps = len(self.protocol.ignore.area_ranges), len(self.protocol.caps)
-        self._check_size("arrays", 2 * areas * caps)
-        grid = [self.curves_of(area, cap) for area in range(areas) for cap in range(caps)]
+        areas, limits = len(self.protocol.ignore.area_ranges), len(self.protocol.caps)
+        self._check_size("arrays", 2 * areas * limits)
+        grid = [self.curves_of(area, cap) for area in range(areas) for cap in range(limits)]
 
         def stacked(field: str) -> NDArray[np.float64]:
             values = np.stack([getattr(curves, field) for curves in grid], axis=-1)
-            return values.reshape(*values.shape[:-1], areas, caps)
+            return values.reshape(*values.shape[:-1], areas, limits)
 
         return {
             "precision": stacked("interpolated"),
@@ -644,7 +644,7 @@ class Evaluation(PicklesFields):
         )
 
     def once(self, key: Hashable, compute: Callable[[], Answer]) -> Answer:
-        """Return what is kept under a key, computed when it is first asked for.
+        """Return what is cached under a key, computed when it is first asked for.
 
         Parameters
         ----------
@@ -657,13 +657,13 @@ class Evaluation(PicklesFields):
         -------
         object
         """
-        if key not in self._kept:
-            self._kept[key] = compute()
-        answer: Answer = self._kept[key]
+        if key not in self._cache:
+            self._cache[key] = compute()
+        answer: Answer = self._cache[key]
         return answer
 
     @functools.cached_property
-    def _kept(self) -> dict[Hashable, Any]:
+    def _cache(self) -> dict[Hashable, Any]:
         return {}
 
 
@@ -675,7 +675,7 @@ def matched_tables(
     *,
     chosen_classes: bool = False,
 ) -> Evaluation:
-    """Match two tables, and keep their overlaps for further questions."""
+    """Match two tables, and hold their overlaps for further questions."""
     matcher = Matcher(ground_truth, detections, protocol)
     stage("matching")
     matched = matcher.match(workers=workers)
@@ -714,14 +714,14 @@ def counts_of_classes(matched: Matches) -> dict[str, NDArray[Any]]:
 
     Ground truths and true positives are sums, float64, where ground truths have weights.
     """
-    K, hits, weight = len(matched.categories), matched.pairs_true(0, 0), TRUTH_WEIGHT.of(matched.extra)
-    hit_classes = matched.category[matched.pair_detection[hits]]
+    K, pairs, weight = len(matched.categories), matched.pairs_true(0, 0), TRUTH_WEIGHT.of(matched.extra)
+    classes = matched.category[matched.pair_detection[pairs]]
     return {
         "ground_truths": matched.positives(0),
         "ignored": np.bincount(matched.truth_category[~matched.counted(0)], minlength=K),
         "detections": np.bincount(matched.category, minlength=K),
         "true_positives": np.bincount(
-            hit_classes, None if weight is None else weight[matched.pair_truth[hits]], minlength=K
+            classes, None if weight is None else weight[matched.pair_truth[pairs]], minlength=K
         ),
     }
 

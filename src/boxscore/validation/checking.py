@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from boxscore.evaluation.doubts import SAID_OF_NUMBERING
+from boxscore.evaluation.result_warnings import SAID_OF_NUMBERING
 from boxscore.validation._findings import Context, Finding, by_weight
 from boxscore.validation.geometric import geometric_findings
 from boxscore.validation.image_labels import image_label_findings, not_exhaustive_findings

@@ -20,7 +20,7 @@ from boxscore._utils.text import counted, counted_of
 from boxscore.data.numbering import BY_EVIDENCE, placed_on
 from boxscore.data.tables import Detections
 from boxscore.errors import InputError
-from boxscore.evaluation.doubts import SAID_OF_NUMBERING
+from boxscore.evaluation.result_warnings import SAID_OF_NUMBERING
 from boxscore.validation._findings import IN_PASSING, WHEN_ASKED, Context, Finding, Renumbered, Repair, Tables
 
 MAJORITY = 0.6

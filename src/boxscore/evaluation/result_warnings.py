@@ -1,4 +1,4 @@
-"""What makes an evaluation's numbers doubtful: one warning each, when it is made."""
+"""Warnings of what may make an evaluation's numbers wrong: one each, when it is made."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ SAMPLED = 4096
 RISE = 0.05
 """Least rise of the first metric that speaks for other class numbers."""
 SAID_OF_NUMBERING = "said of numbering"
-"""The key under which a result keeps that its classes were said to be numbered differently."""
+"""The key under which a result has that its classes were said to be numbered differently."""
 
 
 @contextlib.contextmanager
-def told_last() -> Iterator[list[BoxscoreWarning]]:
-    """Yield a list of warnings to hold back; what is left in it at the end, or at an error, is said then."""
+def held_back() -> Iterator[list[BoxscoreWarning]]:
+    """Yield a list of warnings to hold back; those left in it at the end, or at an error, are issued then."""
     held: list[BoxscoreWarning] = []
     try:
         yield held
@@ -105,8 +105,8 @@ def warn_of_id_zero(result: Evaluation) -> None:
     zero = zero_ids(result.ground_truth.ids)
     if not zero.any():
         return
-    hits = int(zero[matched.truth_row[matched.pair_truth[matched.pairs_ever_true(0)]]].sum())
-    if not hits:
+    count = int(zero[matched.truth_row[matched.pair_truth[matched.pairs_ever_true(0)]]].sum())
+    if not count:
         return
     here = there = ""
     if result.protocol.rows:
@@ -117,7 +117,7 @@ def warn_of_id_zero(result: Evaluation) -> None:
         )
     warn_user(
         f"{result.ground_truth.source}: an annotation has id 0. It counts like any other{here}; "
-        f"pycocotools treats a match with it as no match ({counted(hits, 'true positive')} here){there}. "
+        f"pycocotools treats a match with it as no match ({counted(count, 'true positive')} here){there}. "
         "For pycocotools' number choose "
         'matching.annotation_id_zero = "unmatched" in the protocol, or --annotation-id-zero unmatched.',
     )
@@ -130,15 +130,15 @@ def warn_of_numbering(result: Evaluation, workers: int) -> None:
         return
     if len(ground_truth.categories) < 2 or _all_looks_right(result):
         return
-    found = found_class_map(ground_truth, detections, most=FEW_IMAGES)
-    if found.name in (None, AS_THEY_ARE):
+    guess = found_class_map(ground_truth, detections, most=FEW_IMAGES)
+    if guess.name in (None, AS_THEY_ARE):
         return
     again = _read_again(ground_truth, detections)
     if again is None:
-        rows = mapped_rows(found.pairs, ground_truth.categories, ground_truth.categories)
+        rows = mapped_rows(guess.pairs, ground_truth.categories, ground_truth.categories)
         renumbered = with_classes(detections, ground_truth.categories, rows)
     else:
-        found, renumbered = again
+        guess, renumbered = again
         renumbered = prepared(ground_truth, renumbered, protocol)[1]
     other = matched_tables(ground_truth, renumbered, protocol, workers)
     row = protocol.rows[0]
@@ -152,9 +152,9 @@ def warn_of_numbering(result: Evaluation, workers: int) -> None:
             f" without the {counted(left_out, 'detection')} that {verb(left_out, 'are')} left out as they "
             f"are; a map reads {'it' if left_out == 1 else 'them'} too, so the result will differ"
         )
-    named = "" if found.name == BY_EVIDENCE else f"{found.name} or "
+    named = "" if guess.name == BY_EVIDENCE else f"{guess.name} or "
     text = (
-        f"{detections.source}: classes seem to be numbered differently: {found}. {row.key} is {here:.4f} as "
+        f"{detections.source}: classes seem to be numbered differently: {guess}. {row.key} is {here:.4f} as "
         f"they are, and {there:.4f} that way{without}. Read the detections with --class-map {named}auto "
         "(in Python class_map= of load_detections)."
     )
@@ -187,7 +187,7 @@ def _all_looks_right(result: Evaluation) -> bool:
     starts = matched.class_starts
     of_class = np.diff(np.searchsorted(best, starts))
     true = matched.pair_detection[matched.pairs_ever_true(0)]
-    hits = np.searchsorted(true, starts[:-1] + of_class) - np.searchsorted(true, starts[:-1])
-    if ((of_class >= FEWEST_OF_CLASS) & (hits == 0)).sum() > 1:
+    true_of_class = np.searchsorted(true, starts[:-1] + of_class) - np.searchsorted(true, starts[:-1])
+    if ((of_class >= FEWEST_OF_CLASS) & (true_of_class == 0)).sum() > 1:
         return False  # two classes may be swapped
-    return bool((hits[of_class > 0] / of_class[of_class > 0]).mean() >= MANY)
+    return bool((true_of_class[of_class > 0] / of_class[of_class > 0]).mean() >= MANY)
