@@ -65,7 +65,7 @@ BUFFERED = 1 << 22
 """Boxes that wait for their files while a side is regrouped."""
 
 NEAR = 2.0
-"""Row groups may be read so many times on average; if more, and the side is regrouped."""
+"""Row groups may be read so many times on average; beyond it the side is regrouped."""
 
 Ids = NDArray[Any]
 
