@@ -36,7 +36,7 @@ SHOWN_ROWS, SHOWN_COLUMNS = 10, 14
 class DiagnosticResult:
     """The answer to one question: attributes hold arrays, computed once; :meth:`to_frame` makes a table.
 
-    A subclass is a frozen dataclass. Totals over all classes are attributes of their own and the one row of
+    A subclass is a frozen dataclass. Totals over all classes are other attributes and the one row of
     :meth:`total_frame`, never a row among the classes.
     """
 

@@ -24,7 +24,7 @@ from boxscore.protocols.fields import Field, Stage, Step, all_fields
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 
-TURNED = ("quadrilateral", "rotated", "probiou")
+ORIENTED = ("quadrilateral", "rotated", "probiou")
 """Similarities of oriented boxes: each can compare what the others do."""
 
 
@@ -70,12 +70,12 @@ CHOICES = _choices()
 
 def tool_names() -> list[str]:
     """Names that :func:`~boxscore.diagnostics.explain` knows: protocols of boxes, and aliases."""
-    return sorted([*tool_protocols(), *tool_protocols(turned=True), *_aliases()])
+    return sorted([*tool_protocols(), *tool_protocols(oriented=True), *_aliases()])
 
 
-def tool_protocols(*, turned: bool = False) -> list[str]:
+def tool_protocols(*, oriented: bool = False) -> list[str]:
     """Names of the shipped protocols that compare upright boxes, or oriented ones."""
-    kinds = TURNED if turned else ("box",)
+    kinds = ORIENTED if oriented else ("box",)
     protocols = {name: load_protocol(name) for name in protocol_names()}
     return [
         name
@@ -99,7 +99,7 @@ def fits(protocol: Protocol, ground_truth: GroundTruth, detections: Detections) 
 def _holds_what_is_compared(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> bool:
     tables = (ground_truth, detections)
     if all(table.quadrilaterals is not None or table.rotated is not None for table in tables):
-        return protocol.similarity in TURNED
+        return protocol.similarity in ORIENTED
     if detections.boxes_given:
         return protocol.similarity == "box"
     if protocol.similarity in ("mask", "boundary"):
@@ -157,12 +157,12 @@ def with_similarity(tool: Tool, other: Tool) -> Tool:
     ProtocolError
         When the two compare different objects, such as boxes and masks.
     """
-    own, wanted = tool.protocol.similarity, other.protocol.similarity
-    if own != wanted and not any({own, wanted} <= {*kinds} for kinds in (("mask", "boundary"), TURNED)):
+    given, wanted = tool.protocol.similarity, other.protocol.similarity
+    if given != wanted and not any({given, wanted} <= {*kinds} for kinds in (("mask", "boundary"), ORIENTED)):
         raise ProtocolError(
             "explained protocols",
             "compare the same kind of objects",
-            got=f"{tool.name!r} by {own} and {other.name!r} by {wanted}",
+            got=f"{tool.name!r} by {given} and {other.name!r} by {wanted}",
         )
     return tool._replace(protocol=dataclasses.replace(tool.protocol, similarity=wanted))
 

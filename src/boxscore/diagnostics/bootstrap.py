@@ -40,7 +40,7 @@ from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.summary import summary_table
 
-MOST_KEPT_DRAWS = 1 << 22
+MOST_CACHED_DRAWS = 1 << 22
 """Numbers, 32 MB."""
 
 
@@ -128,7 +128,7 @@ def bootstrap_intervals(
     """
     rows = chosen_rows(evaluation, metrics)
     check_intervals(confidence, method)
-    value, draws = drawn_metrics(evaluation, rows, resamples=resamples, seed=seed, progress=progress)
+    value, draws = resampled_metrics(evaluation, rows, resamples=resamples, seed=seed, progress=progress)
     defined = np.isfinite(draws).sum(axis=0)
     columns = (value, *interval(draws, value, confidence, method), spread(draws), defined)
     return BootstrapIntervals(
@@ -139,12 +139,12 @@ def bootstrap_intervals(
     )
 
 
-def drawn_metrics(
+def resampled_metrics(
     evaluation: Evaluation, rows: Sequence[SummaryRow], *, resamples: int, seed: int, progress: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Compute metrics of all images, [rows, K + 1], and of each draw, [resamples, rows, K + 1].
 
-    Kept for the evaluation if they are not very many: intervals and comparisons need the same draws.
+    Cached for the evaluation if they are not very many: intervals and comparisons need the same draws.
     """
     if not rows:
         name = f"the summary of {evaluation.protocol.name}"
@@ -153,10 +153,10 @@ def drawn_metrics(
     def compute() -> tuple[FloatArray, FloatArray]:
         stage("intervals over resampled images")
         draws = Draws.of_seed(evaluation.image_count, resamples, seed)
-        drawn = evaluation.weighted_metrics(rows, draws, progress=progress)
-        return summary_table(rows, evaluation.protocol, evaluation.curves_of), drawn.values
+        resampled = evaluation.weighted_metrics(rows, draws, progress=progress)
+        return summary_table(rows, evaluation.protocol, evaluation.curves_of), resampled.values
 
-    if resamples * len(rows) * (len(evaluation.labels) + 1) > MOST_KEPT_DRAWS:
+    if resamples * len(rows) * (len(evaluation.labels) + 1) > MOST_CACHED_DRAWS:
         return compute()
     key = ("draws of metrics", tuple(row.key for row in rows), resamples, seed)
     return evaluation.once(key, compute)

@@ -153,8 +153,8 @@ def reliability(
     counted = counted_detections(
         evaluation.matched, threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
     )
-    kept = np.flatnonzero(counted.score >= score_threshold)
-    score, true = counted.score[kept], counted.true[kept]
+    rows = np.flatnonzero(counted.score >= score_threshold)
+    score, true = counted.score[rows], counted.true[rows]
     outside = np.flatnonzero((score < 0) | (score > 1))
     if len(outside):
         raise InputError(
@@ -168,10 +168,10 @@ def reliability(
         edges = np.quantile(score, edges)
     K = len(evaluation.labels)
     inner = np.searchsorted(edges[1:-1], score, side="left")
-    cell = counted.category[kept].astype(np.int64) * bins + inner
+    class_bin = counted.category[rows].astype(np.int64) * bins + inner
     sums: list[FloatArray] = [
-        np.bincount(cell, weights=values, minlength=K * bins).reshape(K, bins).astype(np.float64)
-        for values in (np.ones(len(kept)), true.astype(np.float64), score, np.nan_to_num(counted.iou[kept]))
+        np.bincount(class_bin, weights=values, minlength=K * bins).reshape(K, bins).astype(np.float64)
+        for values in (np.ones(len(rows)), true.astype(np.float64), score, np.nan_to_num(counted.iou[rows]))
     ]
     return Reliability(
         evaluation.labels,
@@ -183,7 +183,7 @@ def reliability(
 
 
 def _bins(count: FloatArray, true: FloatArray, score: FloatArray, iou: FloatArray) -> ReliabilityBins:
-    """Turn sums over the detections of each bin into means."""
+    """Divide sums over the detections of each bin: their means."""
     with np.errstate(invalid="ignore"):
         confidence, accuracy, overlap = score / count, true / count, iou / true
         expected = np.where(true > 0, accuracy * overlap, accuracy)
@@ -243,7 +243,7 @@ def calibration_error(
 
 
 def _errors(bins: ReliabilityBins) -> CalibrationErrors:
-    """Weigh the bins, the last axis, by their detections."""
+    """Weight the bins, the last axis, by their detections."""
     count = bins.detections.astype(np.float64)
     total = count.sum(axis=-1)
 

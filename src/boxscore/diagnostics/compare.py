@@ -33,7 +33,7 @@ from boxscore._utils.read_only import unchangeable
 from boxscore._utils.resampling import Method, check_intervals, interval, spread
 from boxscore.data.class_names import EVERY_CLASS
 from boxscore.diagnostics._result import DiagnosticResult, Floats
-from boxscore.diagnostics.bootstrap import Intervals, chosen_rows, drawn_metrics
+from boxscore.diagnostics.bootstrap import Intervals, chosen_rows, resampled_metrics
 from boxscore.diagnostics.ties import decided_by_ties
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -74,7 +74,7 @@ class PairedDifferences(NamedTuple):
 
 
 class Resampling(NamedTuple):
-    """How the images were drawn, and which share of the draws the intervals enclose."""
+    """How the images were resampled, and which share of the draws the intervals enclose."""
 
     resamples: int
     confidence: float
@@ -100,7 +100,7 @@ class DetectorComparison(DiagnosticResult):
         All classes together.
     decided_by_ties : ndarray of object, [O, M]
         Whether another order of equally scored detections could change the sign of the total ``delta``; None
-        for metrics other than AP, and where merged parts do not tell.
+        for metrics other than AP, and where merged parts do not know it.
     intervals : Intervals, [N, M]
         The score of each result itself, the first one first, over all classes; from the same draws.
     pairs : PairedDifferences, [N, N, M]
@@ -258,20 +258,21 @@ def compare_detectors(
     names, results = list(evaluations), list(evaluations.values())
     _check_comparable(names, results)
     rows = chosen_rows(results[0], metrics)
-    drawn_of = [
-        drawn_metrics(result, rows, resamples=resamples, seed=seed, progress=progress) for result in results
+    resampled = [
+        resampled_metrics(result, rows, resamples=resamples, seed=seed, progress=progress)
+        for result in results
     ]
-    values = np.stack([value for value, _ in drawn_of])
-    draws = np.stack([drawn for _, drawn in drawn_of])  # [results, resamples, rows, K + 1]
+    values = np.stack([value for value, _ in resampled])
+    draws = np.stack([of_draws for _, of_draws in resampled])  # [results, resamples, rows, K + 1]
     parts = []
     for i in range(1, len(names)):
-        delta, drawn = values[i] - values[0], draws[i] - draws[0]
-        low, high = interval(drawn, delta, confidence, method)
-        defined = np.maximum(np.isfinite(drawn).sum(axis=0), 1)
-        better = ((drawn > 0).sum(axis=0) + 0.5 * (drawn == 0).sum(axis=0)) / defined
+        delta, of_draws = values[i] - values[0], draws[i] - draws[0]
+        low, high = interval(of_draws, delta, confidence, method)
+        defined = np.maximum(np.isfinite(of_draws).sum(axis=0), 1)
+        better = ((of_draws > 0).sum(axis=0) + 0.5 * (of_draws == 0).sum(axis=0)) / defined
         better = np.where(np.isfinite(delta), better, np.nan)
         verdict = np.where(low > 0, "better", np.where(high < 0, "worse", "cannot tell")).astype(object)
-        parts.append((values[0], values[i], delta, low, high, spread(drawn), better, verdict))
+        parts.append((values[0], values[i], delta, low, high, spread(of_draws), better, verdict))
     every = Differences(*(np.stack(column) for column in zip(*parts, strict=True)))  # [O, M, K + 1]
     known = all(result.holds_overlaps for result in results)
     stage("orders of equal scores")
@@ -283,8 +284,11 @@ def compare_detectors(
         for other in results[1:]
     ]
     all_of = (slice(None), slice(None))
-    means, drawn_means = values[..., -1], draws[..., -1]  # [N,M], [N,resamples,M]
-    own = [interval(drawn, mean, confidence, method) for drawn, mean in zip(drawn_means, means, strict=True)]
+    means, means_of_draws = values[..., -1], draws[..., -1]  # [N,M], [N,resamples,M]
+    intervals = [
+        interval(of_draws, mean, confidence, method)
+        for of_draws, mean in zip(means_of_draws, means, strict=True)
+    ]
     return unchangeable(
         DetectorComparison(
             names[0],
@@ -296,12 +300,12 @@ def compare_detectors(
             np.array(ties, dtype=object).reshape(len(ties), len(rows)),
             Intervals(
                 means,
-                np.stack([low for low, _ in own]),
-                np.stack([high for _, high in own]),
-                np.stack([spread(drawn) for drawn in drawn_means]),
-                np.isfinite(drawn_means).sum(axis=1),
+                np.stack([low for low, _ in intervals]),
+                np.stack([high for _, high in intervals]),
+                np.stack([spread(of_draws) for of_draws in means_of_draws]),
+                np.isfinite(means_of_draws).sum(axis=1),
             ),
-            _every_pair(means, drawn_means, confidence, method),
+            _every_pair(means, means_of_draws, confidence, method),
             Resampling(resamples, confidence, method, seed),
             dict(evaluations),
         )
@@ -318,15 +322,15 @@ def _every_pair(
     largest = np.zeros(draws.shape[1:])  # of all pairs in each draw, about their mean [resamples,M]
     for j in range(N):
         for i in range(j + 1, N):
-            difference, drawn = values[i] - values[j], draws[i] - draws[j]
-            ends = interval(drawn, difference, confidence, method)
+            difference, of_draws = values[i] - values[j], draws[i] - draws[j]
+            ends = interval(of_draws, difference, confidence, method)
             for one, other, sign, (lower, upper) in ((i, j, 1, ends), (j, i, -1, (-ends[1], -ends[0]))):
                 delta[one, other], low[one, other], high[one, other] = sign * difference, lower, upper
-            error, defined = spread(drawn), np.isfinite(drawn)
+            error, defined = spread(of_draws), np.isfinite(of_draws)
             varies = error > 0
             scale = np.where(varies, error, 1.0)
-            middle = np.where(defined, drawn, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
-            away = np.where(defined & varies, np.abs(drawn - middle) / scale, 0.0)
+            middle = np.where(defined, of_draws, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
+            away = np.where(defined & varies, np.abs(of_draws - middle) / scale, 0.0)
             largest = np.maximum(largest, away)
             certain = np.where(np.nan_to_num(difference) != 0, np.inf, 0.0)  # the same in every draw
             observed[i, j] = observed[j, i] = np.where(varies, np.abs(difference) / scale, certain)

@@ -214,7 +214,7 @@ def operating_points(
         position = _position(curve, count, at_score=at_score, at_precision=at_precision, at_recall=at_recall)
         if position != NO_POINT:
             point = curve.take(position)
-        elif at_score is not None:  # it keeps no detection
+        elif at_score is not None:  # no detection has it
             rate = 0.0 if count else np.nan
             point = Rates(*map(np.float64, (np.nan, 0, 0, count, np.nan, rate, rate)))
         else:

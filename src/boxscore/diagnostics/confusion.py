@@ -1,4 +1,4 @@
-"""Confusion across classes: what each object was predicted as, with background as a class of its own.
+"""Confusion across classes: what each object was predicted as, with background as one more class.
 
 Conventions
 -----------
@@ -9,7 +9,7 @@ Conventions
   whatever their classes. ``assign="score"``: by descending score, each to the free object it overlaps most.
   ``assign="iou"``: pairs by descending IoU. Of equal IoUs the object that comes first in the file is taken.
 - Ignored ground truths (crowds, difficult objects) are left out, and so is an unassigned detection that
-  overlaps an ignored ground truth of its own class, or whose class is not annotated exhaustively in its image
+  overlaps an ignored ground truth of its class, or whose class is not annotated exhaustively in its image
   where the protocol ignores what matches nothing there.
 """
 
@@ -185,7 +185,7 @@ class TopConfusions(DiagnosticResult):
     unassigned: int
 
     def terminal_rows(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-        """Return the confusions between classes, and how often the background was confused in a line."""
+        """Return the confusions between classes, and the number of those with the background in a line."""
         background = len(self.labels) - 1
         between = (self.truth < background) & (self.predicted < background)
         note = f"With the background: {counted(self.missed, 'object')} missed, "

@@ -83,7 +83,7 @@ class Explanation:
 
     @property
     def table(self) -> pd.DataFrame:
-        """The waterfall, one row per choice: ``change, delta, value``; both tools' own rows around them."""
+        """The waterfall, one row per choice: ``change, delta, value``; the rows of both tools around them."""
         import pandas as pd
 
         rows = [
@@ -123,7 +123,7 @@ def explain(
     first, last : str, Path, mapping or Protocol
         A tool (:func:`tool_names`), or any protocol; both of boxes, of keypoints, or of masks or boundaries.
     iou : float, optional
-        Compare AP at this one threshold instead of over each tool's own.
+        Compare AP at this one threshold instead of over those of each tool.
 
     Returns
     -------
@@ -204,7 +204,7 @@ def ablation(
     Returns
     -------
     DataFrame
-        ``change, delta, value``; the base's own row first. Changes that the base already makes have no
+        ``change, delta, value``; the row of the base first. Changes that the base already makes have no
         row.
     """
     import pandas as pd
@@ -258,8 +258,8 @@ def find_number(
     scale = 100.0 if wanted > 1 or str(number).strip().endswith("%") else 1.0
     margin = 0.5 * 10.0**-digits / scale if within is None else within
     rows, tables = [], _Tables(ground_truth, detections)
-    turned = fits(load_protocol("coco-rotated"), ground_truth, detections)
-    for name in tool_protocols(turned=turned):
+    oriented = fits(load_protocol("coco-rotated"), ground_truth, detections)
+    for name in tool_protocols(oriented=oriented):
         metrics = dict(tables.metrics(tool_of(name, None)))
         if len(metrics) == 2 and metrics["AP"] == metrics.get("AP50"):
             del metrics["AP"]  # one threshold, one value
@@ -306,10 +306,10 @@ def expansions(
     given = align(detections, wider)
     rows = []
     for truth, of_truth in ((ground_truth, "as given"), (wider, "expanded")):
-        for found, of_detections in ((given, "as given"), (expand_classes(given, hierarchy), "expanded")):
+        for one, of_detections in ((given, "as given"), (expand_classes(given, hierarchy), "expanded")):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", BoxscoreWarning)  # classes above that the truth does not have
-                matcher = Matcher(truth, align(found, truth), rules)
+                matcher = Matcher(truth, align(one, truth), rules)
                 metrics = Evaluation(truth, matcher.detections, rules, matcher.match()).metrics
             rows.append((of_truth, of_detections, next(iter(metrics.values()))))
     return pd.DataFrame(rows, columns=["ground_truth", "detections", "value"])
@@ -325,7 +325,7 @@ class Reading:
     metric : str
         What the protocol calls its number.
     value : float
-        AP over the protocol's own IoU thresholds; NaN where it is undefined.
+        AP over the protocol's IoU thresholds; NaN where it is undefined.
     AP50 : float
         At IoU 0.5; NaN where that is none of its thresholds.
     difference : float
@@ -419,20 +419,20 @@ def readings(
             "a protocol", "fit what the files hold", got="none that does", place=detections.source
         )
     tables = _Tables(ground_truth, detections)
-    found: list[Reading] = []
+    readings: list[Reading] = []
     start_tool = reduced_tool(fitting[0].name, fitting[0])
     for protocol in fitting:
         tool = reduced_tool(protocol.name, protocol)
         metrics, bounds = tables.bounds(tool)
         value = metrics["AP"]
-        found.append(
+        readings.append(
             Reading(
                 protocol=protocol.name,
                 title=protocol.title,
                 metric=next((row.key for row in protocol.rows), "AP"),
                 value=value,
                 AP50=metrics.get("AP50", math.nan),
-                difference=value - found[0].value if found else 0.0,
+                difference=value - readings[0].value if readings else 0.0,
                 lowest=bounds[0],
                 highest=bounds[1],
                 choices=(
@@ -445,7 +445,7 @@ def readings(
                 ),
             )
         )
-    return Readings(tuple(found))
+    return Readings(tuple(readings))
 
 
 def _chosen(choice: Choice, first: Tool, tool: Tool) -> str:

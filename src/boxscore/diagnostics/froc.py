@@ -4,7 +4,7 @@ Conventions
 -----------
 - :mod:`boxscore.scoring.kinds.froc` has the definitions. The points and the reading between them are the
   protocol's (``[froc]``), so that the mean over classes is what a summary metric ``"FROC"`` says.
-- A class is charged with its own false positives. All classes together share one confidence threshold; false
+- The false positives of a class are its alone. All classes together share one confidence threshold; false
   positives of classes without ground truth count there, as they would in use.
 """
 

@@ -123,9 +123,9 @@ def image_scores(
     least = checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
     images, truth, table = evaluation.ground_truth.images, evaluation.ground_truth, evaluation.detections
     outcomes = outcomes_by_row(evaluation.matched, len(table), len(truth), threshold=t, area=a)
-    kept = table.scores >= least
-    true = _counted(table.image[(outcomes.detection == TRUE_POSITIVE) & kept], len(images))
-    false = _counted(table.image[(outcomes.detection == FALSE_POSITIVE) & kept], len(images))
+    counts = table.scores >= least
+    true = _counted(table.image[(outcomes.detection == TRUE_POSITIVE) & counts], len(images))
+    false = _counted(table.image[(outcomes.detection == FALSE_POSITIVE) & counts], len(images))
     missed = _counted(truth.image[outcomes.truth(least) == MISSED], len(images))
     precision, recall = _ratio(true, true + false), _ratio(true, true + missed)
     return ImageScores(
@@ -151,7 +151,7 @@ def _ratio(part: Counts, whole: Counts) -> FloatArray:
 
 
 def _average_precision(evaluation: Evaluation, threshold: int, area: int) -> FloatArray:
-    """AP of each image, [I]: every image and class is a class of its own to the curves."""
+    """AP of each image, [I]: to the curves every image and class is a class."""
     matched = evaluation.matched
     classes = len(matched.categories)
     truth_group = matched.truth_image.astype(np.int64) * classes + matched.truth_category

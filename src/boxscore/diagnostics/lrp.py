@@ -128,8 +128,8 @@ def localisation_recall_precision(
 def _parts(counts: ScoreCounts, k: int, threshold: float, at_score: float | None) -> LrpParts:
     """LRP of one class at its best threshold, or at the one given; scalars."""
     part, positive = counts.part(k), counts.positive[k]
-    # The first entry keeps no detection; a threshold keeps all detections of one score or none.
-    score, hits, false, distance = (
+    # The first entry is of no detection; a threshold leaves all detections of one score or none.
+    score, true, false, distance = (
         np.append(first, column[part])
         for first, column in (
             (np.nan, counts.score),
@@ -138,22 +138,22 @@ def _parts(counts: ScoreCounts, k: int, threshold: float, at_score: float | None
             (0.0, counts.distance),
         )
     )
-    missed = positive - hits
+    missed = positive - true
     with np.errstate(invalid="ignore", divide="ignore"):
-        lrp = (distance / (1 - threshold) + false + missed) / (hits + false + missed)
+        lrp = (distance / (1 - threshold) + false + missed) / (true + false + missed)
         if at_score is not None:
             best = int(np.searchsorted(-score[1:], -at_score, side="right"))
         else:
             best = int(np.argmin(lrp)) if positive else 0
-        kept = hits[best] + false[best]
+        detections = true[best] + false[best]
         defined = positive > 0
         return LrpParts(
             (score[best] if at_score is None else at_score) if defined else np.nan,
             lrp[best] if defined else np.nan,
-            distance[best] / hits[best] if hits[best] else np.nan,
-            false[best] / kept if kept and defined else np.nan,
+            distance[best] / true[best] if true[best] else np.nan,
+            false[best] / detections if detections and defined else np.nan,
             missed[best] / positive if defined else np.nan,
-            hits[best],
+            true[best],
             false[best],
             missed[best],
         )

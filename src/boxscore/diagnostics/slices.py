@@ -5,9 +5,9 @@ Conventions
 - A slice of images uses the same matches with weight 0 for the other images: nothing is matched again.
 - A slice of objects works as COCO's area ranges do, with another quantity instead of the area: objects
   outside are ignored, what matches them is ignored too, and an unmatched detection is a false positive in
-  the slice that its own box falls in. Detections do not have the columns of the annotations: sliced by one,
+  the slice that its box falls in. Detections do not have the columns of the annotations: sliced by one,
   an unmatched detection is a false positive in every slice.
-- Bins of numbers are ``[low, high)``, the last closed; COCO's own area ranges are closed at both ends.
+- Bins of numbers are ``[low, high)``, the last closed; COCO's area ranges are closed at both ends.
 """
 
 from __future__ import annotations
@@ -165,20 +165,20 @@ def _named(evaluation: Evaluation) -> dict[str, list[str]]:
 def _one_named(evaluation: Evaluation, by: str) -> tuple[str, str]:
     """Return the one that ``by`` stands for, ``size`` or ``images.size``: whose it is, and its name."""
     whose = _named(evaluation)
-    found = [(each, by) for each in whose.get(by, ())] if isinstance(by, str) else []
+    chosen = [(each, by) for each in whose.get(by, ())] if isinstance(by, str) else []
     before, _, name = by.partition(".") if isinstance(by, str) else ("", "", "")
     if before in whose.get(name, ()):
-        found.append((before, name))
-    if len(found) > 1:
-        both = ", ".join(f"{each}.{name}" for each, name in found)
-        got = f"{by!r}, which is of {' and of '.join(each for each, _ in found)}"
+        chosen.append((before, name))
+    if len(chosen) > 1:
+        both = ", ".join(f"{each}.{name}" for each, name in chosen)
+        got = f"{by!r}, which is of {' and of '.join(each for each, _ in chosen)}"
         raise InputError("by", "stand for one thing", got=got, cause=f"give one of {both}")
-    if not found:
+    if not chosen:
         known = slice_names(evaluation)
         if not known:
             evaluation.require_overlaps(f"slices by {by}")
         checks.one_of(by, known, name="by")
-    return found[0]
+    return chosen[0]
 
 
 @once_per_evaluation
@@ -306,8 +306,10 @@ def _by_object(evaluation: Evaluation, quantity: Measure | FloatArray, chosen: _
     matcher = evaluation.matcher
     truth, detections = matcher.ground_truth, matcher.detections
     if callable(quantity):
-        own = quantity(detections, evaluation.protocol)
-        matched, protocol = matcher.match_ranges(chosen.ranges, quantity(truth, evaluation.protocol), own)
+        of_detections = quantity(detections, evaluation.protocol)
+        matched, protocol = matcher.match_ranges(
+            chosen.ranges, quantity(truth, evaluation.protocol), of_detections
+        )
     else:  # a detection has no such column: it counts in every slice
         matched, protocol = matcher.match_ranges(chosen.ranges, quantity, None)
     result = dataclasses.replace(evaluation, protocol=protocol, matched=matched)

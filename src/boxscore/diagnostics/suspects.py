@@ -8,16 +8,16 @@ annotated, or that are annotated as something else. The list is for people to re
 Conventions
 -----------
 - ``wrong class``: an annotation of another class overlaps the detection by ``iou_threshold`` or more, and
-  no annotation of its own class does.
+  no annotation of its class does.
 - ``missing annotation``: no annotation of any class overlaps it by ``background_iou`` or more.
-- ``poor box``: an annotation of its own class overlaps it by ``background_iou`` to
+- ``poor box``: an annotation of its class overlaps it by ``background_iou`` to
   ``iou_threshold``, and no other detection matches it.
 - Ignored ground truths (crowds, difficult objects) explain whatever they overlap: such detections are not
   listed. Nor are those of a class that is not annotated exhaustively in its image, where the protocol ignores
   what matches nothing there. Of detections of one class that overlap each other by ``iou_threshold`` or more,
   only the most suspicious is listed.
 - ``suspicion`` is the best precision of the class at any confidence threshold up to the detection's score:
-  the disagreement of a detector that is nearly always right weighs most. Ties come by descending score.
+  the disagreement of a detector that is nearly always right counts most. Ties come by descending score.
 """
 
 from __future__ import annotations
@@ -144,15 +144,15 @@ def label_suspects(
     pairs = evaluation.matcher.across_classes(
         iou_threshold=background_iou, score_threshold=score_threshold, by_foreground=ignored
     )
-    own = truth.category[pairs.truth] == detections.category[pairs.detection]
+    same_class = truth.category[pairs.truth] == detections.category[pairs.detection]
     close = pairs.iou >= iou_threshold
     D = len(detections)
-    explained = _any(pairs, ignored[pairs.truth] | (own & close), D) | evaluation.matcher.inexhaustive
+    explained = _any(pairs, ignored[pairs.truth] | (same_class & close), D) | evaluation.matcher.inexhaustive
     seen = np.zeros(len(truth), dtype=bool)
-    seen[pairs.truth[own & close]] = True
-    other_class = _any(pairs, ~own & close, D)
-    badly_placed = _any(pairs, own & ~seen[pairs.truth], D)
-    near = _any(pairs, np.ones(len(own), dtype=bool), D)
+    seen[pairs.truth[same_class & close]] = True
+    other_class = _any(pairs, ~same_class & close, D)
+    badly_placed = _any(pairs, same_class & ~seen[pairs.truth], D)
+    near = _any(pairs, np.ones(len(same_class), dtype=bool), D)
     kind = np.select([explained, other_class, badly_placed, ~near], [-1, 0, 2, 1], -1)
 
     suspicion = _precision_reached(evaluation, explained, pairs.rows)
@@ -213,13 +213,13 @@ def _without_repeats(
     """Leave out a suspect that a more suspicious one of its image and class overlaps."""
     detections = evaluation.detections
     group = detections.image[rows].astype(np.int64) * len(detections.categories) + detections.category[rows]
-    kept = np.ones(len(rows), dtype=bool)
+    keep = np.ones(len(rows), dtype=bool)
     order = np.argsort(group, kind="stable")
     for together in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
         if len(together) > 1:
             boxes = without_inverted(detections.boxes[rows[together]])
             repeats = np.triu(box_iou(boxes, boxes) >= iou_threshold, k=1)
             for i in range(len(together)):
-                if kept[together[i]]:
-                    kept[together[repeats[i]]] = False
-    return rows[kept]
+                if keep[together[i]]:
+                    keep[together[repeats[i]]] = False
+    return rows[keep]

@@ -14,13 +14,13 @@ Every method and IoU threshold (and sigma) is suppressed and matched once. A sco
 to nothing: a detection affects only lower scores, in suppression and in matching, so the matches at a
 threshold are those without it, minus the detections below it. There are two exceptions, in which every score
 threshold is computed separately. Merging, because low scores change the boxes of higher ones. And protocols
-that round scores, stretch them over those that are left, clip boxes, drop what lies in regions, or take files
+that round scores, min-max scale those that are left, clip boxes, drop what lies in regions, or take files
 as ranked: they prepare the tables anew for what each setting leaves.
 
 Conventions
 -----------
 - A setting's numbers are those of ``boxscore nms`` followed by ``boxscore evaluate`` with it. What evaluation
-  refuses of any setting (one score alone, where scores are stretched) is refused here too.
+  refuses of any setting (one score alone, where scores are min-max scaled) is refused here too.
 - The metrics are those of the protocol under the names that they have per class: ``mAP`` is ``AP``.
 - The best setting has the highest value; of equal ones the first in the grid.
 """
@@ -82,7 +82,7 @@ class Sweep(DiagnosticResult):
         Each metric of the protocol, per class.
     total_detections : ndarray of int64, [S]
     total : dict of str to ndarray of float64, [S]
-        All classes together: the protocol's own numbers.
+        All classes together: the protocol's numbers.
     """
 
     settings: list[Setting]
@@ -207,9 +207,9 @@ def sweep(
     iou_thresholds : sequence of float, default (0.3, 0.4, 0.5, 0.6, 0.7)
         A method without this option is computed once.
     sigmas : sequence of float, optional
-        For the Gaussian methods; by default their own.
+        For the Gaussian methods; by default theirs.
     score_thresholds : sequence of float, optional
-        By default the methods' own.
+        By default those of the methods.
     protocol, images, classes
         As for :func:`boxscore.evaluate`. All detections are suppressed, the chosen ones evaluated.
     workers : int, default 1
@@ -340,7 +340,7 @@ def _jobs(
     *,
     apart: bool,
 ) -> list[_Job]:
-    """List what is suppressed together; if ``apart``, every score threshold is a job of its own.
+    """List what is suppressed together; if ``apart``, every score threshold is one job.
 
     Rounded scores can tie across a threshold; then what lies below it cannot be cut after matching. Nor can
     it where it decides how the rest is prepared.
@@ -439,9 +439,9 @@ class _Grid:
     def _aligned_part(self, left: Suppression) -> Suppression:
         """Return what is left of the classes of the ground truth, by rows of the aligned table."""
         rows = self._aligned_row[left.indices]
-        kept = np.flatnonzero(rows >= 0)
+        some = np.flatnonzero(rows >= 0)
         return dataclasses.replace(
-            left, indices=rows[kept], scores=left.scores[kept], boxes=left.boxes[kept], suppressed_by=None
+            left, indices=rows[some], scores=left.scores[some], boxes=left.boxes[some], suppressed_by=None
         )
 
     def _evaluated(self, detections: Detections) -> tuple[GroundTruth, Detections]:
@@ -450,9 +450,9 @@ class _Grid:
         return select(*tables, images=self._images, classes=self._classes)
 
 
-def _numbered(kept: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Row that each kept row has among the kept, [D]; -1 where it is left out."""
-    return np.where(kept, np.cumsum(kept) - 1, -1)
+def _numbered(survives: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Row that each survivor has among the survivors, [D]; -1 where it is left out."""
+    return np.where(survives, np.cumsum(survives) - 1, -1)
 
 
 def _row(setting: Setting, evaluation: Evaluation, category: NDArray[np.int32]) -> _Row:

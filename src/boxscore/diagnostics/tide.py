@@ -2,12 +2,12 @@
 
 Goal
 ----
-Assign every false positive and every missed object one kind of error, and tell how much AP would rise if only
-that kind were fixed.
+Assign every false positive and every missed object one kind of error, and compute how much AP would rise if
+only that kind were fixed.
 
 Conventions
 -----------
-- A false positive is, by the first rule that holds: ``localisation`` (its best object of its own class
+- A false positive is, by the first rule that holds: ``localisation`` (its best object of its class
   overlaps it by ``background_iou`` to ``iou_threshold``), ``classification`` (an object of another class by
   ``iou_threshold`` or more), ``duplicate`` (an object of its class that is already taken, by
   ``iou_threshold`` or more), ``background`` (nothing by more than ``background_iou``), or ``both`` (wrong
@@ -339,23 +339,23 @@ def _named_errors(
     pairs = evaluation.matcher.across_classes(
         iou_threshold=background_iou, max_detections=max_detections, by_foreground=ignored
     )
-    own = truth.category[pairs.truth] == detections.category[pairs.detection]
+    same_class = truth.category[pairs.truth] == detections.category[pairs.detection]
     region = ignored[pairs.truth]
     D, G = len(detections), len(truth)
 
-    hit = np.flatnonzero(own & ~region & (pairs.iou >= iou_threshold))
-    hit = hit[np.lexsort((pairs.truth[hit], -pairs.iou[hit], pairs.position[hit]))]
-    hit = hit[greedy_one_to_one(pairs.detection[hit], pairs.truth[hit])]
+    match = np.flatnonzero(same_class & ~region & (pairs.iou >= iou_threshold))
+    match = match[np.lexsort((pairs.truth[match], -pairs.iou[match], pairs.position[match]))]
+    match = match[greedy_one_to_one(pairs.detection[match], pairs.truth[match])]
     true, matched, excused = np.zeros(D, dtype=bool), np.zeros(G, dtype=bool), np.zeros(D, dtype=bool)
-    true[pairs.detection[hit]] = True
-    matched[pairs.truth[hit]] = True
-    excused[pairs.detection[own & region & (pairs.iou > iou_threshold)]] = True
+    true[pairs.detection[match]] = True
+    matched[pairs.truth[match]] = True
+    excused[pairs.detection[same_class & region & (pairs.iou > iou_threshold)]] = True
     unjudged = evaluation.matcher.inexhaustive & ~true
     excused = (excused & ~true) | unjudged
 
-    same, same_row = _best(pairs, own & ~region, D)
-    other, other_row = _best(pairs, ~own & ~region, D)
-    taken, _ = _best(pairs, own & ~region & matched[pairs.truth], D)
+    same, same_row = _best(pairs, same_class & ~region, D)
+    other, other_row = _best(pairs, ~same_class & ~region, D)
+    taken, _ = _best(pairs, same_class & ~region & matched[pairs.truth], D)
     any_overlap, _ = _best(pairs, ~region, D)
     rules = [
         (same >= background_iou) & (same <= iou_threshold),
@@ -396,17 +396,17 @@ def _best(pairs: CrossPairs, allowed: BoolArray, count: int) -> tuple[FloatArray
 
 
 def _curves(evaluation: Evaluation, errors: _Errors, fixed: str | None) -> Curves:
-    """Draw the curves with one kind fixed; None leaves all as they are."""
+    """Compute the curves with one kind fixed; None leaves all as they are."""
     truth, detections = evaluation.ground_truth, evaluation.detections
     counted, score = errors.positive, detections.scores
     true, category, keep = errors.true.copy(), detections.category.astype(np.intp), ~errors.excused
     if fixed in ERROR_TYPES:
         wrong = errors.kind == ERROR_TYPES.index(fixed)
-        hits = wrong & errors.fixes
-        keep = (keep & ~wrong) | hits
-        true |= hits
+        fixed_rows = wrong & errors.fixes
+        keep = (keep & ~wrong) | fixed_rows
+        true |= fixed_rows
         if fixed == "classification":
-            category[hits] = truth.category[errors.object_row[hits]]
+            category[fixed_rows] = truth.category[errors.object_row[fixed_rows]]
         if fixed == "missed":
             counted = counted & ~errors.missed
     elif fixed == "false_positives":

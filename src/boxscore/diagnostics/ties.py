@@ -137,7 +137,7 @@ def _tied(evaluation: Evaluation) -> NDArray[np.intp]:
 def contested_detections(evaluation: Evaluation) -> NDArray[np.intp]:
     """Positions, in class order, of tied detections that have an overlapping ground truth in common.
 
-    Only pairs that the protocol's candidate rule kept are known: all that reach the lowest threshold, or
+    Only pairs that the protocol's candidate rule leaves are known: all that reach the lowest threshold, or
     the best of each detection.
     """
     matched = evaluation.matched
