@@ -3,7 +3,7 @@
 Goal
 ----
 A score can be wrong without an error: boxes in another order, ids off by one, results of another split.
-Each check looks for one such fault and gives its evidence. Where the fault can be repaired, the score is
+Each check detects one such fault and gives its evidence. Where the fault can be repaired, the score is
 computed with and without it.
 
 Conventions
@@ -121,7 +121,7 @@ def validate_files(
     InputError
         When a file is missing, or an option is wrong.
     """
-    from boxscore.validation.files import detection_file_findings, ground_truth_file_findings, kept_rows
+    from boxscore.validation.files import detection_file_findings, ground_truth_file_findings, rows_read
 
     rules = load_protocol(protocol)
     needs = needs_of(rules)
@@ -149,7 +149,7 @@ def validate_files(
                     renumbered = renumbered_file(paths[1], truth, of_detections)
                     counted = truth.categories.are_places  # and may have been counted anew
                     left_out = table.left_out and not counted
-                    rows = kept_rows(paths[1], truth, len(table)) if left_out else None
+                    rows = rows_read(paths[1], truth, len(table)) if left_out else None
     return by_weight([*findings, *check(Context(truth, table, rules, rows, renumbered=renumbered))])
 
 

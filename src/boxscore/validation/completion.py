@@ -7,7 +7,7 @@ this is the most.
 
 Conventions
 -----------
-- Detections that score lower than all others change no match of these. At best they find every missed object
+- Detections that score lower than all others change no match of these. At best they match every missed object
   and nothing else: precision then rises up to recall 1, to ``P / (P + FP)`` with ``P`` objects and the
   ``FP`` false positives that the file has. The envelope is nowhere below that.
 - An AP that takes straight lines between its points is left alone: a line may be lower with more points.
@@ -100,11 +100,10 @@ def reaches(evaluation: Evaluation, bound: float) -> bool:
     protocol, matched = evaluation.protocol, evaluation.matched
     if not _starts_with_coco_ap(protocol) or matched.extra or not len(matched):
         return False
-    areas, caps = protocol.ignore.area_ranges, protocol.caps
+    areas, most = protocol.ignore.area_ranges, protocol.caps[-1]
     if next(iter(areas), "") != "all":
         return False
-    cap = caps[-1] if caps else None
-    if cap is not None and int(matched.rank.max()) >= cap:
+    if most is not None and int(matched.rank.max()) >= most:
         return False
     positive, starts = matched.positives(0), matched.class_starts
     first, end = starts[:-1], np.minimum(starts[:-1] + positive, starts[1:])

@@ -154,8 +154,8 @@ def detection_file_findings(path: Path, ground_truth: GroundTruth) -> Iterator[F
     yield from _finding(negative, content, path, "detection")
 
 
-def kept_rows(path: Path, ground_truth: GroundTruth, count: int) -> NDArray[np.intp] | None:
-    """Rows in a COCO results file of the ``count`` detections its loader kept; None where unknown."""
+def rows_read(path: Path, ground_truth: GroundTruth, count: int) -> NDArray[np.intp] | None:
+    """Rows in a COCO results file of the ``count`` detections that its loader read; None where unknown."""
     content = _decode(path) if path.is_file() else None
     if content is None:
         return None

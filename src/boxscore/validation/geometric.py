@@ -1,4 +1,4 @@
-"""Geometric checks: what the coordinates tell about how boxes were written.
+"""Geometric checks: what follows from coordinates about how boxes were written.
 
 Conventions
 -----------
@@ -30,7 +30,7 @@ SAMPLED = 1_000
 """Boxes among which whole numbers are counted first."""
 
 HIGH = 0.5
-"""Value of the metric from which the boxes of files are not looked at again in passing."""
+"""Value of the metric from which the boxes of files are not checked again in passing."""
 
 Table = TypeVar("Table", bound=BoxTable)
 
@@ -207,13 +207,13 @@ def _are_dropped(context: Context, table: BoxTable) -> bool:
 
 def _without(table: BoxTable, rows: NDArray[np.intp]) -> Repair:
     """Return the tables without some rows of one of them."""
-    kept = np.delete(np.arange(len(table)), rows)
+    rest = np.delete(np.arange(len(table)), rows)
     is_truth = isinstance(table, GroundTruth)
 
     def repaired(c: Context, detections: Detections) -> tuple[GroundTruth, Detections, Protocol]:
         if is_truth:
-            return c.ground_truth.take(kept), detections, c.protocol
-        return c.ground_truth, detections.take(kept), c.protocol
+            return c.ground_truth.take(rest), detections, c.protocol
+        return c.ground_truth, detections.take(rest), c.protocol
 
     return repaired
 

@@ -163,10 +163,10 @@ def _unlisted(context: Context) -> Iterator[Finding]:
     alone = Protocol(
         "labels", labels=LabelRules(unlisted="drop", listed_by=context.protocol.labels.listed_by)
     )
-    kept = eligible(truth, detections, lambda: np.empty(0), ignoring(truth, alone), alone)
-    if kept is None or kept.all():
+    evaluated = eligible(truth, detections, lambda: np.empty(0), ignoring(truth, alone), alone)
+    if evaluated is None or evaluated.all():
         return
-    rows = np.flatnonzero(~kept)
+    rows = np.flatnonzero(~evaluated)
     share = len(rows) / len(detections)
     severity: Severity = "error" if share == 1 else "warning" if share >= MOSTLY else "info"
     advice = ". Are the labels of the same images and classes, and expanded as the boxes are?"

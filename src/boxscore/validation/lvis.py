@@ -1,4 +1,4 @@
-"""Checks of LVIS's usual mix-ups: sizes told by boxes, results of the other version."""
+"""Checks of LVIS's usual mix-ups: sizes measured by boxes, results of the other version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lvis_findings(context: Context) -> Iterator[Finding]:
 
 
 def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Finding]:
-    """Report that sizes of masks are told by the boxes beside them, and by how much the metrics move."""
+    """Report that sizes of masks are measured by the boxes beside them, and by how much the metrics move."""
     protocol = context.protocol
     by_boxes = "masks" in similarity_of(protocol).needed_columns and detections.boxes_given
     rows = [row for row in protocol.rows if row.area != "all"]
@@ -40,10 +40,10 @@ def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Findin
         return
     ignore = dataclasses.replace(protocol.ignore, detection_area="mask")
     other = dataclasses.replace(protocol, ignore=ignore)
-    own = Matcher(context.ground_truth, detections, protocol)
+    as_given = Matcher(context.ground_truth, detections, protocol)
     values = [
         Evaluation(context.ground_truth, matcher.detections, rules, matcher.match()).metrics
-        for matcher, rules in ((own, protocol), (own.under(other), other))
+        for matcher, rules in ((as_given, protocol), (as_given.under(other), other))
     ]
     moved = [
         f"{row.key} {values[0][row.key]:.4f} -> {values[1][row.key]:.4f}"
@@ -65,8 +65,8 @@ def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Findin
 def _other_version(context: Context, detections: Detections) -> Iterator[Finding]:
     """Report results whose class ids are those of LVIS's other version."""
     categories = context.ground_truth.categories
-    own = CLASSES.get(len(categories))
-    if own is None or not detections.left_out or "frequency" not in categories.columns:
+    names = CLASSES.get(len(categories))
+    if names is None or not detections.left_out or "frequency" not in categories.columns:
         return
     count = sum(detections.left_out.values())
     yield context.finding(
@@ -74,7 +74,7 @@ def _other_version(context: Context, detections: Detections) -> Iterator[Finding
         "semantic",
         "error",
         count,
-        f"the ground truth has the {counted(len(categories), 'class')} of LVIS {own[0]}, and "
-        f"{counted(count, 'detection')} {verb(count, 'are')} of other classes: results of LVIS {own[1]}? Its "
-        "ids mean other classes",
+        f"the ground truth has the {counted(len(categories), 'class')} of LVIS {names[0]}, and "
+        f"{counted(count, 'detection')} {verb(count, 'are')} of other classes: results of LVIS {names[1]}? "
+        "Its ids mean other classes",
     )

@@ -66,16 +66,16 @@ def _rises(context: Context, repaired: Repair) -> bool:
 
 def _class_map(context: Context, renumbered: Renumbered, by_class: Iterator[Finding]) -> Iterator[Finding]:
     """Report that the file numbers its classes otherwise, with the score of the file read that way."""
-    found, detections = renumbered
+    inferred, detections = renumbered
 
     def repaired(c: Context, _: Detections) -> Tables:
         return c.ground_truth, detections, c.protocol
 
     if not context.protocol.matching.per_class or not _rises(context, repaired):
         return
-    name = "" if found.name == BY_EVIDENCE else f"{found.name} or "
-    text = f"{found}. Read the detections with --class-map {name}auto"
-    repair = f"with --class-map {'auto' if found.name == BY_EVIDENCE else found.name}"
+    name = "" if inferred.name == BY_EVIDENCE else f"{inferred.name} or "
+    text = f"{inferred}. Read the detections with --class-map {name}auto"
+    repair = f"with --class-map {'auto' if inferred.name == BY_EVIDENCE else inferred.name}"
     for finding in by_class:
         stop = "" if finding.message.endswith("?") else "."
         yield dataclasses.replace(
@@ -87,14 +87,14 @@ def _class_map(context: Context, renumbered: Renumbered, by_class: Iterator[Find
         return
     labels = detections.categories.labels
     by_id = dict(zip(detections.categories.ids.tolist(), labels, strict=True))
-    moved = [(own, to) for own, to in found.pairs.items() if own != to and by_id.get(to) != own]
+    moved = [(id_, to) for id_, to in inferred.pairs.items() if id_ != to and by_id.get(to) != id_]
     yield context.finding(
         "classes-numbered-differently",
         "semantic",
         "error",
         len(moved),
-        f"classes are {'named' if found.are_named else 'numbered'} differently: {text}",
-        examples=[f"{own} is {'left out' if to is None else f'{by_id[to]} ({to})'}" for own, to in moved],
+        f"classes are {'named' if inferred.are_named else 'numbered'} differently: {text}",
+        examples=[f"{id_} is {'left out' if to is None else f'{by_id[to]} ({to})'}" for id_, to in moved],
         repair=repair,
         repaired=repaired,
     )
@@ -144,16 +144,19 @@ def _placed(context: Context, K: int) -> tuple[NDArray[np.int64], NDArray[np.int
     order = np.argsort(pairs.iou, kind="stable")
     on = np.full(len(detections), -1)
     on[pairs.detection[order]] = truth.category[pairs.truth[order]]
-    # An annotation of its own class explains a detection, whatever else it overlaps.
-    own = detections.category[pairs.detection] == truth.category[pairs.truth]
-    on[pairs.detection[own]] = detections.category[pairs.detection[own]]
+    # An annotation of its class explains a detection, whatever else it overlaps.
+    same = detections.category[pairs.detection] == truth.category[pairs.truth]
+    on[pairs.detection[same]] = detections.category[pairs.detection[same]]
     rows = np.flatnonzero(on >= 0)
-    own_class, on_class = detections.category[rows].astype(np.int64), on[rows]
-    cells, counts = np.unique(own_class * K + on_class, return_counts=True)
+    predicted, on_class = detections.category[rows].astype(np.int64), on[rows]
+    keys, counts = np.unique(predicted * K + on_class, return_counts=True)
     best, most = np.zeros(K, dtype=np.int64), np.zeros(K, dtype=np.int64)
-    order = np.lexsort((-cells, counts))  # the largest last, of equals the first class
-    best[cells[order] // K], most[cells[order] // K] = cells[order] % K, counts[order]
-    return np.bincount(own_class, minlength=K), best, most
+    order = np.lexsort((-keys, counts))  # the largest last, of equals the first class
+    best[keys[order] // K], most[keys[order] // K] = (
+        keys[order] % K,
+        counts[order],
+    )
+    return np.bincount(predicted, minlength=K), best, most
 
 
 def _explanation(context: Context, rows: NDArray[np.intp], names: NDArray[np.int32]) -> str:
@@ -201,8 +204,8 @@ def _images(context: Context) -> Iterator[Finding]:
 
         def repaired(c: Context, given: Detections, shifted: NDArray[np.int32] = shifted) -> Tables:
             image = shifted[given.image]
-            kept = np.flatnonzero(image >= 0)
-            return c.ground_truth, dataclasses.replace(given.take(kept), image=image[kept]), c.protocol
+            known = np.flatnonzero(image >= 0)
+            return c.ground_truth, dataclasses.replace(given.take(known), image=image[known]), c.protocol
 
         if not _rises(context, repaired):
             continue

@@ -4,7 +4,7 @@ Conventions
 -----------
 - An object is located where a detection of any class overlaps it with an IoU of 0.5 or more, and called what
   the detection says that overlaps it most.
-- Only classes without any detection are looked at: a detector that confuses two classes names both now and
+- Only classes without any detection are checked: a detector that confuses two classes names both now and
   then, a wrong table of names never. A detector that does not know a class may call its objects this and
   that; one name for nearly all of them, from a number of objects on, is a table.
 - Names of which one begins or ends the other (hot dog, dog) need fewer objects: so tables go wrong.
@@ -31,7 +31,7 @@ FEWEST_RELATED, SHARE_RELATED = 10, 0.75
 FEWEST, SHARE = 30, 0.9
 """The same for any two names."""
 MOST_IMAGES = 2_000
-"""Images of such classes that are looked at."""
+"""Images of such classes that are checked."""
 
 
 class _Called(NamedTuple):
@@ -104,7 +104,7 @@ class _Pairs(NamedTuple):
     truth: NDArray[np.intp]
     row: NDArray[np.intp]
     explained: NDArray[np.bool_]
-    """Whether the detection also lies on an annotation of its own class."""
+    """Whether the detection also lies on an annotation of its class."""
 
 
 def _pairs_on(context: Context, detections: Detections, objects: NDArray[np.intp]) -> _Pairs:
@@ -115,20 +115,20 @@ def _pairs_on(context: Context, detections: Detections, objects: NDArray[np.intp
     chosen = np.zeros(len(truth), dtype=bool)
     chosen[objects] = True
     truths, starts, ends = _by_image(truth.image, images)
-    found, first, last = _by_image(detections.image, images)
+    detected, first, last = _by_image(detections.image, images)
     on, rows = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)]
     overlap, explained = [np.empty(0)], [np.empty(0, dtype=bool)]
-    boxes, truth_boxes = without_inverted(detections.boxes[found]), truth.boxes[truths]
+    boxes, truth_boxes = without_inverted(detections.boxes[detected]), truth.boxes[truths]
     for a, b, c, d in zip(starts.tolist(), ends.tolist(), first.tolist(), last.tolist(), strict=True):
-        here, some = truths[a:b], found[c:d]
+        here, some = truths[a:b], detected[c:d]
         iou = box_iou(boxes[c:d], truth_boxes[a:b])
         near = iou >= LEAST_OVERLAP
-        own = (near & (detections.category[some][:, None] == truth.category[here])).any(axis=1)
+        same = (near & (detections.category[some][:, None] == truth.category[here])).any(axis=1)
         which, what = np.nonzero(near & chosen[here])
         on.append(here[what])
         rows.append(some[which])
         overlap.append(iou[which, what])
-        explained.append(own[which])
+        explained.append(same[which])
     every = np.concatenate(on)
     order = np.lexsort((-np.concatenate(overlap), every))
     return _Pairs(every[order], np.concatenate(rows)[order], np.concatenate(explained)[order])

@@ -39,7 +39,7 @@ FEW_TIED = 20_000
 NEGLIGIBLE = 0.0005
 """Of AP: rounds to nothing in three decimals."""
 
-CAP_SCOPES = {
+SCOPES = {
     "class": ("per image and class", "group"),
     "image": ("per image", "image"),
     "data_set_class": ("per class of the data set", "class"),
@@ -63,9 +63,9 @@ def semantic_findings(context: Context) -> Iterator[Finding]:
     if context.effort > IN_PASSING:
         yield from _tied_scores(context, context.detections)
     if context.effort == WHEN_ASKED:
-        yield from _beyond_cap(context, context.detections)
+        yield from _beyond_max_detections(context, context.detections)
     if not context.chosen_classes:
-        yield from _below_cap(context, context.detections)
+        yield from _below_max_detections(context, context.detections)
 
 
 def _groups(table: BoxTable) -> NDArray[np.int64]:
@@ -150,8 +150,8 @@ def _areas(context: Context) -> Iterator[Finding]:
     by_masks = "masks" in similarity_of(context.protocol).needed_columns and truth.units == "pixels"
     if by_masks and truth.masks is not None:
         mask_area = truth.area.copy()
-        drawn = np.flatnonzero(~truth.masks.missing)
-        mask_area[drawn] = truth.masks[drawn].area
+        with_mask = np.flatnonzero(~truth.masks.missing)
+        mask_area[with_mask] = truth.masks[with_mask].area
         ratio = np.maximum(truth.area, mask_area) / np.maximum(np.minimum(truth.area, mask_area), 1.0)
         apart = np.flatnonzero((ratio > 2 * AREA_SLACK - 1) & (np.abs(truth.area - mask_area) > 16))
         if len(apart):
@@ -302,14 +302,9 @@ def _bounds(context: Context) -> str:
     return f" ({context.metric} lies between {low:.4f} and {high:.4f})" if low < high else ""
 
 
-def _cap(context: Context) -> int | None:
-    caps = context.protocol.caps
-    return caps[-1] if caps else None
-
-
-def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
-    cap = _cap(context)
-    if cap is None:
+def _beyond_max_detections(context: Context, detections: Detections) -> Iterator[Finding]:
+    limit = context.protocol.caps[-1]
+    if limit is None:
         return
     rules = context.protocol.matching
     scope = "image" if rules.caps_image else "data_set_class" if rules.caps_data_set else "class"
@@ -317,13 +312,13 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
     if scope != "class":
         group = detections.image if scope == "image" else detections.category
     numbers, counts = np.unique(group, return_counts=True)
-    over = counts > cap
+    over = counts > limit
     if not over.any():
         return
-    beyond = int((counts[over] - cap).sum())
+    beyond = int((counts[over] - limit).sum())
     labels, ids = detections.categories.labels, detections.images.ids.tolist()
     K = len(detections.categories)
-    scope_text, noun = CAP_SCOPES[scope]
+    scope_text, noun = SCOPES[scope]
 
     def name(number: int) -> str:
         if scope == "image":
@@ -343,7 +338,7 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         "semantic",
         "info",
         beyond,
-        f"{counted(beyond, 'detection')} {verb(beyond, 'are')} not evaluated: max detections is {cap} "
+        f"{counted(beyond, 'detection')} {verb(beyond, 'are')} not evaluated: max detections is {limit} "
         f"{scope_text} (exceeded in {groups})",
         examples=[
             f"{name(number)}: {counted(count, 'detection')}"
@@ -354,14 +349,14 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
     )
 
 
-def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
+def _below_max_detections(context: Context, detections: Detections) -> Iterator[Finding]:
     """Report many images with exactly the largest number of detections: the detector stops there."""
-    cap, scope = _cap(context), context.protocol.matching.cap_scope
+    top, scope = context.protocol.caps[-1], context.protocol.matching.cap_scope
     per_image = context.per_image
     most = int(per_image.max())
     full = np.flatnonzero(per_image == most)
     below = int((per_image == most - 1).sum())
-    if most < 5 or len(full) < max(5, 0.02 * len(per_image), 3 * below) or (cap is not None and most >= cap):
+    if most < 5 or len(full) < max(5, 0.02 * len(per_image), 3 * below) or (top is not None and most >= top):
         return
     ids = detections.images.ids[full[:MOST_EXAMPLES]].tolist()
     yield context.finding(
@@ -371,7 +366,7 @@ def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         len(full),
         f"{counted(len(full), 'image')} {verb(len(full), 'have')} exactly {most} detections and none has "
         "more: the detector seems to stop there"
-        + ("" if cap is None else f", below the protocol's max detections of {cap} {CAP_SCOPES[scope][0]}"),
+        + ("" if top is None else f", below the protocol's max detections of {top} {SCOPES[scope][0]}"),
         examples=[f"image {identifier}" for identifier in ids],
         repair=f"at most {most // 2} per image",
         repaired=lambda c, given: (c.ground_truth, _first_of_each(given, most // 2), c.protocol),
@@ -379,7 +374,7 @@ def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
 
 
 def _first_of_each(detections: Detections, most: int) -> Detections:
-    """Keep the ``most`` detections of each image with the highest scores."""
+    """Select the ``most`` detections of each image with the highest scores."""
     order = np.lexsort((-detections.scores, detections.image))
     image = detections.image[order]
     rank = np.arange(len(order)) - np.searchsorted(image, image, side="left")

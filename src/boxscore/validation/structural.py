@@ -26,7 +26,7 @@ from boxscore.matching.ignoring import zero_ids
 from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair, Tables, image_rows, named
 
 SILENT = 0.10
-"""Share of annotated images without a detection from which results look like those of another split."""
+"""Share of annotated images without a detection from which results may be of another split."""
 
 
 def structural_findings(context: Context) -> Iterator[Finding]:
@@ -50,7 +50,7 @@ def _annotation_ids(context: Context) -> Iterator[Finding]:
     last = {identifier: row for row, identifier in enumerate(ids)}
     repeated = np.array([row for row, identifier in enumerate(ids) if last[identifier] != row], dtype=int)
     if len(repeated):
-        kept = np.array(sorted(last.values()), dtype=int)
+        last_rows = np.array(sorted(last.values()), dtype=int)
         yield context.finding(
             "repeated-annotation-id",
             "structural",
@@ -61,7 +61,7 @@ def _annotation_ids(context: Context) -> Iterator[Finding]:
             table=truth,
             rows=repeated,
             repair="each id once",
-            repaired=lambda c, detections: (c.ground_truth.take(kept), detections, c.protocol),
+            repaired=lambda c, detections: (c.ground_truth.take(last_rows), detections, c.protocol),
         )
     rows = np.flatnonzero(zero_ids(truth.ids))
     matching = context.protocol.matching
@@ -170,7 +170,7 @@ def _by_names(
     def repaired(c: Context, _: Detections) -> Tables:
         known = c.ground_truth.categories
         ids = dict(zip(known.labels, known.ids.tolist(), strict=True))
-        pairs: dict[Id, Id | None] = {own: ids[other] for own, other in renamed.items()}
+        pairs: dict[Id, Id | None] = {id_: ids[other] for id_, other in renamed.items()}
         return c.ground_truth, reader(c.ground_truth, pairs), c.protocol
 
     return repaired

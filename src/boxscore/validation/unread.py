@@ -3,8 +3,8 @@
 Conventions
 -----------
 - Boxes beside masks or keypoints are normal: instance segmentation and pose models are scored by boxes too.
-  Only where the detections have no boxes of their own, so that those around their masks or keypoints stand
-  in for them, was another protocol meant.
+  Only where the detections have none, so that those around their masks or keypoints are taken, was another
+  protocol meant.
 - Oriented boxes on both sides were made to be compared as such.
 - The repair is the option that reads them, and its number is the first metric of that protocol, said in
   passing too unless the tables are so large that another evaluation takes a second.
