@@ -61,3 +61,26 @@ def test_an_unknown_kind_is_refused() -> None:
     rules = {"extends": "coco", "summary": [{"key": "x", "metric": "AB"}]}
     with pytest.raises(boxscore.ProtocolError, match="summary x: metric must be one of"):
         boxscore.load_protocol(rules)
+
+
+def test_a_value_beside_an_undefined_one_counts_in_the_mean() -> None:
+    """One class has no counted detection at the first threshold, another at the second: two values are left."""
+    rules = {
+        "extends": "coco",
+        "name": "two thresholds",
+        "matching": {"iou_thresholds": [0.5, 0.75], "max_detections": [100]},
+        "miss_rate": {"reading": "first_at_least", "false_positives_per_image": [0.5]},
+        "ignore": {"area_ranges": {"all": [0, 1e10]}, "crowd": "iof"},
+        "summary": [{"key": "MR", "metric": "MR"}],
+    }
+    missed, found = [100, 100, 110, 110], [200, 0, 206, 10]
+    truth = boxscore.GroundTruth.from_arrays(
+        [1] * 4,
+        ["a", "a", "b", "b"],
+        [missed, [0, 0, 6, 10], [200, 0, 210, 10], found],
+        crowd=[False, True, True, False],
+    )
+    detections = boxscore.Detections.from_arrays(
+        [1] * 2, ["a", "b"], [[0, 0, 10, 10], [200, 0, 210, 10]], [0.9] * 2
+    )
+    assert boxscore.evaluate(truth, detections, protocol=rules)["MR"] == 0.5  # a: 1 at .75; b: 0 at .5

@@ -100,8 +100,7 @@ class HeldValues:
         """Classes and their values, without those of NaN alone where no other value is NaN."""
         undefined = np.isnan(self.values)
         absent = undefined[(0,) * (undefined.ndim - 1)]
-        count = np.count_nonzero(absent)
-        if not count or np.count_nonzero(undefined) * len(absent) != count * undefined.size:
+        if not absent.any() or not (undefined == absent).all():
             return np.arange(len(absent)), self.values
         classes = np.flatnonzero(~absent)
         return classes, self.values.take(classes, axis=-1)
