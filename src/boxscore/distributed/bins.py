@@ -161,6 +161,8 @@ class Bins(NamedTuple):
 
     def _apart(self) -> NDArray[np.bool_]:
         """Whether each bin but the first is outside the bins before it, [N - 1]; they are in order."""
+        # A bin is open from where it starts (+1) to the last bin that starts inside it (-1): where the sum is
+        # above 0 the next bin lies in one before it. A bin of one key holds no other.
         open_bins = np.zeros(len(self.depth) + 1, dtype=np.int64)
         whole = np.flatnonzero(self.depth < FULL)
         open_bins[whole] += 1
@@ -198,6 +200,7 @@ class Bins(NamedTuple):
         first[1:] = apart
         first[self.starts[self.starts < N]] = True
         heads = np.flatnonzero(first)
+        # Keys ascend: what a whole group has in common is the least that two neighbours have.
         common = self.depth.copy()
         inner = np.flatnonzero(~first[1:])
         common[inner] = np.minimum(common[inner], self._common(inner))
@@ -250,6 +253,8 @@ class Bins(NamedTuple):
         budget, divided = np.full(len(many), share - free), np.ones(len(many), dtype=bool)
         inside = np.repeat(need > share, np.diff(self.starts))
         inside[self.starts[many + 1] - 1] = False
+        # A cut between neighbours belongs to the node whose halves differ in the first bit in which they do:
+        # sorted by that bit, cuts come level by level from the root.
         cuts = np.flatnonzero(inside)
         base = np.repeat(before[:-1], np.diff(self.starts))
         common = self._common(cuts)
@@ -286,6 +291,7 @@ class Bins(NamedTuple):
 
 def score_keys(scores: NDArray[np.float64]) -> Words:
     """Return keys that ascend where scores, [N], descend; -0.0 equals 0.0."""
+    # Of floats from 0 on the bits ascend as integers, of those below they descend.
     bits = (scores + 0.0).view(np.uint64)
     sign = np.uint64(1 << 63)
     return np.where(bits >= sign, bits, ~(bits | sign))

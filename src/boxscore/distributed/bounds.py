@@ -131,21 +131,7 @@ def check_bounds(protocol: Protocol) -> None:
 
 
 def histogram_of(part: Part) -> Histogram:
-    """Count the detections of a part.
-
-    Parameters
-    ----------
-    part : Part
-
-    Returns
-    -------
-    Histogram
-
-    Raises
-    ------
-    ProtocolError
-        When the protocol has no bounds.
-    """
+    """Count the detections of a part, under a protocol that has bounds."""
     check_bounds(part.protocol)
     if TRUTH_WEIGHT.of(part.matches.extra) is not None:
         rule = "count as one each, for bounds"

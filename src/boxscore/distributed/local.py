@@ -54,21 +54,7 @@ TRIES = 2
 
 
 def bytes_of_text(text: str) -> int:
-    """Read a number of bytes: ``500MB``, ``8GB``, ``1.5GiB``.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    InputError
-        When it is none.
-    """
+    """Read a number of bytes: ``500MB``, ``8GB``, ``1.5GiB``."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", text.lower())
     if match is None or float(match[1]) <= 0:
         raise InputError("--memory-limit", "be a size such as 8GB", got=repr(text))
@@ -88,28 +74,7 @@ class Plan(NamedTuple):
 
 
 def plan_within(limit: int | None, boxes: int, images: int, workers: int, *, beside: int = 0) -> Plan:
-    """Choose partitions so that all processes together stay within a limit.
-
-    Parameters
-    ----------
-    limit : int, optional
-        Bytes; None for no limit.
-    boxes, images : int
-        Of all files; ``images`` may be a guess.
-    workers : int
-        Processes that match and score at once.
-    beside : int, default 0
-        Bytes that each of them needs for something else.
-
-    Returns
-    -------
-    Plan
-
-    Raises
-    ------
-    InputError
-        When the least that can be done at a time does not fit.
-    """
+    """Choose partitions so that all processes stay within a limit, with ``beside`` bytes in each to spare."""
     share = max(-(-boxes // workers), WORTH)
     if limit is None:
         return Plan(min(PARTITION, share), MOST, None)

@@ -199,15 +199,6 @@ def reduced(
         Of the parts, where they are known.
     keys : sequence of Key, optional
         Area ranges and max detections of the curves; all of the protocol's when not given.
-
-    Returns
-    -------
-    Numbers
-
-    Raises
-    ------
-    InputError
-        When the parts do not fit together, or an image is in two.
     """
     if headers is None:
         headers = engine.results([engine.submit("header", header_of, part) for part in parts])

@@ -171,23 +171,7 @@ def _merged(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:
 
 
 def _bounded(tasks: Sequence[Task], run_all: Map) -> BoundedEvaluation:
-    """Bound the scores of the tasks of a data set, some at a time; warn once of what was left out.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-    run_all : callable
-        ``run_all(function, tasks)`` gives what the function returns for each task, in any order.
-
-    Returns
-    -------
-    BoundedEvaluation
-
-    Raises
-    ------
-    InputError
-        When ``run_all`` does not give one histogram for each task.
-    """
+    """Bound the scores of the tasks of a data set, some at a time; warn once of what was left out."""
     total: list[Histogram] = []
     for low in range(0, len(tasks), TOGETHER):
         some = tasks[low : low + TOGETHER]

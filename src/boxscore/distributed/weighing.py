@@ -296,27 +296,9 @@ def weighted_parts(
     alone: int | None = None,
     progress: bool = False,
 ) -> WeightedMetrics:
-    """Compute summary rows for each set of weights of the images of parts.
+    """Compute summary rows for each set of weights of all images, in the order of their ids.
 
-    Parameters
-    ----------
-    held : HeldParts
-    rows : sequence of SummaryRow
-    weights : WeightSets
-        Of all images, in the order of their ids.
-    most, alone : int, optional
-        :data:`MOST` and :data:`ALONE`, or what fits into the room, when not given.
-    progress : bool, default False
-        Show a progress bar, where the engine shows none.
-
-    Returns
-    -------
-    WeightedMetrics
-
-    Raises
-    ------
-    InputError
-        When a class is too large, and the protocol does not let it be cut; when ground truths have weights.
+    ``most`` and ``alone`` are :data:`MOST` and :data:`ALONE`, or what fits into the room, when not given.
     """
     K = len(held.headers[0].detections)
     if not len(weights):

@@ -84,13 +84,7 @@ class ProtocolScope:
         ]
 
     def check(self, way: Way) -> None:
-        """Refuse a way of computing by the first rule that does.
-
-        Raises
-        ------
-        ProtocolError
-            Naming the field that must change.
-        """
+        """Refuse a way of computing by the first rule that does."""
         for refusal in self.refusals(way):
             raise refusal
 
