@@ -1,4 +1,4 @@
-"""The free-response ROC: how much is found at how many false positives per image (FPPI).
+"""The free-response ROC: how much is detected at how many false positives per image (FPPI).
 
 Conventions
 -----------
@@ -80,7 +80,7 @@ class FrocCurves(DiagnosticResult):
 
 
 class Sensitivities(NamedTuple):
-    """What is found at R numbers of false positives per image; NaN without ground truth."""
+    """What is detected at R numbers of false positives per image; NaN without ground truth."""
 
     sensitivity: Floats
     """Float64, [..., R]."""

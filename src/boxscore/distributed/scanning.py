@@ -106,7 +106,7 @@ def scan(
     ground_truth : GroundTruth, str or Path
         As in :func:`boxscore.evaluate`.
     detections : Detections, str or Path
-        As in :func:`boxscore.evaluate`. Of a Parquet file or folder each task reads its own rows; anything
+        As in :func:`boxscore.evaluate`. Of a Parquet file or folder each task reads its rows; anything
         else is read at once.
     protocol : str, Path, mapping or Protocol, default "coco"
     partitions : int, or sequence of sequences of image ids, optional

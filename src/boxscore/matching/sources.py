@@ -39,7 +39,7 @@ class PairSource(Protocol):
 
 @record(frozen=True, eq=False)
 class Blocks:
-    """Pairs that are held in a list, or are found block by block as they are read, once."""
+    """Pairs that are held in a list, or are made block by block as they are read, once."""
 
     blocks: Iterable[Pairs]
     lasting: bool = False

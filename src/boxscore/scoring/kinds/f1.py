@@ -4,7 +4,7 @@ Conventions
 -----------
 - F1 of what a threshold keeps is ``2 TP / (TP + FP + P)`` for ``P`` ground truths. It rises at true positives
   only, and a threshold keeps all detections of one score or none: the true ones of a tie come last.
-- Every class and IoU threshold has a score threshold of its own; a metric is the mean of their best.
+- Every class and IoU threshold has one score threshold; a metric is the mean of their best.
 - With ground truth and no true positive it is 0; without ground truth undefined, NaN.
 """
 

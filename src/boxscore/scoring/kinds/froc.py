@@ -9,7 +9,7 @@ Conventions
   points is then that of the left one by either rule. Along a tie, "linear" reads the straight line across it,
   and "step" waits until the whole tie is paid for.
 - What is read at a point follows from its neighbours: the last point of the curve within it, and the first
-  beyond. A range of scores that knows what is before it has its own, and the nearest of all ranges is left.
+  beyond. A range of scores that knows what is before it has such neighbours; the nearest of all ranges stay.
 - Past the last point a curve keeps its height. A class without a counted ground truth has no curve: NaN.
 
 References
