@@ -565,7 +565,10 @@ class Evaluation(PicklesFields):
         return weighted_metrics(self.matched, self.protocol, rows, sets)
 
     def weighed(self, rows: Sequence[SummaryRow], weights: WeightSets) -> WeightedMetrics:
-        """Call :meth:`weighted_metrics` by its former name."""
+        """Compute metrics under image weights, by the former name of the method.
+
+        Parameters, result and errors as in :meth:`weighted_metrics`.
+        """
         warn_user("Evaluation.weighed is deprecated: it is called weighted_metrics", DeprecationWarning)
         return self.weighted_metrics(rows, weights)
 
