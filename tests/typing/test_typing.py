@@ -24,6 +24,7 @@ text: str = boxscore.evaluate(truth, boxscore.Detections.from_arrays([], [], [],
 boxscore.box_iou([[0, 0, 1, 1]], [[0, 0, 1, 1]], box_format="yxyx")
 boxscore.nms([[0, 0, 1, 1]], [0.5], 0.5, pre_topk=3)
 boxscore.evalute
+boxscore.diagnostics.error_typos(boxscore.reports.as_jsom, boxscore.protocols.Protocoll)
 """
 
 
@@ -48,4 +49,4 @@ def test_typical_and_wrong_use(tmp_path: Path) -> None:
     lines = mypy(HERE / "typical_use.py", wrong)
     assert [line for line in lines if "wrong.py" not in line] == []
     found = [int(line.split("wrong.py:")[1].split(":")[0]) for line in lines]
-    assert found == [5, 6, 7, 8, 9, 10], lines
+    assert found == [5, 6, 7, 8, 9, 10, 11, 11, 11], lines
