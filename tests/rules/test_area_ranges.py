@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 
@@ -31,12 +30,10 @@ HUGE = Scene([obj(1, 1, 20, 20, area=2e10)], [det(1, 1, 20, 20, score=0.9)])
 AT_THE_END = Scene([obj(1, 1, 20, 20, area=1e10)], [det(1, 1, 20, 20, score=0.9)])
 
 
-@by_protocol(
+test_by_protocol = by_protocol(
     Case("larger than any", HUGE, {CLOSED_AT_1E10: ("I", None), WITHOUT_END: ("T", [(1, 1)])}),
     Case("as large as any", AT_THE_END, {BOX_PROTOCOLS: ("T", [(1, 1)])}),
 )
-def test_by_protocol(scene: Scene, protocol: str, letters: str, steps: Any) -> None:
-    check(scene, protocol, letters, steps)
 
 
 def ranges(scene: Scene, protocol: str = "coco") -> list[float]:

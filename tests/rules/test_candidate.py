@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from support.scenes import (
-    COCO,
-    PADILLA_COCO,
-    VOC_LIKE,
-    Case,
-    Scene,
-    by_protocol,
-    check,
-    det,
-    obj,
-    rules,
-)
+from support.scenes import COCO, PADILLA_COCO, VOC_LIKE, Case, Scene, by_protocol, check, det, obj, rules
 
 ENDS = [(1 / 2, 1), (1 / 2, 1 / 2)]  # a hit, then a miss: the curve ends at recall 1/2
 
@@ -38,7 +25,7 @@ TWICE = Scene([obj(0, 0, 40, 40)], [det(0, 0, 40, 40, score=0.9), det(0, 0, 40, 
 BY_SCORE = Scene([obj(0, 0, 40, 40)], [det(0, 0, 40, 40, score=0.8), det(0, 0, 40, 30, score=0.9)])
 
 
-@by_protocol(
+test_by_protocol = by_protocol(
     Case(
         "a second choice",
         SECOND_CHOICE,
@@ -47,8 +34,6 @@ BY_SCORE = Scene([obj(0, 0, 40, 40)], [det(0, 0, 40, 40, score=0.8), det(0, 0, 4
     Case("two on one object", TWICE, {(*AVAILABLE, *OVERALL): ("TF", [(1, 1)])}),
     Case("by score, not by overlap", BY_SCORE, {(*AVAILABLE, *OVERALL): ("FT", [(1, 1)])}),
 )
-def test_by_protocol(scene: Scene, protocol: str, letters: str, steps: Any) -> None:
-    check(scene, protocol, letters, steps)
 
 
 @pytest.mark.parametrize("base", ["coco", "voc2012"])

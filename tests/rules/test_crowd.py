@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from support.scenes import (
@@ -48,7 +46,7 @@ WHOLE = Scene(
 )
 
 
-@by_protocol(
+test_by_protocol = by_protocol(
     Case(
         "two inside a crowd",
         INSIDE,
@@ -69,8 +67,6 @@ WHOLE = Scene(
         },
     ),
 )
-def test_by_protocol(scene: Scene, protocol: str, letters: str, steps: Any) -> None:
-    check(scene, protocol, letters, steps)
 
 
 @pytest.mark.parametrize("base", ["coco", "voc2012"])

@@ -39,7 +39,7 @@ BESIDE = Scene(
 ALONE = Scene([obj(1, 1, 20, 20, difficult=True)], [det(1, 1, 20, 20, score=0.9)])
 
 
-@by_protocol(
+test_by_protocol = by_protocol(
     Case(
         "two on a difficult object",
         TWICE,
@@ -65,8 +65,6 @@ ALONE = Scene([obj(1, 1, 20, 20, difficult=True)], [det(1, 1, 20, 20, score=0.9)
         },
     ),
 )
-def test_by_protocol(scene: Scene, protocol: str, letters: str, steps: Any) -> None:
-    check(scene, protocol, letters, steps)
 
 
 @pytest.mark.parametrize("base", ["coco", "voc2012"])

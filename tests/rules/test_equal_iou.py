@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from support.scenes import (
-    COCO,
-    PADILLA_COCO,
-    VOC_LIKE,
-    Case,
-    Scene,
-    by_protocol,
-    check,
-    det,
-    obj,
-)
+from support.scenes import COCO, PADILLA_COCO, VOC_LIKE, Case, Scene, by_protocol, det, obj
 
 ENDS = [(1 / 2, 1), (1 / 2, 1 / 2)]  # a hit, then a miss: the curve ends at recall 1/2
 
@@ -32,9 +20,7 @@ ACROSS = Scene(
 TURNED = Scene(ACROSS.objects[::-1], ACROSS.detections)
 
 
-@by_protocol(
+test_by_protocol = by_protocol(
     Case("across two", ACROSS, {LAST: ("TF", ENDS), FIRST: ("TT", [(1, 1)])}),
     Case("across two, turned", TURNED, {LAST: ("TT", [(1, 1)]), FIRST: ("TF", ENDS)}),
 )
-def test_by_protocol(scene: Scene, protocol: str, letters: str, steps: Any) -> None:
-    check(scene, protocol, letters, steps)

@@ -34,7 +34,7 @@ def two_images(first: Any, second: Any) -> Scene:
     return Scene([obj(1, 1, 20, 20, image=image)], [first, second], images=2)
 
 
-@by_protocol(
+test_by_protocol = by_protocol(
     Case(
         "file: a miss in image 1, a hit in image 0",
         two_images(MISS._replace(image=1), HIT),
@@ -62,8 +62,6 @@ def two_images(first: Any, second: Any) -> Scene:
         },
     ),
 )
-def test_by_protocol(scene: Scene, protocol: str, letters: str, steps: Any) -> None:
-    check(scene, protocol, letters, steps)
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,9 @@ BESIDE = Scene(
 )
 
 
-@by_protocol(Case("two on an ignored object", TWICE, {BOX_PROTOCOLS: ("IFT", [(1, 1 / 2)])}))
-def test_by_protocol(scene: Scene, protocol: str, letters: str, steps: Any) -> None:
-    check(scene, protocol, letters, steps)
+test_by_protocol = by_protocol(
+    Case("two on an ignored object", TWICE, {BOX_PROTOCOLS: ("IFT", [(1, 1 / 2)])})
+)
 
 
 @pytest.mark.parametrize("base", ["coco", "voc2012"])

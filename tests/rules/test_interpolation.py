@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import pytest
 
@@ -41,7 +40,7 @@ RISING = drawn("FTT", 2)
 ENDS_EARLY = drawn("TFF", 2)
 
 
-@by_protocol(
+test_by_protocol = by_protocol(
     Case(
         "a saw",
         SAW,
@@ -54,8 +53,6 @@ ENDS_EARLY = drawn("TFF", 2)
     ),
     Case("a rising saw", RISING, {BOX_PROTOCOLS: ("FTT", [(1, Fraction(2, 3))])}),
 )
-def test_by_protocol(scene: Scene, protocol: str, letters: str, steps: Any) -> None:
-    check(scene, protocol, letters, steps)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from support.scenes import (
@@ -32,7 +30,7 @@ HALF_OF_PIXELS = Scene([obj(1, 1, 10, 10)], [det(1, 1, 10, 20, score=0.9)])
 NOTHING: list[tuple[float, float]] = [(1, 0)]
 
 
-@by_protocol(
+test_by_protocol = by_protocol(
     Case(
         "an overlap of exactly a half, edge to edge",
         HALF,
@@ -47,8 +45,6 @@ NOTHING: list[tuple[float, float]] = [(1, 0)]
         },
     ),
 )
-def test_by_protocol(scene: Scene, protocol: str, letters: str, steps: Any) -> None:
-    check(scene, protocol, letters, steps)
 
 
 @pytest.mark.parametrize("base", ["coco", "voc2012"])

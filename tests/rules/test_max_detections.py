@@ -39,7 +39,7 @@ BEHIND_ANOTHER_CLASS = Scene([OBJECT, obj(41, 1, 60, 20, label=1)], [*crowd_of(1
 AS_301ST = Scene([OBJECT], [*crowd_of(300), HIT])
 
 
-@by_protocol(
+test_by_protocol = by_protocol(
     Case(
         "the 101st of its class",
         AS_101ST,
@@ -58,8 +58,6 @@ AS_301ST = Scene([OBJECT], [*crowd_of(300), HIT])
         },
     ),
 )
-def test_by_protocol(scene: Scene, protocol: str, letters: str, steps: Any) -> None:
-    check(scene, protocol, letters, steps)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from support.scenes import COCO_LIKE, VOC_LIKE, Case, Scene, by_protocol, check, det, evaluate, obj, rules
 
 INCLUSIVE = (*VOC_LIKE, "bes-dev")
@@ -15,7 +13,7 @@ ONE_PIXEL = Scene([obj(5, 5, 5, 5)], [det(5, 5, 5, 5, score=0.9)])
 HALF_AND_MORE = Scene([obj(1, 1, 3, 2)], [det(1, 1, 2, 2, score=0.9)])
 
 
-@by_protocol(
+test_by_protocol = by_protocol(
     Case("one pixel", ONE_PIXEL, {COCO_LIKE: ("F", ZERO), INCLUSIVE: ("T", [(1, 1)])}),
     Case(
         "one of two, or two of three",  # IoU 1/2 edge to edge, 4/6 by pixels
@@ -23,8 +21,6 @@ HALF_AND_MORE = Scene([obj(1, 1, 3, 2)], [det(1, 1, 2, 2, score=0.9)])
         {(*COCO_LIKE, *INCLUSIVE): ("T", [(1, 1)])},
     ),
 )
-def test_by_protocol(scene: Scene, protocol: str, letters: str, steps: Any) -> None:
-    check(scene, protocol, letters, steps)
 
 
 def test_the_overlap() -> None:

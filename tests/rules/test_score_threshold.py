@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import boxscore
@@ -35,7 +33,7 @@ BELOW = Scene(
 ON_IT = Scene([OBJECT], [det(1, 1, 20, 20, score=0.001)])
 
 
-@by_protocol(
+test_by_protocol = by_protocol(
     Case(
         "a miss and a hit below .001",
         BELOW,
@@ -43,8 +41,6 @@ ON_IT = Scene([OBJECT], [det(1, 1, 20, 20, score=0.001)])
     ),
     Case("a hit at .001", ON_IT, {BOX_PROTOCOLS: ("T", [(1, 1)])}),
 )
-def test_by_protocol(scene: Scene, protocol: str, letters: str, steps: Any) -> None:
-    check(scene, protocol, letters, steps)
 
 
 def test_it_comes_before_the_cap() -> None:

@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -179,8 +179,8 @@ class Case:
     expected: Mapping[tuple[str, ...], tuple[str, Sequence[tuple[float, float]] | None]]
 
 
-def by_protocol(*cases: Case) -> Any:
-    """Parametrise a test by case and shipped protocol; every box protocol has one expectation a case."""
+def by_protocol(*cases: Case) -> Callable[..., None]:
+    """Return the test of all cases; every shipped box protocol has one expectation a case."""
     rows = []
     for case in cases:
         names = [name for group in case.expected for name in group]
@@ -190,7 +190,12 @@ def by_protocol(*cases: Case) -> Any:
             for group, expected in case.expected.items()
             for name in group
         ]
-    return pytest.mark.parametrize(("scene", "protocol", "letters", "steps"), rows)
+
+    @pytest.mark.parametrize(("scene", "protocol", "letters", "steps"), rows)
+    def test(scene: Scene, protocol: str, letters: str, steps: Any) -> None:
+        check(scene, protocol, letters, steps)
+
+    return test
 
 
 def check(
