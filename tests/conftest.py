@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from boxscore._utils import progress
 from support.kinds import MAKE_TEST, counted_kinds, kinds_of
+from support.running import Run
 from support.skipped import left_to_ci, sentences
 
 _COMMON = {
@@ -33,6 +34,12 @@ settings.load_profile(os.environ.get("BOXSCORE_HYPOTHESIS", "default"))
 def _no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is printed does not depend on how fast the machine is; tests of stages set the time themselves."""
     monkeypatch.setattr(progress, "SILENT", 1e6)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return what runs a command: ``run("evaluate", truth, found).out``."""
+    return Run(capsys)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -28,9 +28,9 @@ from boxscore.cli.run import known_keys, read_config
 from boxscore.diagnostics._result import DiagnosticResult
 from boxscore.errors import FileFormatError, InputError, ProtocolError
 from boxscore.reports.folder import PlotFormat, TableFormat
+from support.running import Run
+from support.samples import DT, GT
 
-DATASETS = Path(__file__).parents[2] / "datasets"
-GT, DT = str(DATASETS / "shapes_coco" / "instances.json"), str(DATASETS / "shapes_coco" / "detections.json")
 PATHS = f"[ground_truth]\npath = {GT!r}\n[detections]\npath = {DT!r}\n"
 
 
@@ -73,17 +73,15 @@ def test_choices_are_the_same_in_both(option: Option, tmp_path: Path) -> None:
         assert getattr(config, option.dest) == getattr(parsed, option.dest) == choice
 
 
-def test_columns_in_a_run_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_in_a_run_configuration(tmp_path: Path, run: Run) -> None:
     """``format = "columns"`` was refused, because its choices stood in a second place."""
     columns = tmp_path / "gt.npz"
-    assert main(["convert", "--gt", GT, "--output", str(columns)]) == 0
+    run("convert", "--gt", GT, "--output", columns)
     config = write(
         tmp_path,
         f'[ground_truth]\npath = "gt.npz"\nformat = "columns"\n[detections]\npath = {DT!r}\n[output]\nform = "json"\n',
     )
-    capsys.readouterr()
-    assert main(["run", str(config)]) == 0
-    assert json.loads(capsys.readouterr().out)["counts"]["images"] == 24
+    assert json.loads(run("run", config).out)["counts"]["images"] == 24
 
 
 @pytest.mark.parametrize(
@@ -163,9 +161,10 @@ def test_the_words_of_the_field(command: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["--iou", "--minimum-score", "--min-score"])
-def test_words_that_are_gone(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["confusion", "--gt", GT, "--dt", DT, name, "0.5"]) == 2
-    assert capsys.readouterr().err.startswith(f"boxscore: error: confusion has no option {name}")
+def test_words_that_are_gone(name: str, run: Run) -> None:
+    assert run.error("confusion", "--gt", GT, "--dt", DT, name, "0.5").startswith(
+        f"boxscore: error: confusion has no option {name}"
+    )
 
 
 # ---------------------------------------------------------------- the table of diagnostics
@@ -252,9 +251,7 @@ def test_options_are_the_parameters_of_a_function() -> None:
     )
 
 
-def test_a_new_parameter_is_one_edit(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_parameter_is_one_edit(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     got: dict[str, Any] = {}
 
     def images(evaluation: Any, *, most: float = 0.5) -> Any:
@@ -268,15 +265,12 @@ def test_a_new_parameter_is_one_edit(
 
     monkeypatch.setattr(diagnostics, "images", images, raising=False)
     monkeypatch.setitem(DIAGNOSTICS, "images", DIAGNOSTICS["images"]._replace(function="images"))
-    assert main(["images", "--help"]) == 0
-    assert "\n  --most MOST           share of images (default: 0.5)\n" in capsys.readouterr().out
-    assert main(["images", GT, DT, "--most", "0.25"]) == 0
+    assert "\n  --most MOST           share of images (default: 0.5)\n" in run("images", "--help").out
+    run("images", GT, DT, "--most", "0.25")
     assert got == {"most": 0.25}
 
 
-def test_a_new_diagnostic_is_a_row(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_diagnostic_is_a_row(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     """A result object will do, a data frame too, and so will a parameter of any name."""
     import pandas as pd
 
@@ -297,16 +291,13 @@ def test_a_new_diagnostic_is_a_row(
     monkeypatch.setitem(DIAGNOSTICS, "count", row)
     monkeypatch.setitem(COMMANDS, "count", row.summary)
     arguments = ["count", "--gt", GT, "--dt", DT, "--times", "3", "--iou-threshold", "1", "--output"]
-    assert main([*arguments, "csv"]) == 0
-    assert capsys.readouterr().out == "part,images\nall,72\n"
-    assert main([*arguments, "text"]) == 0
-    assert capsys.readouterr().out.startswith("Counts x 3\n24 images")
+    assert run(*arguments, "csv").out == "part,images\nall,72\n"
+    assert run(*arguments, "text").out.startswith("Counts x 3\n24 images")
 
 
-def test_zero_is_a_value(capsys: pytest.CaptureFixture[str]) -> None:
+def test_zero_is_a_value(run: Run) -> None:
     """``--top 0`` does not ask for the matrix."""
-    assert main(["confusion", "--gt", GT, "--dt", DT, "--top", "0", "--output", "csv"]) == 0
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = run("confusion", "--gt", GT, "--dt", DT, "--top", "0", "--output", "csv").out.splitlines()
     assert line.endswith(",image_ids")
 
 
@@ -381,11 +372,10 @@ def test_latex(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_messages_name_the_option_that_was_typed(
-    command: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: list[str], message: str, tmp_path: Path, run: Run
 ) -> None:
     output = ["-o", str(tmp_path / "out.json")] if command[0] in ("nms", "fuse") else []
-    assert main([*command, *output]) == 2
-    assert capsys.readouterr().err.splitlines()[-1] == f"boxscore: error: {message}"
+    assert run.error(*command, *output).splitlines()[-1] == f"boxscore: error: {message}"
 
 
 def test_messages_name_the_key_of_a_run_configuration(

@@ -18,12 +18,11 @@ from boxscore.cli import COMMANDS, main
 from boxscore.protocols import load_protocol, protocol_names, protocol_toml
 from support.examples import first_of
 from support.program import SOURCES, run_boxscore, run_python
+from support.samples import DT, GT, SHAPES_VOC
 from support.scenes import CROWDS
 
-DATASETS = Path(__file__).parents[2] / "datasets"
-GT, DT = str(DATASETS / "shapes_coco" / "instances.json"), str(DATASETS / "shapes_coco" / "detections.json")
 COCO = ["evaluate", "--gt", GT, "--dt", DT]
-VOC_GT, VOC_DT = str(DATASETS / "shapes_voc" / "VOC2007"), str(DATASETS / "shapes_voc" / "results")
+VOC_GT, VOC_DT = str(SHAPES_VOC / "VOC2007"), str(SHAPES_VOC / "results")
 VOC = ["evaluate", "--gt", VOC_GT, "--dt", VOC_DT, "--image-set", "test", "--protocol", "voc2007"]
 
 
@@ -237,7 +236,7 @@ def test_formats_and_protocols_are_independent(run: Run) -> None:
     assert list(coco_on_voc["metrics"]) == evaluation_keys()
     voc_on_coco = run.json(*COCO, "--protocol", "voc2012")
     assert list(voc_on_coco["metrics"]) == ["mAP"]
-    results = str(DATASETS / "shapes_voc" / "results_coco.json")
+    results = str(SHAPES_VOC / "results_coco.json")
     json_results = run.json(*[results if value == VOC_DT else value for value in VOC])
     assert json_results["metrics"] == run.json(*VOC)["metrics"]
 
@@ -339,7 +338,7 @@ def test_run_configurations(run: Run, tmp_path: Path, monkeypatch: pytest.Monkey
         format = "voc"
         image_set = "list.txt"
         [detections]
-        path = {os.path.relpath(DATASETS / "shapes_voc" / "small", folder)!r}
+        path = {os.path.relpath(SHAPES_VOC / "small", folder)!r}
         [evaluation]
         protocol = "mine.toml"
         classes = ["circle", "square"]
@@ -349,7 +348,7 @@ def test_run_configurations(run: Run, tmp_path: Path, monkeypatch: pytest.Monkey
         report = "out"
         """
     )
-    small = DATASETS / "shapes_voc" / "results_coco.json"
+    small = SHAPES_VOC / "results_coco.json"
     rows = [row for row in json.loads(small.read_text()) if row["image_id"] in ("000003", "000009")]
     rows = [row for row in rows if row["category_id"] in ("circle", "square")]
     (folder / "small.json").write_text(json.dumps(rows))

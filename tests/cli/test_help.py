@@ -12,9 +12,8 @@ import pytest
 
 from boxscore.cli import _SUMMARIES, COMMANDS, GROUPS, command_parser, load_command, main
 from boxscore.cli.arguments import EVERYWHERE
-
-DATASETS = Path(__file__).parents[2] / "datasets"
-GT, DT = (str(DATASETS / "shapes_coco" / f"{name}.json") for name in ("instances", "detections"))
+from support.running import Run
+from support.samples import DT, GT
 
 
 def test_commands_are_grouped_by_task() -> None:
@@ -25,20 +24,16 @@ def test_commands_are_grouped_by_task() -> None:
 
 
 @pytest.mark.parametrize("columns", ["40", "60", "80", "160"])
-def test_the_help_fits(
-    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_help_fits(columns: str, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     for call in ([], ["evaluate"], ["convert"], ["sweep"]):
-        assert main([*call, "--help"]) == 0
-        lines = capsys.readouterr().out.splitlines()
+        lines = run(*call, "--help").out.splitlines()
         assert [line for line in lines if len(line) > max(int(columns), 58)] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_names_every_option_once(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([name, "--help"]) == 0
-    output = capsys.readouterr().out
+def test_the_help_names_every_option_once(name: str, run: Run) -> None:
+    output = run(name, "--help").out
     for option in load_command(name).options:
         if not option.positional:
             assert len(re.findall(rf"^  (?:--?[\w-]+, )?--{option.name}\b(?!-)", output, re.MULTILINE)) == 1
@@ -58,27 +53,22 @@ def test_examples_are_calls(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_examples_have_no_blanks_in_a_row(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([name, "--help"]) == 0
-    about = capsys.readouterr().out.partition("\nexamples\n")[2].partition("\n\n")[0]
+def test_examples_have_no_blanks_in_a_row(name: str, run: Run) -> None:
+    about = run(name, "--help").out.partition("\nexamples\n")[2].partition("\n\n")[0]
     assert [line for line in about.splitlines() if "  " in line.strip()] == []
 
 
-def test_a_long_example_is_continued_before_its_options(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_long_example_is_continued_before_its_options(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(["explain", "--help"]) == 0
     assert (
         "  boxscore explain boxes.csv predictions.csv --image-labels labels.csv \\\n"
         "      --hierarchy hierarchy.json --from openimages-challenge --expansions\n"
-    ) in capsys.readouterr().out
+    ) in run("explain", "--help").out
 
 
-def test_defaults_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_defaults_are_shown(run: Run) -> None:
     for name in COMMANDS:
-        assert main([name, "--help"]) == 0
-        output = " ".join(capsys.readouterr().out.partition("\n\n  GT")[2].split())
+        output = " ".join(run(name, "--help").out.partition("\n\n  GT")[2].split())
         for option in load_command(name).options:
             if option.kind is not bool and option.default not in (None, "", ()) and not option.required:
                 text = output.partition(f"--{option.name} ")[2][:400]
@@ -112,16 +102,14 @@ INPUT = [GT, DT]
         (["operating-points", *INPUT, "--curve", "--at-score", ".5"], "--at-score and --curve exclude each other.", "boxscore operating-points --help shows its options."),
     ],
 )  # fmt: skip
-def test_two_lines(call: list[str], first: str, second: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(call) == 2
-    output, errors = capsys.readouterr()
+def test_two_lines(call: list[str], first: str, second: str, run: Run) -> None:
+    output, errors = run(*call, status=2)
     assert output == ""
     assert errors == f"boxscore: error: {first}\n{second}\n"
 
 
-def test_a_format_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", *INPUT, "--format", "coc"]) == 2
-    wrong, known = capsys.readouterr().err.splitlines()
+def test_a_format_that_is_none(run: Run) -> None:
+    wrong, known = run.error("evaluate", *INPUT, "--format", "coc").splitlines()
     assert wrong == "boxscore: error: --format must be a known one. Got 'coc'; did you mean 'coco'?"
     assert known.startswith("Known are: auto, coco, csv, ")
 

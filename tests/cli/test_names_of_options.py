@@ -11,6 +11,7 @@ import pytest
 from boxscore.cli import COMMANDS, load_command
 from boxscore.cli.streams import as_typed
 from support import sources
+from support.running import Run
 from support.sources import FILES
 
 PYTHON_ONLY = (
@@ -77,8 +78,7 @@ def test_what_is_typed(text: str, typed: str) -> None:
     assert as_typed(text) == typed
 
 
-def test_a_command_names_its_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from boxscore.cli import main
+def test_a_command_names_its_option(tmp_path: Path, run: Run) -> None:
 
     truth, found = tmp_path / "truth.json", tmp_path / "found.json"
     truth.write_text(
@@ -86,7 +86,6 @@ def test_a_command_names_its_option(tmp_path: Path, capsys: pytest.CaptureFixtur
         '"annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9]}]}'
     )
     found.write_text('[{"image_id": 2, "category_id": 1, "bbox": [0, 0, 9, 9], "score": 0.5}]')
-    assert main(["evaluate", str(truth), str(found)]) == 2
-    message = " ".join(capsys.readouterr().err.split())
+    message = " ".join(run.error("evaluate", truth, found).split())
     assert "--unlisted-images background adds it without objects" in message
     assert "in Python" not in message

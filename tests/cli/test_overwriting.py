@@ -11,9 +11,8 @@ import pytest
 from attack import overwriting
 from boxscore import load_ground_truth, save_as
 from boxscore.cli import main
-
-S = Path(__file__).parents[2] / "datasets" / "shapes_coco"
-VOC = S.parent / "shapes_voc"
+from support.running import Run
+from support.samples import SHAPES, SHAPES_VOC
 
 LINKED = [pair for pair in overwriting.pairs() if pair.other.kind is Path]
 
@@ -21,17 +20,16 @@ LINKED = [pair for pair in overwriting.pairs() if pair.other.kind is Path]
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    shutil.copy(S / "instances.json", "gt.json")
-    shutil.copy(S / "detections.json", "dt.json")
+    shutil.copy(SHAPES / "instances.json", "gt.json")
+    shutil.copy(SHAPES / "detections.json", "dt.json")
     return tmp_path
 
 
-def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def refusal(run: Run, *arguments: str) -> str:
     """Run a command that is refused, and leaves what was there; return its message."""
     files = {path: path.read_bytes() for path in sorted(Path.cwd().rglob("*")) if path.is_file()}
-    assert main(arguments) == 2
+    output, errors = run(*arguments, status=2)
     assert {path: path.read_bytes() for path in sorted(Path.cwd().rglob("*")) if path.is_file()} == files
-    output, errors = capsys.readouterr()
     assert output == ""
     return errors.removeprefix("boxscore: error: ").removesuffix("\n")
 
@@ -104,7 +102,7 @@ def test_every_output_on_every_input(command: str, tmp_path: Path) -> None:
         ("run itself.toml", "output.report must be another file than the input. Got 'itself.toml'."),
     ],
 )
-def test_messages(here: Path, capsys: pytest.CaptureFixture[str], arguments: str, message: str) -> None:
+def test_messages(here: Path, run: Run, arguments: str, message: str) -> None:
     (here / "hard.json").hardlink_to(here / "dt.json")
     (here / "folder").mkdir()
     shutil.copy("dt.json", "folder/result.json")
@@ -112,37 +110,37 @@ def test_messages(here: Path, capsys: pytest.CaptureFixture[str], arguments: str
     paths = "[ground_truth]\npath = 'gt.json'\n[detections]\npath = 'dt.json'\n[output]\n"
     Path("config.toml").write_text(f"{paths}form = 'folder/../gt.json'\n")
     Path("itself.toml").write_text(f"{paths}report = 'itself.toml'\n")
-    assert refusal(capsys, *arguments.split()) == message
+    assert refusal(run, *arguments.split()) == message
 
 
-def test_a_folder_that_is_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shutil.copytree(VOC / "results", "results")
+def test_a_folder_that_is_read(here: Path, run: Run) -> None:
+    shutil.copytree(SHAPES_VOC / "results", "results")
     command = ["nms", "results", "--iou-threshold", "0.5", "--output"]
     same = "--output must be another folder than the input. Got"
-    assert refusal(capsys, *command, "results") == f"{same} 'results'."
+    assert refusal(run, *command, "results") == f"{same} 'results'."
     Path("link").symlink_to("results")
-    assert refusal(capsys, *command, "link") == f"{same} 'link', which is --detections results."
+    assert refusal(run, *command, "link") == f"{same} 'link', which is --detections results."
 
 
-def test_a_file_in_a_folder_that_is_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_in_a_folder_that_is_read(here: Path, run: Run) -> None:
     Path("project").mkdir()
     shape = {"label": "a", "points": [[0, 0], [5, 5]], "shape_type": "rectangle"}
     for name in ("a", "b"):
         picture = {"imagePath": f"{name}.png", "imageData": None, "imageWidth": 9, "imageHeight": 9}
         Path(f"project/{name}.json").write_text(json.dumps({"shapes": [shape], **picture}))
-    assert refusal(capsys, "stats", "project", "-o", "project/a.json") == (
+    assert refusal(run, "stats", "project", "-o", "project/a.json") == (
         "--output must be another file than the input. Got 'project/a.json', "
         "which is a file in --ground-truth project."
     )
 
 
-def test_what_is_no_input_is_replaced(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_input_is_replaced(here: Path, run: Run) -> None:
     """An earlier result beside the data, a report among them, and no path that a word only looks like."""
-    shutil.copytree(VOC / "VOC2007", "voc", ignore=shutil.ignore_patterns("JPEGImages"))
+    shutil.copytree(SHAPES_VOC / "VOC2007", "voc", ignore=shutil.ignore_patterns("JPEGImages"))
     for _ in range(2):
-        assert main(["stats", "voc", "--image-set", "test", "-o", "voc/stats.json"]) == 0
-        assert main(["evaluate", "gt.json", "dt.json", "-o", "new.json"]) == 0
-        assert main(["check", "gt.json", "dt.json", "--history", "h.jsonl", "--name", "h"]) == 0
+        run("stats", "voc", "--image-set", "test", "-o", "voc/stats.json")
+        run("evaluate", "gt.json", "dt.json", "-o", "new.json")
+        run("check", "gt.json", "dt.json", "--history", "h.jsonl", "--name", "h")
     assert len(Path("h.jsonl").read_text().splitlines()) == 2
 
 
@@ -155,9 +153,7 @@ def test_python_is_not_guarded_afterwards(here: Path) -> None:
 
 
 @pytest.mark.parametrize("description", ["data.yaml", "obj.data", "val.txt"])
-def test_labels_that_a_description_names_elsewhere(
-    description: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_that_a_description_names_elsewhere(description: str, here: Path, run: Run) -> None:
     for folder in ("images", "labels"):
         (here / "set" / folder).mkdir(parents=True)
     (here / "set" / "labels" / "a.txt").write_text("0 0.5 0.5 0.2 0.2\n")
@@ -169,8 +165,8 @@ def test_labels_that_a_description_names_elsewhere(
     (here / "there" / "data.yaml").write_text(f"val: {images}\nnames: [cat]\n")
     (here / "there" / "obj.data").write_text("valid = val.txt\n")
     truth, label = f"there/{description}", "set/labels/a.txt"
-    message = refusal(capsys, "evaluate", truth, "dt.json", "-o", label)
+    message = refusal(run, "evaluate", truth, "dt.json", "-o", label)
     assert message.startswith(f"--output must be another file than the input. Got {label!r}"), message
     assert str(images.parent / "labels") in message
     if description == "obj.data":
-        assert "there/val.txt" in refusal(capsys, "evaluate", truth, "dt.json", "-o", "there/val.txt")
+        assert "there/val.txt" in refusal(run, "evaluate", truth, "dt.json", "-o", "there/val.txt")

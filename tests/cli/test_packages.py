@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from boxscore.cli import main
+from support.running import Run
 
 PLOTS = "Plots need matplotlib: pip install 'boxscore[plots]'."
 IMAGES = "Reading images needs Pillow: pip install 'boxscore[plots]', or leave the image folder out."
@@ -41,35 +41,28 @@ def test_it_is_missed_first(
     call: list[str],
     message: str,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run: Run,
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, package, None)
-    assert main(call) == 2
-    assert capsys.readouterr().err == f"boxscore: error: {message}\n"
+    assert run.error(*call) == f"boxscore: error: {message}\n"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_configuration(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_run_configuration(monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> None:
     config = tmp_path / "run.toml"
     config.write_text(
         '[ground_truth]\npath = "missing.json"\n[detections]\npath = "missing.json"\n'
         '[output]\nreport = "r"\nplots = "png"\n'
     )
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["run", str(config)]) == 2
-    assert capsys.readouterr().err == f"boxscore: error: {PLOTS}\n"
+    assert run.error("run", config) == f"boxscore: error: {PLOTS}\n"
 
 
-def test_nothing_is_looked_for_without_need(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_looked_for_without_need(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     for package in ("matplotlib", "PIL", "pyarrow", "pycocotools"):
         monkeypatch.setitem(sys.modules, package, None)
-    assert main(["evaluate", *BOTH, "--plots", "png", "--image-folder", "."]) == 2
-    assert "missing.json" in capsys.readouterr().err
+    assert "missing.json" in run.error("evaluate", *BOTH, "--plots", "png", "--image-folder", ".")

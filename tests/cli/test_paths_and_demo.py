@@ -9,22 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from boxscore.cli import main
 from boxscore.cli.demo import SAMPLES
-
-DATASETS = Path(__file__).parents[2] / "datasets"
-GT, DT = (str(DATASETS / "shapes_coco" / f"{name}.json") for name in ("instances", "detections"))
-
-
-def evaluated(capsys: pytest.CaptureFixture[str], *arguments: str) -> object:
-    assert main(["evaluate", *arguments, "--output", "json"]) == 0
-    return json.loads(capsys.readouterr().out)["metrics"]
+from support.running import Run
+from support.samples import DATASETS, DT, GT
 
 
-def test_paths_without_options(capsys: pytest.CaptureFixture[str]) -> None:
-    expected = evaluated(capsys, "--gt", GT, "--dt", DT)
+def evaluated(run: Run, *arguments: str) -> object:
+    return json.loads(run("evaluate", *arguments, "--output", "json").out)["metrics"]
+
+
+def test_paths_without_options(run: Run) -> None:
+    expected = evaluated(run, "--gt", GT, "--dt", DT)
     for arguments in ((GT, DT), ("--gt", GT, DT), ("--dt", DT, GT), (GT, "--protocol", "coco", DT)):
-        assert evaluated(capsys, *arguments) == expected
+        assert evaluated(run, *arguments) == expected
 
 
 @pytest.mark.parametrize(
@@ -36,37 +33,30 @@ def test_paths_without_options(capsys: pytest.CaptureFixture[str]) -> None:
         (["--gt", GT, "--dt", DT, GT], "evaluate has no use for "),
     ],
 )
-def test_too_few_and_too_many(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", *arguments]) == 2
-    assert message in capsys.readouterr().err
+def test_too_few_and_too_many(arguments: list[str], message: str, run: Run) -> None:
+    assert message in run.error("evaluate", *arguments)
 
 
-def test_several_detections(capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_detections(run: Run) -> None:
     arguments = ["--resamples", "3", "--output", "json"]
-    assert main(["compare", "--gt", GT, "--dt", DT, DT, *arguments]) == 0
-    expected = capsys.readouterr().out
-    assert main(["compare", GT, DT, DT, *arguments]) == 0
-    assert capsys.readouterr().out == expected
+    expected = run("compare", "--gt", GT, "--dt", DT, DT, *arguments).out
+    assert run("compare", GT, DT, DT, *arguments).out == expected
 
 
-def test_demo_into_a_folder_with_an_escape_in_its_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["demo", "--output", str(tmp_path / "\x1b[31m")]) == 0
-    out = capsys.readouterr().out
+def test_demo_into_a_folder_with_an_escape_in_its_name(tmp_path: Path, run: Run) -> None:
+    out = run("demo", "--output", tmp_path / "\x1b[31m").out
     assert "\x1b" not in out
     assert "\N{REPLACEMENT CHARACTER}[31m/instances.json" in out
 
 
-def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo"]) == 0
-    shown = capsys.readouterr().out
+def test_demo(tmp_path: Path, run: Run) -> None:
+    shown = run("demo").out
     assert str(SAMPLES / "instances.json") in shown
-    assert main(["evaluate", str(SAMPLES / "instances.json"), str(SAMPLES / "detections.json")]) == 0
-    assert shown.startswith(capsys.readouterr().out.rstrip("\n"))
+    assert shown.startswith(
+        run("evaluate", SAMPLES / "instances.json", SAMPLES / "detections.json").out.rstrip("\n")
+    )
     folder = tmp_path / "a folder"
-    assert main(["demo", "--output", str(folder)]) == 0
-    assert f"boxscore evaluate '{folder / 'instances.json'}'" in capsys.readouterr().out
+    assert f"boxscore evaluate '{folder / 'instances.json'}'" in run("demo", "--output", folder).out
     assert (folder / "detections.json").read_bytes() == (SAMPLES / "detections.json").read_bytes()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,19 +12,16 @@ import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth
-from boxscore.cli import main
 from boxscore.diagnostics import operating_points
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.reports.rows import Rows
+from support.running import Run
+from support.samples import DT, GT
 from support.scenes import CROWDS
 
-DATASETS = Path(__file__).parents[2] / "datasets"
-GT, DT = (str(DATASETS / "shapes_coco" / f"{name}.json") for name in ("instances", "detections"))
 
-
-def table(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, str]]:
-    assert main([*arguments, "--output", "csv", "--quiet"]) == 0
-    return list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+def table(run: Run, *arguments: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(run(*arguments, "--output", "csv", "--quiet").out)))
 
 
 # ---------------------------------------------------------------- the order
@@ -67,36 +63,39 @@ def test_the_worst_come_first(sort: str, top: int | None, expected: list[int], w
     assert (rows, said) == (expected, words)
 
 
-def test_evaluate_sorts_its_classes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_sorts_its_classes(run: Run) -> None:
     frame = boxscore.evaluate(GT, DT).per_class
-    everything = table(capsys, "evaluate", GT, DT, "--per-class")
+    everything = table(run, "evaluate", GT, DT, "--per-class")
     assert [row["class"] for row in everything] == frame["class"].tolist()
     for column in ("AP", "F1", "recall", "ARl"):
         expected = frame.sort_values(column, kind="stable", na_position="last")["class"].tolist()
-        assert [row["class"] for row in table(capsys, "evaluate", GT, DT, "--sort", column)] == expected
-        shown = table(capsys, "evaluate", GT, DT, "--sort", column, "--top", "2")
+        assert [row["class"] for row in table(run, "evaluate", GT, DT, "--sort", column)] == expected
+        shown = table(run, "evaluate", GT, DT, "--sort", column, "--top", "2")
         assert [row["class"] for row in shown] == expected[:2]
     worst = frame.sort_values("AP", kind="stable")["class"].tolist()[:3]
-    assert [row["class"] for row in table(capsys, "evaluate", GT, DT, "--top", "3")] == worst
-    assert main(["evaluate", GT, DT, "--top", "3", "--output", "json", "-q"]) == 0
-    assert [row["class"] for row in json.loads(capsys.readouterr().out)["per_class"]] == worst
+    assert [row["class"] for row in table(run, "evaluate", GT, DT, "--top", "3")] == worst
+    assert [
+        row["class"]
+        for row in json.loads(run("evaluate", GT, DT, "--top", "3", "--output", "json", "-q").out)[
+            "per_class"
+        ]
+    ] == worst
 
 
-def test_the_heading_says_which_and_what(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", GT, DT, "--top", "3", "--wide", "-q"]) == 0
+def test_the_heading_says_which_and_what(run: Run) -> None:
     assert (
         "\n\nPer class, 3 of 7, sorted by lowest AP; precision, recall and F1 at a score of 0.55 "
         "(best F1 over all classes) and IoU 0.50\n\nclass    ground_truths"
-    ) in capsys.readouterr().out
+    ) in run("evaluate", GT, DT, "--top", "3", "--wide", "-q").out
 
 
-def test_images_begin_with_the_worst(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = table(capsys, "images", GT, DT)
+def test_images_begin_with_the_worst(run: Run) -> None:
+    rows = table(run, "images", GT, DT)
     keys = [(float(row["AP"] or "inf"), -int(row["FN"]), -int(row["FP"])) for row in rows]
     assert keys == sorted(keys)
     assert len(rows) == 24
-    assert [row["image_id"] for row in table(capsys, "images", GT, DT, "--top", "2")] == ["180", "109"]
-    by_name = table(capsys, "images", GT, DT, "--sort", "file_name")
+    assert [row["image_id"] for row in table(run, "images", GT, DT, "--top", "2")] == ["180", "109"]
+    by_name = table(run, "images", GT, DT, "--sort", "file_name")
     assert [row["image_id"] for row in by_name] == sorted(row["image_id"] for row in rows)
 
 
@@ -112,15 +111,15 @@ def test_images_begin_with_the_worst(capsys: pytest.CaptureFixture[str]) -> None
         (["compare", GT, DT, DT, "--resamples", "2", "--per-class"], "delta"),
     ],
 )
-def test_totals_stay_below(command: list[str], sort: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_totals_stay_below(command: list[str], sort: str, run: Run) -> None:
     """Sorting moves rows of classes alone; ``--top`` cuts no total."""
-    rows, ordered = table(capsys, *command), table(capsys, *command, "--sort", sort)
+    rows, ordered = table(run, *command), table(run, *command, "--sort", sort)
     first = next(iter(rows[0]))
     totals = [row for row in rows if row.get("class", row[first]).startswith("(")]
     key = lambda row: sorted(row.items())  # noqa: E731
     assert sorted(ordered, key=key) == sorted(rows, key=key)
     assert ordered[len(ordered) - len(totals) :] == totals
-    assert table(capsys, *command, "--sort", sort, "--top", "1") == [ordered[0], *totals]
+    assert table(run, *command, "--sort", sort, "--top", "1") == [ordered[0], *totals]
 
 
 @pytest.mark.parametrize(
@@ -130,9 +129,8 @@ def test_totals_stay_below(command: list[str], sort: str, capsys: pytest.Capture
         (["--top", "0"], "--top must be a whole number >= 1. Got 0."),
     ],
 )
-def test_bad_rows(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", GT, DT, *options, "-q"]) == 2
-    printed = capsys.readouterr()
+def test_bad_rows(options: list[str], message: str, run: Run) -> None:
+    printed = run("evaluate", GT, DT, *options, "-q", status=2)
     assert (printed.out, printed.err) == ("", f"boxscore: error: {message}\n")
 
 

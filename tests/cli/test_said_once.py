@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
+from support.running import Run
+from support.samples import DT, SHAPES
 
-from boxscore.cli import main
-
-SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 YOLO = SHAPES.parent / "layouts" / "yolo"
 PERCENT = "note about the input: 258 scores outside 0..1 (0.04 to 98); AP"
 
@@ -21,31 +19,28 @@ def written(path: Path, **changes: Any) -> Path:
     return path
 
 
-def test_compare_says_a_finding_of_both_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_says_a_finding_of_both_once(tmp_path: Path, run: Run) -> None:
     files = [str(written(tmp_path / name)) for name in ("a.json", "b.json")]
     rest = ["--resamples", "20"]
-    assert main(["compare", str(SHAPES / "instances.json"), *files, *rest]) == 0
-    assert capsys.readouterr().err.splitlines() == [
+    assert run("compare", SHAPES / "instances.json", *files, *rest).err.splitlines() == [
         f"boxscore: a, b: {PERCENT}",
         "  sees only their order. Are they percentages?",
     ]
-    plain = [files[0], str(SHAPES / "detections.json")]
-    assert main(["compare", str(SHAPES / "instances.json"), *plain, *rest]) == 0
-    assert capsys.readouterr().err.splitlines() == [
+    plain = [files[0], DT]
+    assert run("compare", SHAPES / "instances.json", *plain, *rest).err.splitlines() == [
         f"boxscore: a: {PERCENT} sees",
         "  only their order. Are they percentages?",
     ]
 
 
-def test_a_note_is_in_the_result_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_note_is_in_the_result_once(tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "runs" / "val"
     folder.mkdir(parents=True)
     (folder / "predictions.json").write_bytes((YOLO / "runs" / "val" / "predictions.json").read_bytes())
     truth, given = str(YOLO / "data.yaml"), str(tmp_path / "runs")
-    assert (
-        main(["evaluate", "--gt", truth, "--dt", given, "--image-sizes", "640x640", "--output", "json"]) == 0
+    output, errors = run(
+        "evaluate", "--gt", truth, "--dt", given, "--image-sizes", "640x640", "--output", "json"
     )
-    output, errors = capsys.readouterr()
     note = f"{given}: reading {folder / 'predictions.json'}, the only detections in this folder."
     assert json.loads(output)["warnings"].count(note) == 1
     assert errors.count(note) == 1

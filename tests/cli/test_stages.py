@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +14,8 @@ import pytest
 import boxscore
 from boxscore._utils import progress
 from boxscore.cli import main
-
-DATASETS = Path(__file__).parents[2] / "datasets"
-GT, DT = (str(DATASETS / "shapes_coco" / f"{name}.json") for name in ("instances", "detections"))
+from support.running import Run
+from support.samples import DT, GT
 
 
 class Terminal(io.StringIO):
@@ -65,12 +63,10 @@ def test_a_short_command_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("slow")
 def test_a_pipe_is_told_line_by_line_and_a_library_hears_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
-    assert main(["evaluate", GT, DT, "--no-digest"]) == 0
-    assert capsys.readouterr().err == "boxscore: matching ...\n"
-    assert main(["evaluate", GT, DT, "--no-digest", "--quiet"]) == 0
-    assert capsys.readouterr().err == ""
+    assert run("evaluate", GT, DT, "--no-digest").err == "boxscore: matching ...\n"
+    assert run("evaluate", GT, DT, "--no-digest", "--quiet").err == ""
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     boxscore.evaluate(GT, DT)
@@ -134,7 +130,7 @@ def test_the_stages_of_a_command_are_said_in_a_pipe(
     call: list[str],
     stages: list[str],
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run: Run,
 ) -> None:
     """As if each took long; a stage that follows itself is said once."""
     begin = progress._Stages.begin
@@ -145,8 +141,7 @@ def test_the_stages_of_a_command_are_said_in_a_pipe(
 
     monkeypatch.setattr(progress._Stages, "begin", told)
     more = ["--resamples", "5"] if call[0] in ("bootstrap", "compare") else []
-    assert main([*call, *more]) == 0
-    said = [line for line in capsys.readouterr().err.splitlines() if line.endswith(" ...")]
+    said = [line for line in run(*call, *more).err.splitlines() if line.endswith(" ...")]
     assert list(dict.fromkeys(said)) == [f"boxscore: {name} ..." for name in stages]
 
 

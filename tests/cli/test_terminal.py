@@ -17,9 +17,9 @@ from boxscore._utils.text import text_table
 from boxscore._utils.widths import display_width
 from boxscore.cli import COMMANDS, main
 from boxscore.cli.streams import Settings, say, signature_lines, terminal_width, using
+from support.running import Run
+from support.samples import DT, GT
 
-DATASETS = Path(__file__).parents[2] / "datasets"
-GT, DT = (str(DATASETS / "shapes_coco" / f"{name}.json") for name in ("instances", "detections"))
 COCO = ["evaluate", GT, DT]
 SIGNATURE = re.compile(r"^boxscore\|.*\n", re.MULTILINE)
 CALLS = {
@@ -40,56 +40,48 @@ PRINTING = sorted(
 )
 
 
-def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(arguments) in (0, 1)
-    return capsys.readouterr().out
+def printed(run: Run, *arguments: str) -> str:
+    return run(*arguments, status=(0, 1)).out
 
 
 # ---------------------------------------------------------------- width
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 160])
-def test_a_table_is_as_wide_as_it_may_be(
-    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_is_as_wide_as_it_may_be(columns: int, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    output = SIGNATURE.sub("", printed(capsys, *COCO, "--per-class"))
+    output = SIGNATURE.sub("", printed(run, *COCO, "--per-class"))
     assert max(map(len, output.splitlines())) <= columns
 
 
 @pytest.mark.parametrize("command", PRINTING)
-def test_every_command_fits_80_columns(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_fits_80_columns(command: str, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    output = printed(capsys, command, *CALLS.get(command, [GT, DT]))
+    output = printed(run, command, *CALLS.get(command, [GT, DT]))
     lines = [line for line in SIGNATURE.sub("", output).splitlines() if len(line) > 80]
     assert lines == []
 
 
 @pytest.mark.parametrize("command", PRINTING)
-def test_a_pipe_loses_no_column(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_loses_no_column(command: str, run: Run) -> None:
     call = [command, *CALLS.get(command, [GT, DT])]
-    output = printed(capsys, *call)
+    output = printed(run, *call)
     assert "Left out" not in output
-    heads = [line for line in printed(capsys, *call, "--wide").splitlines() if "  " in line]
+    heads = [line for line in printed(run, *call, "--wide").splitlines() if "  " in line]
     assert [line for line in output.splitlines() if "  " in line] == heads or command == "validate"
 
 
-def test_a_file_loses_no_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*COCO, "--per-class", "--quiet", "--output", str(tmp_path / "result.txt")]) == 0
+def test_a_file_loses_no_column(tmp_path: Path, run: Run) -> None:
+    assert run(*COCO, "--per-class", "--quiet", "--output", tmp_path / "result.txt").out == ""
     head = next(
         line for line in (tmp_path / "result.txt").read_text().splitlines() if line.startswith("class ")
     )
     assert len(head.split()) == 20
-    assert capsys.readouterr().out == ""
 
 
-def test_what_is_left_out_is_said_and_wide_shows_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_left_out_is_said_and_wide_shows_it(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    narrow, wide = printed(capsys, *COCO, "--per-class"), printed(capsys, *COCO, "--per-class", "--wide")
+    narrow, wide = printed(run, *COCO, "--per-class"), printed(run, *COCO, "--per-class", "--wide")
     assert "Left out" not in wide
     found = re.search(r"Left out to fit 80 columns \(--wide shows them\): (.*)\n\n", narrow, re.DOTALL)
     assert found
@@ -117,16 +109,14 @@ def test_columns_leave_in_the_stated_order() -> None:
     assert shown(50).split() == ["e"]
 
 
-def test_forms_for_programs_have_no_width(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_forms_for_programs_have_no_width(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     for form in ("json", "csv", "markdown", "latex"):
         call = [*COCO, "--per-class", "--output", form]
-        usual = printed(capsys, *call)
+        usual = printed(run, *call)
         with monkeypatch.context() as narrow:
             narrow.setenv("COLUMNS", "40")
             narrow.setenv("FORCE_COLOR", "1")
-            assert printed(capsys, *call) == usual
+            assert printed(run, *call) == usual
 
 
 @pytest.mark.parametrize("width", [14, 20, 30])
@@ -188,7 +178,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
         one.close()
 
 
-def test_the_signature_is_one_line_but_on_a_terminal(terminal, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
+def test_the_signature_is_one_line_but_on_a_terminal(terminal) -> None:  # type: ignore[no-untyped-def]
     signature = "boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.1.0"
     assert signature_lines(signature) == signature
     terminal(60)
@@ -244,23 +234,19 @@ def test_colour_is_for_terminals(
     assert ("\x1b" in text) is coloured
 
 
-def test_no_colour_in_pipes_unless_it_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_colour_in_pipes_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     call = ["check", GT, DT, "--min", "AP=.9"]
-    assert "\x1b" not in printed(capsys, *call)
+    assert "\x1b" not in printed(run, *call)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "\x1b[31mFAILED\x1b[0m" in printed(capsys, *call)
+    assert "\x1b[31mFAILED\x1b[0m" in printed(run, *call)
 
 
-def test_colour_does_not_move_columns(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_colour_does_not_move_columns(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     for call in (["check", GT, DT, "--min", "AP=.9"], ["sweep", GT, DT, "--iou-threshold", ".3", ".5"]):
-        plain = printed(capsys, *call)
+        plain = printed(run, *call)
         with monkeypatch.context() as forced:
             forced.setenv("FORCE_COLOR", "1")
-            text = printed(capsys, *call)
+            text = printed(run, *call)
         assert text != plain
         assert re.sub("\x1b\\[[0-9]*m", "", text) == plain
 
@@ -268,23 +254,17 @@ def test_colour_does_not_move_columns(
 # ---------------------------------------------------------------- quiet
 
 
-def test_quiet_leaves_errors_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_leaves_errors_alone(tmp_path: Path, run: Run) -> None:
     rows = json.loads(Path(DT).read_text())
     path = tmp_path / "dt.json"
     path.write_text(json.dumps([*rows, {**rows[0], "category_id": 77}]))
     call = ["evaluate", GT, str(path), "--output", "json"]
-    assert main(call) == 0
-    loud = capsys.readouterr()
+    loud = run(*call)
     assert loud.err.startswith("boxscore: warning: ")
     for option in ("-q", "--quiet"):
-        assert main([*call, option]) == 0
-        assert capsys.readouterr() == (loud.out, "")
-    assert main([*call, "-q", "--strict"]) == 2
-    assert capsys.readouterr().err.startswith("boxscore: error: ")
-    assert (
-        main(["nms", str(path), "--output", str(tmp_path / "kept.json"), "--iou-threshold", ".5", "-q"]) == 0
-    )
-    assert capsys.readouterr() == ("", "")
+        assert run(*call, option) == (loud.out, "")
+    assert run.error(*call, "-q", "--strict").startswith("boxscore: error: ")
+    assert run("nms", path, "--output", tmp_path / "kept.json", "--iou-threshold", ".5", "-q") == ("", "")
 
 
 # ---------------------------------------------------------------- --output
@@ -298,6 +278,7 @@ def test_output_writes_a_file_by_its_ending(
     name: str,
     form: str,
     tmp_path: Path,
+    run: Run,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -305,7 +286,7 @@ def test_output_writes_a_file_by_its_ending(
     path = tmp_path / name
     path.write_text("old")
     for call in (COCO, ["check", GT, DT, "--min", "AP=.9"], ["errors", GT, DT], ["validate", GT, DT]):
-        shown = printed(capsys, *call, "--output", form)
+        shown = printed(run, *call, "--output", form)
         status = main([*call, "-o", str(path)])
         assert status == main([*call, "--output", form])
         output, errors = capsys.readouterr()
@@ -313,34 +294,32 @@ def test_output_writes_a_file_by_its_ending(
         assert f"written to {path}\n" in errors
 
 
-def test_a_failed_command_leaves_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_command_leaves_the_file(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "a.json"
     path.write_text("old")
-    assert main(["evaluate", GT, "missing.json", "--output", str(path)]) == 2
+    run("evaluate", GT, "missing.json", "--output", path, status=2)
     assert path.read_text() == "old"
-    assert main([*COCO, "--output", str(tmp_path / "no" / "a.json")]) == 2
-    output, errors = capsys.readouterr()
+    output, errors = run(*COCO, "--output", tmp_path / "no" / "a.json", status=2)
     assert output == ""
     assert "cannot be written" in errors
 
 
 def test_the_file_of_a_run_configuration_is_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     config = tmp_path / "run.toml"
     config.write_text(
         f"[ground_truth]\npath = {GT!r}\n[detections]\npath = {DT!r}\n[output]\nform = 'result.json'\n"
     )
     monkeypatch.chdir("/")
-    assert main(["run", str(config)]) == 0
-    assert capsys.readouterr().out == ""
+    assert run("run", config).out == ""
     assert json.loads((tmp_path / "result.json").read_text())["protocol"] == "coco"
 
 
 # ---------------------------------------------------------------- lists and paths
 
 
-def test_lists_have_blanks_or_commas(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lists_have_blanks_or_commas(run: Run) -> None:
     for name, blanks, commas in (
         ("evaluate", ["--max-detections", "1", "10"], ["--max-detections", "1,10"]),
         ("evaluate", ["--iou-thresholds", "0.5", "0.75"], ["--iou-thresholds", "0.5,0.75"]),
@@ -356,10 +335,10 @@ def test_lists_have_blanks_or_commas(capsys: pytest.CaptureFixture[str]) -> None
         ),
         ("froc", ["--fppi", ".5", "1"], ["--fppi", ".5,", "1"]),
     ):
-        assert printed(capsys, name, GT, DT, *blanks) == printed(capsys, name, GT, DT, *commas)
+        assert printed(run, name, GT, DT, *blanks) == printed(run, name, GT, DT, *commas)
 
 
-def test_paths_of_commands_with_one_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_paths_of_commands_with_one_side(tmp_path: Path, run: Run) -> None:
     one, two = tmp_path / "one.json", tmp_path / "two.json"
     for call in (
         ["nms", "{}", "--iou-threshold", ".5"],
@@ -370,16 +349,16 @@ def test_paths_of_commands_with_one_side(tmp_path: Path, capsys: pytest.CaptureF
         first = GT if option == "--gt" else DT
         paths = [first if word == "{}" else word for word in call]
         options = [call[0], option, *paths[1:]]
-        assert main([*paths, "--output", str(one)]) == 0
-        assert main([*options, "--output", str(two)]) == 0
+        run(*paths, "--output", one)
+        run(*options, "--output", two)
         assert one.read_bytes() == two.read_bytes()
 
 
-def test_confusion_counts_what_the_report_counts(capsys: pytest.CaptureFixture[str]) -> None:
+def test_confusion_counts_what_the_report_counts(run: Run) -> None:
     import boxscore
 
     truth = boxscore.load_ground_truth(GT)
     score = boxscore.evaluate(truth, boxscore.load_detections(DT, truth)).operating_score
-    usual = printed(capsys, "confusion", GT, DT)
+    usual = printed(run, "confusion", GT, DT)
     assert usual.startswith(f"Confusion matrix at IoU 0.5 and score {score:.4g} (rows: truth)\n")
-    assert usual == printed(capsys, "confusion", GT, DT, "--score-threshold", str(score))
+    assert usual == printed(run, "confusion", GT, DT, "--score-threshold", str(score))

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from support.program import SOURCES, run_boxscore, run_python
+from support.samples import DT, GT
 
 pytestmark = pytest.mark.long
 
-DATASETS = Path(__file__).parents[2] / "datasets"
-GT, DT = str(DATASETS / "shapes_coco" / "instances.json"), str(DATASETS / "shapes_coco" / "detections.json")
 
 STATE = """
 import gc, io, json, locale, os, signal, sys, tempfile, threading, warnings

@@ -18,8 +18,8 @@ from test_clients import declare_compiled_operators
 import boxscore
 from boxscore import compat
 from boxscore.compat import faster_coco_eval as drop_in
+from support.samples import GT, SHAPES
 
-SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 KINDS = ("bbox", "segm", "keypoints")
 
 BOX_NAMES = [
@@ -122,7 +122,7 @@ def test_data_in_memory_files_and_paths(tmp_path: Path) -> None:
         image["id"] = str(image["id"])
     (tmp_path / "found.json").write_text(json.dumps(found))
     answers = []
-    for given in (SHAPES / "instances.json", str(SHAPES / "instances.json"), truth, as_text):
+    for given in (SHAPES / "instances.json", GT, truth, as_text):
         anno = drop_in.COCO(given)
         for results in (tmp_path / "found.json", copy.deepcopy(found)):
             evaluation = drop_in.COCOeval_faster(anno, anno.loadRes(results), "bbox")

@@ -24,8 +24,8 @@ from test_faster_coco_eval import plain_json
 
 import boxscore
 from boxscore import compat
+from support.samples import SHAPES
 
-SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 RECORDED = {
     "AP_all": 0.2511027494573746,
     "AP_50": 0.42296357892443076,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore import Detections, GroundTruth, InputError
-from boxscore.cli import main
 from boxscore.data.vocabulary import Categories
+from support.running import Run
 
 REPEATED = [
     "cat",
@@ -123,14 +123,15 @@ def test_a_name_of_two_classes_is_refused_with_both() -> None:
     ],
 )
 def test_the_command_refuses_what_stands_for_two_classes(
-    tmp_path: Path, words: str, says: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, words: str, says: str, run: Run
 ) -> None:
     truth, found = data()
     boxscore.save_as(truth, tmp_path / "gt.json", lossy=True)
     boxscore.save_as(found, tmp_path / "dt.json")
     inputs = [str(tmp_path / "gt.json"), str(tmp_path / "dt.json")]
-    assert main(["evaluate", *inputs, "--classes", words]) == 2
-    assert capsys.readouterr() == ("", f"boxscore: error: {says}\n")
+    assert run("evaluate", *inputs, "--classes", words, status=2) == ("", f"boxscore: error: {says}\n")
     for label in ("cat (1)", "cat (2)", "2 (3)", "1", "3"):
-        assert main(["evaluate", *inputs, "--classes", label, "-o", "csv", "--per-class"]) == 0
-        assert len(capsys.readouterr().out.splitlines()) == 2
+        assert (
+            len(run("evaluate", *inputs, "--classes", label, "-o", "csv", "--per-class").out.splitlines())
+            == 2
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +11,9 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore.data.alignment import select
+from support.samples import SHAPES
 
-TRUTH = Path(__file__).parents[2] / "datasets" / "shapes_coco" / "instances.json"
+TRUTH = SHAPES / "instances.json"
 
 
 @pytest.fixture(scope="module")

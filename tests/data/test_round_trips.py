@@ -16,6 +16,7 @@ from boxscore import Detections, GroundTruth, InputError
 from boxscore.data.boxes import corners_and_sizes
 from boxscore.data.tables import BoxTable
 from boxscore.data.vocabulary import Categories, Images
+from support.samples import SHAPES
 
 COUNT = 7
 RLE = {"size": [30, 40], "counts": [100, 7, 1093]}
@@ -182,7 +183,7 @@ def test_empty_tables_come_back(
 @pytest.mark.parametrize("way", WAYS)
 def test_files_come_back_with_what_they_hold(way: Callable[[Any, Path], Any], tmp_path: Path) -> None:
     """Corners of COCO's sizes do not give the sizes back; masks are read on the way."""
-    path = Path(__file__).parents[2] / "datasets" / "shapes_coco" / "instances.json"
+    path = SHAPES / "instances.json"
     first = boxscore.load_ground_truth(path)
     assert (first.sizes != corners_and_sizes(first.boxes, "xyxy")[1]).any()
     assert_same(first, way(first, tmp_path))

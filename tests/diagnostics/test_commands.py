@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from boxscore.cli import COMMANDS, main
+from boxscore.cli import COMMANDS
 
 INPUT = [
     "--gt",
@@ -48,48 +48,31 @@ def in_the_project(monkeypatch, request):
     monkeypatch.chdir(request.config.rootpath)
 
 
-def call(capsys, *arguments):
-    status = main(arguments)
-    return status, *capsys.readouterr()
-
-
 @pytest.mark.parametrize("name", CALLS)
-def test_every_form(capsys, name):
+def test_every_form(run, name):
     arguments = [name.split()[0], *INPUT, *CALLS[name]]
-    status, text, _ = call(capsys, *arguments)
-    assert status == 0
-    assert len(text.splitlines()) > 3
-    status, output, _ = call(capsys, *arguments, "--output", "json")
-    assert status == 0
-    value = json.loads(output)
+    assert len(run(*arguments).out.splitlines()) > 3
+    value = json.loads(run(*arguments, "--output", "json").out)
     rows = value["steps"] if "steps" in value else value["rows"]
-    status, output, _ = call(capsys, *arguments, "--output", "csv")
-    assert status == 0
-    table = list(csv.DictReader(io.StringIO(output)))
+    table = list(csv.DictReader(io.StringIO(run(*arguments, "--output", "csv").out)))
     ends = 2 if name == "explain --from tide" else 0  # the tools' own rows
     assert len(table) == len(rows) + ends
-    status, output, _ = call(capsys, *arguments, "--output", "markdown")
-    assert status == 0
-    assert output.startswith("## ")
+    assert run(*arguments, "--output", "markdown").out.startswith("## ")
 
 
-def test_compare(capsys, tmp_path):
+def test_compare(run, tmp_path):
     rows = json.loads(Path(INPUT[3]).read_text())
     worse = tmp_path / "worse.json"
     worse.write_text(json.dumps([{**row, "bbox": [row["bbox"][0] + 9, *row["bbox"][1:]]} for row in rows]))
     arguments = ["compare", *INPUT, str(worse), "--resamples", "40", "--metrics", "AP", "AP50"]
-    status, output, error = call(capsys, *arguments, "--output", "json")
-    assert (status, error) == (0, "")
-    first = json.loads(output)["rows"][0]
+    first = run.json(*arguments)["rows"][0]
     assert (first["first"], first["other"], first["verdict"]) == ("detections", "worse", "worse")
-    assert call(capsys, *arguments)[0] == 0
+    run(*arguments)
 
 
-def test_explain_json_is_the_fixed_form(capsys):
-    _, output, _ = call(
-        capsys, "explain", *INPUT, "--from", "ultralytics-old", "--to", "coco", "--output", "json"
-    )
-    value = json.loads(output)
+def test_explain_json_is_the_fixed_form(run):
+    call = ["explain", *INPUT, "--from", "ultralytics-old", "--to", "coco"]
+    value = json.loads(run(*call, "--output", "json").out)
     assert set(value) == {"from", "to", "steps"}
     total = sum(step["delta"] for step in value["steps"])
     assert total == value["to"]["value"] - value["from"]["value"]
@@ -111,18 +94,17 @@ def test_explain_json_is_the_fixed_form(capsys):
         (["lrp", "--area", "huge"], "area must be one of"),
     ],
 )
-def test_errors(capsys, arguments, message):
-    status, output, error = call(capsys, arguments[0], *INPUT, *arguments[1:])
-    assert (status, output) == (2, "")
+def test_errors(run, arguments, message):
+    output, error = run(arguments[0], *INPUT, *arguments[1:], status=2)
+    assert output == ""
     assert error.startswith("boxscore: error: ")
     assert message in error
     assert "Traceback" not in error
 
 
-def test_every_command_has_help(capsys):
+def test_every_command_has_help(run):
     for name in COMMANDS:
-        assert main([name, "--help"]) == 0
-        assert "usage: boxscore" in capsys.readouterr().out
+        assert "usage: boxscore" in run(name, "--help").out
 
 
 def of_one_score(folder: Path) -> list[str]:
@@ -134,36 +116,32 @@ def of_one_score(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["errors", "confusion", "lrp"])
-def test_findings_stand_below_the_table(capsys, tmp_path, name):
+def test_findings_stand_below_the_table(run, tmp_path, name):
     given = of_one_score(tmp_path)
-    assert main(["evaluate", *given]) == 0
-    said = capsys.readouterr().err
+    said = run("evaluate", *given).err
     assert "error in the input: all scores are 0.5" in said
-    assert main([name, *given]) == 0
-    assert capsys.readouterr().err == said
-    assert main([name, *given, "--strict"]) == 2
-    assert capsys.readouterr().out == ""
+    assert run(name, *given).err == said
+    assert run(name, *given, "--strict", status=2).out == ""
 
 
-def test_the_title_of_errors_says_its_thresholds(capsys):
-    assert main(["errors", *INPUT, "--iou-threshold", "0.75", "--background-iou", "0.2"]) == 0
-    title, _, *note = capsys.readouterr().out.split("\n\n")[0].splitlines()
+def test_the_title_of_errors_says_its_thresholds(run):
+    text = run("errors", *INPUT, "--iou-threshold", "0.75", "--background-iou", "0.2").out
+    title, _, *note = text.split("\n\n")[0].splitlines()
     assert title == "Error types (TIDE) at IoU 0.75, background below 0.2, all classes together"
     assert " ".join(note) == (
         "ap is TIDE's: 101 recall points and its own matching; evaluate's, under coco, can differ"
     )
 
 
-def test_top_confusions_are_between_classes(capsys):
-    assert main(["confusion", *INPUT, "--top", "2"]) == 0
-    head, table = capsys.readouterr().out.split("\n\n")[:2]
+def test_top_confusions_are_between_classes(run):
+    head, table = run("confusion", *INPUT, "--top", "2").out.split("\n\n")[:2]
     assert head.splitlines()[-1] == "With the background: 21 objects missed, 14 detections of no object"
     assert [line.split()[:3] for line in table.splitlines()[1:]] == [
         ["hexagon", "circle", "5"],
         ["circle", "square", "3"],
     ]
-    assert main(["confusion", *INPUT, "--top", "2", "-o", "csv"]) == 0
-    assert [line.split(",")[:2] for line in capsys.readouterr().out.splitlines()[1:]] == [
+    lines = run("confusion", *INPUT, "--top", "2", "-o", "csv").out.splitlines()
+    assert [line.split(",")[:2] for line in lines[1:]] == [
         ["hexagon", "circle"],
         ["circle", "square"],
         ["circle", "(background)"],

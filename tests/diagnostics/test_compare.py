@@ -181,16 +181,14 @@ def test_the_best_is_clear_only_where_the_second_is_not_as_good(four):
     assert twin.pairs.significant[0, 2, 0]
 
 
-def test_the_table_of_a_terminal_says_what_its_columns_are(scene, tmp_path, capsys):
-    from boxscore.cli import main
+def test_the_table_of_a_terminal_says_what_its_columns_are(scene, tmp_path, run):
 
     truth, detections = scene(0, images=20)
     paths = [tmp_path / name for name in ("truth.npz", "one.npz", "two.npz")]
     boxscore.save_columns(truth, paths[0])
     for path in paths[1:]:
         boxscore.save_columns(detections, path)
-    assert main(["compare", *map(str, paths), "--metrics", "AP", "--resamples", "5"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(run("compare", *paths, "--metrics", "AP", "--resamples", "5").out.split())
     assert (
         "delta: other minus first, with its interval from low to high; other_wins: share "
         "of the resamples in which the other is better metric"

@@ -10,8 +10,8 @@ import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth, evaluate, save_as
-from boxscore.cli import main
 from boxscore.diagnostics import confusion_matrix, top_confusions
+from support.running import Run
 
 
 def oracle(truth, detections, *, iou_threshold, score_threshold, assign):
@@ -186,7 +186,7 @@ def test_very_many_classes_have_cells_and_no_matrix():
     ],
 )
 def test_no_class_is_called_as_what_stands_beside_the_classes(
-    name: str, label: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, label: str, tmp_path: Path, run: Run
 ) -> None:
     names = {1: "cat", 2: name}
     boxes = [[0, 0, 9, 9], [20, 0, 29, 9], [40, 0, 49, 9]]
@@ -200,10 +200,8 @@ def test_no_class_is_called_as_what_stands_beside_the_classes(
     save_as(found, tmp_path / "dt.json")
     command = ["confusion", str(tmp_path / "gt.json"), str(tmp_path / "dt.json"), "--score-threshold", "0.1"]
     for form in ("text", "csv", "markdown", "latex"):
-        assert main([*command, "-o", form]) == 0
-        assert label in capsys.readouterr().out
-    assert main([*command, "-o", "json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+        assert label in run(*command, "-o", form).out
+    rows = json.loads(run(*command, "-o", "json").out)["rows"]
     assert rows == [
         {"truth": "cat", "cat": 0, label: 1, "(background)": 0},
         {"truth": label, "cat": 0, label: 1, "(background)": 1},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +16,8 @@ from boxscore.diagnostics.explaining import CHOICES
 from boxscore.protocols import load_protocol
 from boxscore.protocols.fields import all_fields
 from boxscore.similarity.box import BoxSimilarity
+from support.samples import SHAPES
 from support.searches import searches
-
-SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 
 TOOLS = [name for name in tool_protocols() if name != "coco"]
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import boxscore
-from boxscore.cli import main
 from boxscore.diagnostics import image_scores
-
-SAMPLES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
+from support.running import Run
+from support.samples import DT, GT, SHAPES
 
 
 def alone(truth: boxscore.GroundTruth, found: boxscore.Detections, image: object, t: float) -> list[float]:
@@ -44,8 +41,8 @@ def assert_as_alone(truth: boxscore.GroundTruth, found: boxscore.Detections, t: 
 
 @pytest.mark.parametrize("t", [0.5, 0.75])
 def test_every_image_scores_as_it_does_alone(t: float) -> None:
-    truth = boxscore.load_ground_truth(SAMPLES / "instances.json")
-    assert_as_alone(truth, boxscore.load_detections(SAMPLES / "detections.json", truth), t)
+    truth = boxscore.load_ground_truth(SHAPES / "instances.json")
+    assert_as_alone(truth, boxscore.load_detections(SHAPES / "detections.json", truth), t)
 
 
 BOX = st.tuples(*[st.integers(0, 5)] * 2, *[st.integers(6, 9)] * 2)
@@ -104,9 +101,8 @@ def test_images_without_objects_or_detections() -> None:
     assert np.isnan(scores.average_precision).tolist() == [False, True, True]
 
 
-def test_command(capsys: pytest.CaptureFixture[str]) -> None:
-    files = ["--gt", str(SAMPLES / "instances.json"), "--dt", str(SAMPLES / "detections.json")]
-    assert main(["images", *files, "--output", "csv"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_command(run: Run) -> None:
+    files = ["--gt", GT, "--dt", DT]
+    lines = run("images", *files, "--output", "csv").out.splitlines()
     assert lines[0] == "image_id,file_name,objects,detections,TP,FP,FN,precision,recall,F1,AP"
     assert len([line for line in lines[1:] if line and line[0].isdigit()]) == 24

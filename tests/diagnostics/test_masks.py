@@ -11,10 +11,10 @@ import pytest
 
 import boxscore
 from boxscore import diagnostics
-from boxscore.cli import main
 from boxscore.reports import write_report
 from boxscore.similarity.box import BoxSimilarity
 from support.instances import evaluate
+from support.running import Run
 from support.searches import searches
 
 BOX = [10, 10, 40, 40]
@@ -109,12 +109,11 @@ def test_commands(
     command: list[str],
     boxes_for_masks: boxscore.Evaluation,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    run: Run,
 ) -> None:
     files = ["--gt", str(tmp_path / "truth.json"), "--dt", str(tmp_path / "results.json")]
     more = ["--report", str(tmp_path / "report")] if command == ["report"] else ["--output", "json"]
-    assert main([*command, *files, "--protocol", "coco-segm", *more]) == 0
-    output = capsys.readouterr().out
+    output = run(*command, *files, "--protocol", "coco-segm", *more).out
     if command == ["report"]:
         assert (tmp_path / "report" / "report.html").is_file()
     else:

@@ -12,9 +12,9 @@ import pytest
 import boxscore
 from boxscore import Detections, GroundTruth, InputError
 from boxscore._utils.text import html_table, latex_table, markdown_table, text_table
-from boxscore.cli import main
 from boxscore.diagnostics import explain, readings, tie_bounds
 from boxscore.protocols import load_protocol, protocol_names
+from support.running import Run
 from support.scenes import CROWDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
@@ -85,19 +85,17 @@ def test_steps_lead_from_corners_to_rotated_boxes() -> None:
         explain(*tables, "dota", "coco")
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, run: Run) -> None:
     truth, found = oriented()
     boxscore.save_as(truth, tmp_path / "labels", format="dota")
     boxscore.save_as(found, tmp_path / "task1", format="dota")
     arguments = ["readings", "--gt", str(tmp_path / "labels"), "--dt", str(tmp_path / "task1")]
-    assert main([*arguments, "--output", "json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["readings"]
+    rows = json.loads(run(*arguments, "--output", "json").out)["readings"]
     expected = readings(truth, found).as_dict()["readings"]
     assert [(row["protocol"], row["value"]) for row in rows] == [
         (row["protocol"], row["value"]) for row in expected
     ]
-    assert main([*arguments, "--wide"]) == 0
-    assert "lowest" in capsys.readouterr().out
+    assert "lowest" in run(*arguments, "--wide").out
 
 
 def test_a_difference_of_nothing_has_no_sign() -> None:

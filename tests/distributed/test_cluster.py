@@ -18,13 +18,13 @@ import pytest
 
 import boxscore
 from boxscore._utils.resampling import Draws, Groups
-from boxscore.cli import main
 from boxscore.distributed import evaluate
 from support import limits
 from support.dying import DyingTask
 from support.examples import first_of
 from support.insides import evaluate_tasks, local_cluster
 from support.parted import bits, tasks_of, whole
+from support.running import Run
 
 if not os.environ.get("CI"):  # there it must be installed
     pytest.importorskip("distributed", reason="needs boxscore[dask]")
@@ -311,13 +311,12 @@ def _lives(process: int) -> bool:
         return False
 
 
-def test_no_scheduler_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_scheduler_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     limits.impatient(monkeypatch, 0.3)
     sides = map(str, written(tmp_path))
-    assert main(["evaluate", *sides, "--scheduler", "tcp://127.0.0.1:9"]) == 2
-    assert "the scheduler tcp://127.0.0.1:9 must answer. Got " in capsys.readouterr().err
+    assert "the scheduler tcp://127.0.0.1:9 must answer. Got " in run.error(
+        "evaluate", *sides, "--scheduler", "tcp://127.0.0.1:9"
+    )
 
 
 @pytest.mark.long

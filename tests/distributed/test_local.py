@@ -15,6 +15,7 @@ from boxscore.cli import main
 from support import limits
 from support.each import each
 from support.insides import bytes_of_plan, plan_within
+from support.running import Run
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -35,23 +36,21 @@ def test_what_is_planned_stays_within_the_limit(limit: int, workers: int) -> Non
     assert plan.partition >= 1 << 16
 
 
-def test_a_limit_that_cannot_be_kept_says_what_would_do(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_limit_that_cannot_be_kept_says_what_would_do(tmp_path: Path, run: Run) -> None:
     with pytest.raises(boxscore.InputError, match=r"be 616 MB or more for 1,000 boxes and 2 workers"):
         plan_within(100 * 10**6, 1000, 100_000, 2)
     command = ["evaluate", *written(tmp_path), "--workers", "1", "--memory-limit"]
-    assert main([*command, "100MB"]) == 2
     said = re.search(
-        r"--memory-limit must be (\d+) MB or more for 2,000 boxes and 1 worker", capsys.readouterr().err
+        r"--memory-limit must be (\d+) MB or more for 2,000 boxes and 1 worker",
+        run.error(*command, "100MB"),
     )
     assert said is not None
-    assert main([*command, f"{int(said[1]) - 1}MB"]) == 2
-    assert main([*command, f"{int(said[1]) + 1}MB"]) == 0
+    run(*command, f"{int(said[1]) - 1}MB", status=2)
+    run(*command, f"{int(said[1]) + 1}MB")
 
 
 def test_a_class_that_is_never_cut_must_fit(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sides = written(tmp_path)
     counts = boxscore.evaluate(*sides).class_counts["detections"]
@@ -62,13 +61,12 @@ def test_a_class_that_is_never_cut_must_fit(
     capped.write_text('extends = "coco"\nname = "capped"\n[matching]\ncap_scope = "data_set_class"\n')
     command = ["evaluate", *sides, "--memory-limit", "1GB", "--protocol"]
     limits.heavy_detections(monkeypatch, room // largest)
-    assert main([*command, str(capped)]) == 0
+    run(*command, capped)
     limits.heavy_detections(monkeypatch, room // largest + 1)
-    assert main([*command, str(capped)]) == 2
-    assert f"to order the {largest:,} detections of class '{label}'" in capsys.readouterr().err
+    assert f"to order the {largest:,} detections of class '{label}'" in run.error(*command, capped)
     for name in ("coco", "voc2012", "ultralytics-old"):  # cut by scores
-        assert main([*command, name]) == 0
-    assert main(["evaluate", *sides, "--protocol", str(capped)]) == 0  # no limit
+        run(*command, name)
+    run("evaluate", *sides, "--protocol", capped)  # no limit
 
 
 def written(folder: Path) -> list[str]:

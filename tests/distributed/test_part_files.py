@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.cli import main
 from boxscore.distributed import scan
 from support.examples import first_of
 from support.parted import bits, whole
+from support.running import Run
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -170,7 +170,7 @@ def test_scores_beyond_those_of_32_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
-def test_what_is_no_file_is_refused(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_file_is_refused(tmp_path: Path, kind: str, run: Run) -> None:
     """Its rows would be missing without a word."""
     sides = both(tmp_path, [columns_of([1], score=False)], [columns_of([1], score=True)])
     other = sides[1] / "1.parquet"
@@ -181,5 +181,4 @@ def test_what_is_no_file_is_refused(tmp_path: Path, kind: str, capsys: pytest.Ca
     else:
         os.mkfifo(other)
     for more in ([], ["--memory-limit", "2GB"]):
-        assert main(["evaluate", *map(str, sides), *more]) == 2
-        assert "a part file must be a file" in capsys.readouterr().err
+        assert "a part file must be a file" in run.error("evaluate", *sides, *more)

@@ -11,6 +11,7 @@ import pytest
 
 import boxscore
 from boxscore.cli import main
+from support.running import Run
 
 pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
 
@@ -65,7 +66,7 @@ def test_labels_that_a_federated_protocol_needs(tmp_path: Path, found: Path) -> 
     assert messages(lambda: boxscore.scan(truth, found, protocol="lvis", partitions=2)) == whole
 
 
-def test_strict(tmp_path: Path, found: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_strict(tmp_path: Path, found: Path, run: Run) -> None:
     call = [
         "evaluate",
         str(tmp_path / "truth.npz"),
@@ -75,17 +76,18 @@ def test_strict(tmp_path: Path, found: Path, capsys: pytest.CaptureFixture[str])
         "--memory-limit",
         "1GB",
     ]
-    assert main([*call, "--strict"]) == 2
-    output = capsys.readouterr()
+    output = run(*call, "--strict", status=2)
     assert output.out == ""
     assert "no corners; those of the upright boxes are compared" in output.err
 
 
-def test_partitions_say_what_they_leave_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_partitions_say_what_they_leave_out(tmp_path: Path, run: Run) -> None:
     boxscore.save_columns(TRUTH, tmp_path / "truth.npz")
     call = ["convert", str(tmp_path / "truth.npz"), "--output", str(tmp_path / "out"), "--to", "parquet"]
-    assert main([*call, "--partitions", "2", "--lossy"]) == 0
-    assert "out: left out, for parquet files cannot hold it: corners" in capsys.readouterr().err
+    assert (
+        "out: left out, for parquet files cannot hold it: corners"
+        in run(*call, "--partitions", "2", "--lossy").err
+    )
 
 
 def test_a_part_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,6 +24,7 @@ from support import crowd_cases, instances, limits
 from support.each import each
 from support.examples import first_of
 from support.insides import LocalEngine, distributed_evaluation
+from support.running import Run
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -203,26 +204,21 @@ def on_disk(folder: Path, seed: int = 2) -> tuple[str, str]:
     return str(folder / "truth"), str(folder / "found")
 
 
-def test_the_command_line_prints_what_one_evaluation_prints(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_prints_what_one_evaluation_prints(tmp_path: Path, run: Run) -> None:
     sides = on_disk(tmp_path)
     command = ["evaluate", *sides, "--output", "json", "--no-digest", "--classes", "1", "2"]
-    assert main(command) == 0
-    expected = json.loads(capsys.readouterr().out)
-    assert main([*command, "--memory-limit", "2GB"]) == 0
-    assert json.loads(capsys.readouterr().out) == expected
-    assert main([*command, "--memory-limit", "10MB"]) == 2
-    assert "--memory-limit must be " in capsys.readouterr().err
-    assert main([*command, "--memory-limit", "2GB", "--report", str(tmp_path / "report")]) == 2
-    assert "--report must be left out with --memory-limit" in capsys.readouterr().err
+    expected = json.loads(run(*command).out)
+    assert json.loads(run(*command, "--memory-limit", "2GB").out) == expected
+    assert "--memory-limit must be " in run.error(*command, "--memory-limit", "10MB")
+    assert "--report must be left out with --memory-limit" in run.error(
+        *command, "--memory-limit", "2GB", "--report", tmp_path / "report"
+    )
 
 
-def test_parts_of_the_command_line_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parts_of_the_command_line_are_merged(tmp_path: Path, run: Run) -> None:
     sides = on_disk(tmp_path)
     command = ["evaluate", *sides, "--no-digest", "--per-class"]
-    assert main(command) == 0
-    expected = capsys.readouterr().out
+    expected = run(*command).out
     images = sorted(
         {number * 3 + 1 for number in range(IMAGES)}
         & set(boxscore.load_ground_truth(sides[0]).images.ids.tolist())
@@ -231,12 +227,9 @@ def test_parts_of_the_command_line_are_merged(tmp_path: Path, capsys: pytest.Cap
     for number in range(2):
         files.append(str(tmp_path / f"{number}.npz"))
         own = [str(image) for image in images[number::2]]
-        assert main([*command, "--images", *own, "--save-part", files[-1]]) == 0
-    capsys.readouterr()
-    assert main(["merge", *files, "--per-class"]) == 0
-    assert capsys.readouterr().out == expected
-    assert main(["merge", files[0], files[0]]) == 2
-    assert "an image must be in one of the parts to merge" in capsys.readouterr().err
+        run(*command, "--images", *own, "--save-part", files[-1])
+    assert run("merge", *files, "--per-class").out == expected
+    assert "an image must be in one of the parts to merge" in run.error("merge", files[0], files[0])
 
 
 def crowds_on_disk(name: str, folder: Path) -> tuple[boxscore.GroundTruth, tuple[Path, Path]]:
@@ -272,26 +265,21 @@ def test_a_partition_with_one_score_is_stretched_with_the_others(tmp_path: Path)
     assert bits(scan(*sides, protocol="widerface", partitions=len(images))) == bits(expected)
 
 
-def test_regions_are_of_a_class_that_is_not_chosen(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_regions_are_of_a_class_that_is_not_chosen(tmp_path: Path, run: Run) -> None:
     _, (truth, found) = crowds_on_disk("visdrone", tmp_path)
     command = ["evaluate", "--gt", str(truth), "--dt", str(found)]
     command += ["--protocol", "visdrone", "--classes", "c1", "c2", "--output", "json", "--no-digest"]
-    assert main(command) == 0
-    expected = json.loads(capsys.readouterr().out)
-    assert main([*command, "--memory-limit", "2GB"]) == 0
-    assert json.loads(capsys.readouterr().out) == expected
+    expected = json.loads(run(*command).out)
+    assert json.loads(run(*command, "--memory-limit", "2GB").out) == expected
     assert expected["counts"]["detections"] > 0
 
 
-def test_parts_of_crowds_by_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parts_of_crowds_by_the_command_line(tmp_path: Path, run: Run) -> None:
     """Shares of one data set, files of their own: clipped, in file order, with miss rate and Jaccard index."""
     images = [image for seed in range(3, 9) for image in crowd_cases.scene(seed)]
     sides = crowd_cases.write_odgt(tmp_path, images)
     command = ["evaluate", "--protocol", "crowdhuman", "--no-digest", "--per-class"]
-    assert main([*command, *map(str, sides)]) == 0
-    expected = capsys.readouterr().out
+    expected = run(*command, *sides).out
     files = []
     for number, own in enumerate([slice(0, 5), slice(5, 6), slice(6, None)]):
         share = []
@@ -300,10 +288,8 @@ def test_parts_of_crowds_by_the_command_line(tmp_path: Path, capsys: pytest.Capt
             share.append(tmp_path / f"{side.stem}{number}.odgt")
             share[-1].write_text("".join(lines[own]))
         files.append(str(tmp_path / f"{number}.npz"))
-        assert main([*command, *map(str, share), "--save-part", files[-1]]) == 0
-    capsys.readouterr()
-    assert main(["merge", *files, "--per-class"]) == 0
-    assert capsys.readouterr().out == expected
+        run(*command, *share, "--save-part", files[-1])
+    assert run("merge", *files, "--per-class").out == expected
 
 
 # ---------------------------------------------------------------- what is wrong is named
@@ -381,15 +367,13 @@ def test_processes_score_from_files_and_nothing_is_left(workers: int, tmp_path: 
 
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.long)])
 def test_the_command_line_scores_classes_by_ranges_of_scores(
-    workers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    workers: str, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Processes of its own are told how many detections they draw together."""
     command = ["evaluate", *on_disk(tmp_path), "--output", "json", "--no-digest"]
-    assert main(command) == 0
-    expected = json.loads(capsys.readouterr().out)
+    expected = json.loads(run(*command).out)
     limits.few_detections_at_a_time(monkeypatch, 25)
-    assert main([*command, "--memory-limit", "4GB", "--workers", workers]) == 0
-    assert json.loads(capsys.readouterr().out) == expected
+    assert json.loads(run(*command, "--memory-limit", "4GB", "--workers", workers).out) == expected
 
 
 @pytest.mark.long

@@ -6,10 +6,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
-from boxscore.cli import main
 from support.each import each
+from support.running import Run
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -71,9 +69,8 @@ def test_no_page_fetches_what_is_not_on_pypi(page: Path) -> None:
     assert re.findall(BEFORE_INSTALLED, page.read_text(encoding="utf-8")) == []
 
 
-def test_help_does_not_fetch_what_is_not_on_pypi(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    text = " ".join(capsys.readouterr().out.split())
+def test_help_does_not_fetch_what_is_not_on_pypi(run: Run) -> None:
+    text = " ".join(run("--help").out.split())
     assert "python -m boxscore" in text
     assert re.findall(BEFORE_INSTALLED, text) == []
 

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 import boxscore
-from boxscore.cli import main
 from boxscore.diagnostics import sweep, tie_bounds
 from boxscore.reports import flat_metrics
+from support.running import Run
+from support.samples import DT, GT, SHAPES
 
-COCO = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 KEYS = ["mean_large", "mAP50", "AP50", "mAP"]
 COLUMNS = ["mean_large", "mAP50", "AP50", "AP"]
 PROTOCOL: dict[str, Any] = {
@@ -39,8 +39,8 @@ summary = [
 
 @pytest.fixture(scope="module")
 def result() -> boxscore.Evaluation:
-    truth = boxscore.load_ground_truth(COCO / "instances.json")
-    found = boxscore.load_detections(COCO / "detections.json", truth)
+    truth = boxscore.load_ground_truth(SHAPES / "instances.json")
+    found = boxscore.load_detections(SHAPES / "detections.json", truth)
     return boxscore.evaluate(truth, found, protocol=PROTOCOL)
 
 
@@ -86,16 +86,12 @@ def test_trackers(result: boxscore.Evaluation) -> None:
         (["AP"], ["mAP"]),
     ],
 )
-def test_command_line(
-    asked: list[str], columns: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_line(asked: list[str], columns: list[str], tmp_path: Path, run: Run) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(TOML, encoding="utf-8")
-    given = ["--gt", str(COCO / "instances.json"), "--dt", str(COCO / "detections.json")]
+    given = ["--gt", GT, "--dt", DT]
     given += ["--protocol", str(path), "--output", "json"]
     metrics = ["--metrics", *asked] if asked else []
-    assert main(["sweep", *given, "--iou-threshold", "0.9", *metrics]) == 0
-    rows = pd.DataFrame(json.loads(capsys.readouterr().out)["rows"])
+    rows = pd.DataFrame(json.loads(run("sweep", *given, "--iou-threshold", "0.9", *metrics).out)["rows"])
     assert [name for name in rows.columns if name in {*KEYS, *COLUMNS}] == columns
-    assert main(["evaluate", *given, "--per-class"]) == 0
-    assert list(json.loads(capsys.readouterr().out)["per_class"][0])[-4:] == COLUMNS
+    assert list(json.loads(run("evaluate", *given, "--per-class").out)["per_class"][0])[-4:] == COLUMNS

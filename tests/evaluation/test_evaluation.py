@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from boxscore import Detections, GroundTruth, InputError
 from boxscore._utils.processes import Forked
 from boxscore.data.vocabulary import Categories
 from support.examples import first_of
+from support.samples import SHAPES
 
 COCO_KEYS = ["AP", "AP50", "AP75", "APs", "APm", "APl", "AR1", "AR10", "AR100", "ARs", "ARm", "ARl"]
 
@@ -243,11 +243,8 @@ def test_crowds_and_difficult_objects_count_where_the_protocol_says_so() -> None
             assert np.array_equal(value, ap, equal_nan=True)
 
 
-SAMPLES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
-
-
 def test_paths_are_read() -> None:
-    paths = SAMPLES / "instances.json", SAMPLES / "detections.json"
+    paths = SHAPES / "instances.json", SHAPES / "detections.json"
     truth = boxscore.load_ground_truth(paths[0])
     expected = boxscore.evaluate(truth, boxscore.load_detections(paths[1], truth))
     for arguments in (paths, tuple(map(str, paths)), (truth, paths[1])):
@@ -258,7 +255,7 @@ def test_paths_are_read() -> None:
 
 
 def test_the_face_of_a_result() -> None:
-    result = boxscore.evaluate(SAMPLES / "instances.json", SAMPLES / "detections.json")
+    result = boxscore.evaluate(SHAPES / "instances.json", SHAPES / "detections.json")
     assert result["AP"] == result.metrics["AP"]
     with pytest.raises(boxscore.InputError, match=r"Got 'AP5'; did you mean 'AP75'\?"):
         result["AP5"]
@@ -270,7 +267,7 @@ def test_the_face_of_a_result() -> None:
 
 
 def test_a_result_pickles_as_what_was_given() -> None:
-    result = boxscore.evaluate(SAMPLES / "instances.json", SAMPLES / "detections.json")
+    result = boxscore.evaluate(SHAPES / "instances.json", SHAPES / "detections.json")
     size = len(pickle.dumps(result))
     result.metrics, result.per_class, result.matcher.across_classes(iou_threshold=0.1)
     assert len(pickle.dumps(result)) == size

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import boxscore
 from boxscore import Detections, FindingWarning, GroundTruth
-from boxscore.cli import main
+from support.running import Run
 
 IMAGE = np.repeat(np.arange(10), 4)
 RANDOM = np.random.default_rng(3)
@@ -98,14 +97,12 @@ def test_questions_about_a_result_do_not_say_it_again() -> None:
         result.to_json()
 
 
-def test_the_command_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_the_same(tmp_path: Path, run: Run) -> None:
     truth, detections = tables(100 * SCORES, NOISE)
     paths = [tmp_path / "gt.npz", tmp_path / "dt.npz"]
     for table, path in zip((truth, detections), paths, strict=True):
         boxscore.save_columns(table, path)
-    capsys.readouterr()
-    assert main(["evaluate", *map(str, paths)]) == 0
-    said = " ".join(capsys.readouterr().err.split())
+    said = " ".join(run("evaluate", *paths).err.split())
     assert said == " ".join(f"boxscore: {each}" for each in found(truth, detections))
 
 

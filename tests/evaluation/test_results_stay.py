@@ -7,7 +7,6 @@ import inspect
 import json
 import pickle
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,13 @@ import pytest
 
 import boxscore
 from boxscore import diagnostics
-
-S = Path(__file__).parents[2] / "datasets" / "shapes_coco"
+from support.samples import SHAPES
 
 
 @pytest.fixture(scope="module")
 def evaluation() -> boxscore.Evaluation:
-    truth = boxscore.load_ground_truth(S / "instances.json")
-    return boxscore.evaluate(truth, boxscore.load_detections(S / "detections.json", truth))
+    truth = boxscore.load_ground_truth(SHAPES / "instances.json")
+    return boxscore.evaluate(truth, boxscore.load_detections(SHAPES / "detections.json", truth))
 
 
 def changeable(value: Any, path: str, seen: set[int], depth: int = 0) -> Iterator[str]:

@@ -11,20 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from boxscore.cli import main
 from support.program import SOURCES
-
-S = Path(__file__).parents[2] / "datasets" / "shapes_coco"
-GT, DT = str(S / "instances.json"), str(S / "detections.json")
+from support.running import Run
+from support.samples import DT, GT
 
 pytestmark = pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there are no devices")
 
 NO_DATA = "must be a file or a folder. Got a {}; save what comes out of it in a file, and give that; .gz is unpacked here."
 
 
-def errors_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(arguments) == 2
-    output, errors = capsys.readouterr()
+def errors_of(run: Run, *arguments: str) -> str:
+    output, errors = run(*arguments, status=2)
     assert output == ""
     return errors.removeprefix("boxscore: error: ").removesuffix("\n")
 
@@ -36,14 +33,14 @@ def test_a_link_to_a_device(
     name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run: Run,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path(name).symlink_to(device)
     text = f"{name} {NO_DATA.format('device')}"
-    assert errors_of(capsys, "evaluate", name, DT) == text
-    assert errors_of(capsys, "evaluate", GT, name, "--dt-format", "coco") == text
-    assert errors_of(capsys, "nms", name, "--output", "out.json", "--iou-threshold", "0.5") == text
+    assert errors_of(run, "evaluate", name, DT) == text
+    assert errors_of(run, "evaluate", GT, name, "--dt-format", "coco") == text
+    assert errors_of(run, "nms", name, "--output", "out.json", "--iou-threshold", "0.5") == text
 
 
 @pytest.mark.parametrize(
@@ -64,23 +61,23 @@ def test_a_device_without_end(
     message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run: Run,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for ending in ("", ".toml", ".json", ".jsonl", ".txt"):
         Path(f"z{ending}").symlink_to("/dev/zero")
-    assert errors_of(capsys, *arguments) == message
+    assert errors_of(run, *arguments) == message
 
 
-def test_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe(tmp_path: Path, run: Run) -> None:
     """It has no second look; a result needs none."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    assert errors_of(capsys, "evaluate", str(pipe), DT) == f"{pipe} {NO_DATA.format('pipe')}"
+    assert errors_of(run, "evaluate", str(pipe), DT) == f"{pipe} {NO_DATA.format('pipe')}"
     result = json.dumps({"metrics": {"AP": 0.5}, "signature": "x"})
     writer = threading.Thread(target=pipe.write_text, args=(result,))
     writer.start()
-    assert main(["check", "--result", str(pipe), "--min", "AP=0.5"]) == 0
+    run("check", "--result", pipe, "--min", "AP=0.5")
     writer.join()
 
 

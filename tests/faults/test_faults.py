@@ -18,11 +18,11 @@ import pytest
 from boxscore._utils import files
 from boxscore.cli import main
 from support.program import SOURCES, run_boxscore
+from support.running import Run
+from support.samples import DT, GT
 
 pytestmark = pytest.mark.long
 
-DATASETS = Path(__file__).parents[2] / "datasets" / "shapes_coco"
-GT, DT = str(DATASETS / "instances.json"), str(DATASETS / "detections.json")
 EVALUATE = ["evaluate", "--gt", GT, "--dt", DT]
 FILES = ["per_class.csv", "report.html", "report.md", "result.json", "summary.csv"]
 
@@ -77,7 +77,7 @@ def expected_report() -> str:
 
 @pytest.mark.parametrize("number", range(len(FILES)))
 def test_the_disk_fills_up_at_each_file(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     """Not one file is replaced before all are written: the old report stays, whole."""
     for name in FILES:
@@ -93,8 +93,7 @@ def test_the_disk_fills_up_at_each_file(
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", fail)
-    assert main([*EVALUATE, "--report", str(tmp_path)]) == 2
-    output, errors = capsys.readouterr()
+    output, errors = run(*EVALUATE, "--report", tmp_path, status=2)
     assert output == ""
     assert errors.count("\n") == 1
     assert names(tmp_path) == FILES
@@ -153,15 +152,12 @@ def test_interrupted_in_the_middle_of_a_write(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [EVALUATE, ["validate", "--gt", GT, "--dt", DT], ["ties", *EVALUATE[1:]]])
-def test_interrupted_while_it_reads(
-    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_interrupted_while_it_reads(command: list[str], monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("boxscore.formats.coco._read_object", interrupt)
-    assert main(command) == 130
-    assert capsys.readouterr() == ("", "boxscore: interrupted\n")
+    assert run(*command, status=130) == ("", "boxscore: interrupted\n")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "validate"])
@@ -185,9 +181,7 @@ def test_a_file_that_vanishes_while_it_is_read(
     assert "cannot be read: No such file or directory" in output + errors
 
 
-def test_unreadable_input(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unreadable_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     """The system refuses; root reads anything, so the refusal is made up."""
     opened = Path.open
 
@@ -199,8 +193,7 @@ def test_unreadable_input(
     path = tmp_path / "dt.json"
     path.write_bytes(Path(DT).read_bytes())
     monkeypatch.setattr(Path, "open", refuse)
-    assert main(["evaluate", "--gt", GT, "--dt", str(path)]) == 2
-    output, errors = capsys.readouterr()
+    output, errors = run("evaluate", "--gt", GT, "--dt", path, status=2)
     assert output == ""
     assert errors.endswith("Permission denied.\n")
     assert errors.count("\n") == 1

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from boxscore import FileFormatError, load_ground_truth
-from boxscore.cli import main
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats.coco import FORMAT
 from boxscore.formats.results import load_results, save_results
+from support.running import Run
+from support.samples import SHAPES
 
-SHAPES = Path(__file__).parents[2] / "datasets"
 STAY = re.escape("must stay as it is while it is read. Got ")
 
 
@@ -142,9 +142,7 @@ def test_voc_results(
     assert not (tmp_path / "out").exists()
 
 
-def test_nms_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nms_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     from boxscore.cli import nms
 
     path, suppress = tmp_path / "dt.json", nms.suppress
@@ -156,8 +154,7 @@ def test_nms_itself(
 
     monkeypatch.setattr(nms, "suppress", late)
     call = ["nms", "--dt", str(path), "--output", str(tmp_path / "out"), "--iou-threshold", "0.5"]
-    assert main(call) == 2
-    output, errors = capsys.readouterr()
+    output, errors = run(*call, status=2)
     assert output == ""
     assert errors.startswith(f"boxscore: error: {path} must stay as it is while it is read. Got another ")
     assert errors.endswith(
@@ -168,9 +165,9 @@ def test_nms_itself(
 
 def test_a_file_replaced_while_it_is_read(tmp_path: Path) -> None:
     """Parts of it may be of two files: also an evaluation is refused."""
-    truth = load_ground_truth(SHAPES / "shapes_coco" / "instances.json")
+    truth = load_ground_truth(SHAPES / "instances.json")
     path = tmp_path / "dt.json"
-    path.write_bytes((SHAPES / "shapes_coco" / "detections.json").read_bytes())
+    path.write_bytes((SHAPES / "detections.json").read_bytes())
     with FORMAT.reading(path, ReadOptions()) as finish:
         (tmp_path / "new").write_bytes(path.read_bytes())
         (tmp_path / "new").replace(path)

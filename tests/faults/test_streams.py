@@ -14,9 +14,9 @@ import pytest
 from boxscore import MissingDependencyError
 from boxscore.cli import main
 from support.program import SOURCES
+from support.running import Run
+from support.samples import DT, GT
 
-SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
-GT, DT = str(SHAPES / "instances.json"), str(SHAPES / "detections.json")
 INPUT = ["--gt", GT, "--dt", DT]
 EVALUATE = ["evaluate", *INPUT]
 FAILS = ["check", *INPUT, "--min", "AP=0.99"]
@@ -166,16 +166,13 @@ def test_no_number_before_an_error(form: str, tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.long
-def test_a_report_that_cannot_be_written_prints_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_report_that_cannot_be_written_prints_nothing(tmp_path: Path, run: Run) -> None:
     (tmp_path / "report.html").mkdir()
     for command in (
         [*EVALUATE, "--report", str(tmp_path)],
         ["compare", "--gt", GT, "--dt", DT, DT, "--resamples", "20", "--report", str(tmp_path)],
     ):
-        assert main(command) == 2
-        output, errors = capsys.readouterr()
+        output, errors = run(*command, status=2)
         assert output == ""
         assert errors.endswith("report.html: cannot be written: Is a directory.\n")
         assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
@@ -184,15 +181,12 @@ def test_a_report_that_cannot_be_written_prints_nothing(
 # ---------------------------------------------------------------- memory
 
 
-def test_want_of_memory_has_a_status_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_want_of_memory_has_a_status_of_its_own(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     def fail(*_: Any, **__: Any) -> None:
         np.empty(1 << 59)
 
     monkeypatch.setattr("boxscore.formats.coco._read_object", fail)
-    assert main(EVALUATE) == 3
-    output, errors = capsys.readouterr()
+    output, errors = run(*EVALUATE, status=3)
     assert output == ""
     assert errors.startswith(
         "boxscore: error: there is not enough memory (Unable to allocate 4.00 EiB for an array"
@@ -212,20 +206,15 @@ def test_want_of_memory_has_a_status_of_its_own(
         ImportError("libx.so: cannot allocate memory in static TLS block"),
     ],
 )
-def test_forms_of_want_of_memory(
-    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_forms_of_want_of_memory(error: Exception, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
     monkeypatch.setattr("boxscore.formats.coco._read_object", fail)
-    assert main(EVALUATE) == 3
-    assert capsys.readouterr().err.startswith("boxscore: error: there is not enough memory (")
+    assert run(*EVALUATE, status=3).err.startswith("boxscore: error: there is not enough memory (")
 
 
-def test_a_package_that_could_not_be_loaded_is_not_missing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_package_that_could_not_be_loaded_is_not_missing(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     def fail(*_: Any, **__: Any) -> None:
         try:
             raise ImportError("libx.so: failed to map segment from shared object")
@@ -233,8 +222,7 @@ def test_a_package_that_could_not_be_loaded_is_not_missing(
             raise MissingDependencyError("Plots need matplotlib.") from None
 
     monkeypatch.setattr("boxscore.formats.coco._read_object", fail)
-    assert main(EVALUATE) == 3
-    assert "there is not enough memory (Plots need matplotlib)" in capsys.readouterr().err
+    assert "there is not enough memory (Plots need matplotlib)" in run(*EVALUATE, status=3).err
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ulimit -v")

@@ -14,7 +14,6 @@ import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth, evaluate, load_detections, load_ground_truth
-from boxscore.cli import main
 from boxscore.data.alignment import align
 from boxscore.data.boxes import WRITTEN_FORMATS, box_convert
 from boxscore.data.vocabulary import Images
@@ -24,6 +23,7 @@ from boxscore.formats._box_order import box_order
 from boxscore.formats.registry import format_names
 from support.annotations import example, record
 from support.examples import first_of
+from support.running import Run
 
 WIDTH, HEIGHT = 64, 32
 """Powers of two: fractions of them are exact."""
@@ -650,7 +650,7 @@ def test_every_format_is_here() -> None:
     assert set(format_names(auto=False)) - known == {"hrsc"}
 
 
-def test_the_option_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_option_on_the_command_line(tmp_path: Path, run: Run) -> None:
     (tmp_path / "t").mkdir()
     (tmp_path / "d").mkdir()
     paths = [
@@ -658,13 +658,11 @@ def test_the_option_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
         written("coco", DETECTIONS, "cxcywhn", tmp_path / "d"),
     ]
     options = ["--gt-box-format", "yxyxn", "--dt-box-format", "cxcywhn", "--output", "json", "-q"]
-    assert main(["evaluate", *map(str, paths), *options]) == 0
-    printed = json.loads(capsys.readouterr().out)["metrics"]
+    printed = json.loads(run("evaluate", *paths, *options).out)["metrics"]
     assert printed["AP"] == evaluate(truth("coco"), found("coco"))["AP"]
-    assert main(["evaluate", *map(str, paths), "--dt-box-format", "yxwh"]) == 2
     assert (
         "--dt-box-format must be a known one. Got 'yxwh'; did you mean 'yxhw'?\nKnown are: xyxy, xywh, cxcywh, yxyx,"
-        in capsys.readouterr().err
+        in run.error("evaluate", *paths, "--dt-box-format", "yxwh")
     )
 
 

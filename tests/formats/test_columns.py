@@ -10,21 +10,18 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.cli import main
 from support.examples import first_of
 from support.instances import keypoint_case, mask_case
-
-SAMPLES = Path(__file__).parents[2] / "datasets"
-COCO = SAMPLES / "shapes_coco"
-VOC = SAMPLES / "shapes_voc"
+from support.running import Run
+from support.samples import DT, SHAPES, SHAPES_VOC
 
 
 def _pairs(kind: str) -> tuple[boxscore.GroundTruth, boxscore.Detections]:
     if kind == "coco":
-        truth = boxscore.load_ground_truth(COCO / "instances.json")
-        return truth, boxscore.load_detections(COCO / "detections.json", truth)
-    truth = boxscore.load_ground_truth(VOC / "VOC2007", image_set="test")
-    return truth, boxscore.load_detections(VOC / "results", truth)
+        truth = boxscore.load_ground_truth(SHAPES / "instances.json")
+        return truth, boxscore.load_detections(SHAPES / "detections.json", truth)
+    truth = boxscore.load_ground_truth(SHAPES_VOC / "VOC2007", image_set="test")
+    return truth, boxscore.load_detections(SHAPES_VOC / "results", truth)
 
 
 @pytest.mark.parametrize("kind", ["coco", "voc"])
@@ -47,15 +44,13 @@ def test_round_trip_keeps_every_bit(kind: str, tmp_path: Path) -> None:
         assert str(boxscore.evaluate(truth_again, found_again, protocol=protocol).metrics) == str(before)
 
 
-def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line(tmp_path: Path, run: Run) -> None:
     truth, found = tmp_path / "gt.npz", tmp_path / "dt.npz"
-    assert main(["convert", "--gt", str(COCO / "instances.json"), "--output", str(truth)]) == 0
-    arguments = ["convert", "--gt", str(truth), "--dt", str(COCO / "detections.json"), "--output", str(found)]
-    assert main(arguments) == 0
-    assert "282 rows written" in capsys.readouterr().err
-    assert main(["evaluate", "--gt", str(truth), "--dt", str(found), "--output", "json"]) == 0
-    metrics = json.loads(capsys.readouterr().out)["metrics"]
-    expected = json.loads((COCO / "expected.json").read_text())
+    run("convert", "--gt", SHAPES / "instances.json", "--output", truth)
+    arguments = ["convert", "--gt", str(truth), "--dt", DT, "--output", str(found)]
+    assert "282 rows written" in run(*arguments).err
+    metrics = json.loads(run("evaluate", "--gt", truth, "--dt", found, "--output", "json").out)["metrics"]
+    expected = json.loads((SHAPES / "expected.json").read_text())
     assert metrics["AP"] == next(iter(_numbers(expected, "AP")))
 
 
@@ -133,22 +128,19 @@ def test_hostile_archives_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", first_of(2, range(6)))
 @pytest.mark.parametrize("iou_type", ["segm", "boundary", "keypoints"])
-def test_masks_and_keypoints_score_the_same(
-    seed: int, iou_type: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_masks_and_keypoints_score_the_same(seed: int, iou_type: str, tmp_path: Path, run: Run) -> None:
     content = keypoint_case(seed) if iou_type == "keypoints" else mask_case(seed)
     names = [tmp_path / name for name in ("gt.json", "dt.json", "gt.npz", "dt.npz")]
     for path, value in zip(names, content, strict=False):
         path.write_text(json.dumps(value))
     truth, found, truth_columns, found_columns = map(str, names)
     kind = ["--iou-type", iou_type]
-    assert main(["convert", "--gt", truth, "--output", truth_columns]) == 0
-    assert main(["convert", "--gt", truth_columns, "--dt", found, "--output", found_columns]) == 0
-    capsys.readouterr()
-    assert main(["evaluate", "--gt", truth, "--dt", found, *kind, "--output", "json"]) == 0
-    expected = json.loads(capsys.readouterr().out)
-    assert main(["evaluate", "--gt", truth_columns, "--dt", found_columns, *kind, "--output", "json"]) == 0
-    again = json.loads(capsys.readouterr().out)
+    run("convert", "--gt", truth, "--output", truth_columns)
+    run("convert", "--gt", truth_columns, "--dt", found, "--output", found_columns)
+    expected = json.loads(run("evaluate", "--gt", truth, "--dt", found, *kind, "--output", "json").out)
+    again = json.loads(
+        run("evaluate", "--gt", truth_columns, "--dt", found_columns, *kind, "--output", "json").out
+    )
     assert again["metrics"] == expected["metrics"]
     assert again["per_class"] == expected["per_class"]
 

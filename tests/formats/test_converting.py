@@ -23,12 +23,12 @@ from boxscore.formats import writable_formats
 from boxscore.formats._format import CONTENT
 from boxscore.formats.converting import lost
 from boxscore.formats.registry import format_named
+from support.samples import SHAPES, SHAPES_VOC
 from support.tables import same_bits
 
-SAMPLES = Path(__file__).parents[2] / "datasets"
-COCO_TRUTH = SAMPLES / "shapes_coco" / "instances.json"
-COCO_FOUND = SAMPLES / "shapes_coco" / "detections.json"
-VOC_TRUTH = SAMPLES / "shapes_voc" / "VOC2007"
+COCO_TRUTH = SHAPES / "instances.json"
+COCO_FOUND = SHAPES / "detections.json"
+VOC_TRUTH = SHAPES_VOC / "VOC2007"
 
 
 def quietly(call: Any, *arguments: Any, **options: Any) -> Any:
@@ -88,7 +88,7 @@ def test_coco_comes_back_to_the_bit(tmp_path: Path) -> None:
 def test_pycocotools_reads_what_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     truth = boxscore.load_ground_truth(VOC_TRUTH, image_set="test")
     quietly(boxscore.save_as, truth, tmp_path / "a.json", lossy=True)
-    found = boxscore.load_detections(SAMPLES / "shapes_voc" / "results", truth)
+    found = boxscore.load_detections(SHAPES_VOC / "results", truth)
     boxscore.save_as(found, tmp_path / "b.json")
     reference = COCO(str(tmp_path / "a.json"))
     reference.loadRes(str(tmp_path / "b.json"))
@@ -142,7 +142,7 @@ def test_voc_comes_back_to_the_bit(tmp_path: Path) -> None:
     again = boxscore.load_ground_truth(tmp_path / "voc")
     same_bits(truth, again)
     assert truth.columns["truncated"].tolist() == again.columns["truncated"].tolist()
-    found = boxscore.load_detections(SAMPLES / "shapes_voc" / "results", truth)
+    found = boxscore.load_detections(SHAPES_VOC / "results", truth)
     boxscore.save_as(found, tmp_path / "results", format="voc")
     assert (
         boxscore.evaluate(

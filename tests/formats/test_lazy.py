@@ -14,11 +14,12 @@ import pytest
 
 import boxscore
 from boxscore import BoxscoreWarning, FileFormatError, InputError
-from boxscore.cli import main
 from boxscore.formats import _coco_records, coco, load_both
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 from support.examples import first_of
 from support.instances import keypoint_case, mask_case
+from support.running import Run
+from support.samples import SHAPES_VOC
 
 KINDS = {"coco-segm": "masks", "coco-boundary": "masks", "coco-keypoints": "keypoints"}
 
@@ -97,12 +98,12 @@ def test_a_box_evaluation_reads_no_masks_where_there_are_boxes(
 
 @pytest.mark.parametrize("iou_type", ["segm", "keypoints"])
 def test_the_command_line_reads_no_file_twice(
-    iou_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    iou_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     paths = write(tmp_path, *(keypoint_case(1) if iou_type == "keypoints" else mask_case(1)))
     monkeypatch.delattr(coco, "instance_kind")
     arguments = ["--gt", str(paths[0]), "--dt", str(paths[1]), "--iou-type", iou_type, "--workers", "1"]
-    assert main(["evaluate", *arguments]) == 0
+    run("evaluate", *arguments)
 
 
 def test_boxes_without_boxes_are_those_of_pycocotools(tmp_path: Path) -> None:
@@ -134,7 +135,7 @@ def test_tables_without_masks_give_none(tmp_path: Path) -> None:
         for table in tables:
             assert (table.masks, table.keypoints) == (None, None)
         assert tables[0].keypoint_count is None
-    voc = Path(__file__).parents[2] / "datasets" / "shapes_voc"
+    voc = SHAPES_VOC
     table = boxscore.load_ground_truth(voc / "VOC2007", image_set="test")
     assert (table.masks, table.keypoints, table.keypoint_count) == (None, None, None)
     with pytest.raises(InputError, match="ground truth must have a mask in every row"):

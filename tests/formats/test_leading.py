@@ -13,9 +13,10 @@ import pytest
 import boxscore
 from boxscore import FileFormatError, InputError
 from boxscore.cli import main
+from support.running import Run
+from support.samples import SHAPES, SHAPES_VOC
 
-DATA = Path(__file__).parents[2] / "datasets" / "shapes_coco"
-GT, DT = DATA / "instances.json", DATA / "detections.json"
+GT, DT = SHAPES / "instances.json", SHAPES / "detections.json"
 
 
 @pytest.fixture
@@ -29,12 +30,10 @@ def runs(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("inside", [".", "detect", "detect/val"])
-def test_the_only_detections_are_read(inside: str, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", str(GT), str(DT), "--output", "csv"]) == 0
-    expected = capsys.readouterr().out
+def test_the_only_detections_are_read(inside: str, runs: Path, run: Run) -> None:
+    expected = run("evaluate", GT, DT, "--output", "csv").out
     given = runs / inside
-    assert main(["evaluate", str(GT), str(given), "--output", "csv"]) == 0
-    captured = capsys.readouterr()
+    captured = run("evaluate", GT, given, "--output", "csv")
     assert captured.out == expected
     found = runs / "detect" / "val" / "predictions.json"
     assert " ".join(captured.err.split()) == (
@@ -102,32 +101,27 @@ def test_ground_truth_below_a_folder(tmp_path: Path) -> None:
         assert len(boxscore.load_ground_truth(tmp_path)) == 113
 
 
-def test_none_says_what_was_looked_for(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", str(GT), str(runs / "detect" / "train")]) == 2
-    assert capsys.readouterr().err.endswith(
+def test_none_says_what_was_looked_for(runs: Path, run: Run) -> None:
+    assert run.error("evaluate", GT, runs / "detect" / "train").endswith(
         "; looked for in it: predictions.json, labels with confidences, *.bbox.json, coco_instances_results.json.\n"
     )
 
 
-def test_which_folder_was_taken_is_a_note(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", str(GT), str(runs), "--strict", "--output", "csv"]) == 0
-    assert capsys.readouterr().err.startswith("boxscore: note: ")
-    assert main(["evaluate", str(GT), str(runs), "-q", "--output", "csv"]) == 0
-    assert capsys.readouterr().err == ""
+def test_which_folder_was_taken_is_a_note(runs: Path, run: Run) -> None:
+    assert run("evaluate", GT, runs, "--strict", "--output", "csv").err.startswith("boxscore: note: ")
+    assert run("evaluate", GT, runs, "-q", "--output", "csv").err == ""
 
 
 def test_a_format_is_said_where_it_surprises(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     monkeypatch.setattr("boxscore.cli.inputs.stderr_is_terminal", lambda: True)
     monkeypatch.chdir(tmp_path)
     shutil.copy(GT, "gt.json")
     shutil.copy(DT, "dt.json")
-    assert main(["evaluate", "gt.json", "dt.json"]) == 0
-    assert "reading it as" not in capsys.readouterr().err
+    assert "reading it as" not in run("evaluate", "gt.json", "dt.json").err
     Path("dt.json").rename("dt.log")
-    assert main(["evaluate", "gt.json", "dt.log"]) == 0
-    assert capsys.readouterr().err.splitlines()[0] == (
+    assert run("evaluate", "gt.json", "dt.log").err.splitlines()[0] == (
         "boxscore: note: detections: dt.log is a JSON file; reading it as coco"
     )
 
@@ -146,9 +140,7 @@ TREES = {
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_detections_are_found_beside_ground_truth(
-    tree: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_detections_are_found_beside_ground_truth(tree: str, tmp_path: Path, run: Run) -> None:
     for name in TREES[tree]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("{}")
@@ -156,10 +148,8 @@ def test_detections_are_found_beside_ground_truth(
     truth.parent.mkdir(parents=True)
     shutil.copy(DT, found)
     shutil.copy(GT, truth)
-    assert main(["evaluate", str(GT), str(DT), "--output", "csv"]) == 0
-    expected = capsys.readouterr().out
-    assert main(["evaluate", str(tmp_path), str(tmp_path), "--output", "csv", "--strict"]) == 0
-    printed = capsys.readouterr()
+    expected = run("evaluate", GT, DT, "--output", "csv").out
+    printed = run("evaluate", tmp_path, tmp_path, "--output", "csv", "--strict")
     assert printed.out == expected
     assert set(printed.err.splitlines()) == {
         f"boxscore: note: {tmp_path}: reading {truth}, the only ground truth in this folder.",
@@ -191,7 +181,7 @@ def test_labels_of_a_data_set_are_no_detections(tmp_path: Path) -> None:
 
 def test_a_folder_above_a_data_set_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    voc = DATA.parent / "shapes_voc" / "VOC2007"
+    voc = SHAPES_VOC / "VOC2007"
     shutil.copytree(voc / "Annotations", "data/VOCdevkit/VOC2007/Annotations")
     (tmp_path / "dota" / "val" / "labelTxt").mkdir(parents=True)
     (tmp_path / "dota" / "val" / "labelTxt" / "P1.txt").write_text("10 10 50 10 50 40 10 40 plane 0\n")
@@ -212,7 +202,7 @@ def test_a_folder_above_a_data_set_names_it(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_image_sets_of_classes_come_last(tmp_path: Path) -> None:
-    shutil.copytree(DATA.parent / "shapes_voc" / "VOC2007", tmp_path / "VOC2007")
+    shutil.copytree(SHAPES_VOC / "VOC2007", tmp_path / "VOC2007")
     with pytest.raises(
         InputError, match=r"choose from test, train, circle_test, .*, \.\.\. \(--image-set\)\.$"
     ):

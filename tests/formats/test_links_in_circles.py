@@ -8,8 +8,9 @@ import pytest
 
 from boxscore import InputError, load_detections, load_ground_truth
 from boxscore.formats import format_names
+from support.samples import SHAPES
 
-TRUTH = Path(__file__).parents[2] / "datasets" / "shapes_coco" / "instances.json"
+TRUTH = SHAPES / "instances.json"
 PLACES = (
     "a.txt",
     "a.json",

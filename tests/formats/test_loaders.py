@@ -21,6 +21,7 @@ from boxscore.formats import _json, detect_format, load_both, reading
 from boxscore.formats._packed import packed_columns
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 from support.examples import first_of
+from support.samples import SHAPES
 
 IMAGES = [{"id": number, "file_name": f"photos/{number:012d}.jpg"} for number in range(1, 11)]
 CATEGORIES = [{"id": 3, "name": "cat"}, {"id": 5, "name": "potted plant"}]
@@ -481,7 +482,7 @@ def test_a_folder_with_one_file_of_annotations(name: str, tmp_path: Path) -> Non
     """Roboflow's splits, and CVAT's export."""
     file = tmp_path / name
     file.parent.mkdir(parents=True)
-    source = Path(__file__).parents[2] / "datasets" / "shapes_coco" / "instances.json"
+    source = SHAPES / "instances.json"
     file.write_bytes(source.read_bytes())
     folder = tmp_path / name.partition("/")[0]
     assert boxscore.formats.detect_format(folder) == ("coco", f"a folder with {file.name}")

@@ -20,6 +20,7 @@ from boxscore.diagnostics import expansions, slice_scores, sweep
 from boxscore.formats.reading import read_detections, read_options
 from boxscore.formats.registry import detect_format
 from boxscore.validation import validate
+from support.running import Run
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
 
@@ -175,7 +176,7 @@ def test_class_lists_that_are_wrong(folder: Path, text: str, message: str) -> No
         load_ground_truth("boxes.csv", classes="map.csv")
 
 
-def test_expansion_writes_open_images_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_expansion_writes_open_images_files(folder: Path, run: Run) -> None:
     given = [
         "convert",
         "--gt",
@@ -186,7 +187,7 @@ def test_expansion_writes_open_images_files(folder: Path, capsys: pytest.Capture
         "tree.json",
     ]
     to = ["--to", "openimages", "--output", "wide.csv", "--output-image-labels", "wide_labels.csv"]
-    assert main([*given, *to]) == 0
+    run(*given, *to)
     assert (folder / "wide.csv").read_text().splitlines() == [
         BOXES.strip(),
         "a,Cat,1,0.0,0.4,0.0,0.4,0",
@@ -196,7 +197,7 @@ def test_expansion_writes_open_images_files(folder: Path, capsys: pytest.Capture
     ]
     assert "a,Animal,1" in (folder / "wide_labels.csv").read_text()
     assert detect_format("wide.csv")[0] == "openimages"
-    assert main(["convert", "--gt", "segments.csv", "--to", "openimages", "--output", "again.csv"]) == 0
+    run("convert", "--gt", "segments.csv", "--to", "openimages", "--output", "again.csv")
     truth = load_ground_truth("boxes.csv", segments="again.csv")
     assert len(truth) == 2
 
@@ -306,8 +307,7 @@ def test_commands_read_what_the_protocol_drops(folder: Path, command: str) -> No
 
 
 @pytest.mark.parametrize("option", ["--image-labels", "--hierarchy"])
-def test_a_path_that_no_system_takes(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_path_that_no_system_takes(option: str, tmp_path: Path, run: Run) -> None:
     shapes = Path(__file__).parents[2] / "datasets" / "shapes_coco"
     given = ["--gt", str(shapes / "instances.json"), "--dt", str(shapes / "detections.json")]
-    assert main(["evaluate", *given, option, "a\0b"]) == 2
-    assert "cannot be read: embedded null byte" in capsys.readouterr().err
+    assert "cannot be read: embedded null byte" in run.error("evaluate", *given, option, "a\0b")

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from boxscore import Detections, GroundTruth, evaluate, load_detections, load_ground_truth
-from boxscore.cli import main
 from boxscore.errors import InputError
+from support.running import Run
 
 USUAL = {"image": "photo", "class": "kind", "x1": "links", "y1": "oben", "x2": "rechts", "y2": "unten"}
 SCORED = {**USUAL, "score": "p"}
@@ -54,9 +54,7 @@ def written(folder: Path, ending: str, frames: list[pd.DataFrame]) -> list[Path]
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-def test_every_kind_of_table_understands_them(
-    ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_kind_of_table_understands_them(ending: str, tmp_path: Path, run: Run) -> None:
     assert 0.3 < NUMBER < 0.9
     gt, dt = written(tmp_path, ending, NAMED)
     truth = load_ground_truth(gt, columns=USUAL)
@@ -69,8 +67,7 @@ def test_every_kind_of_table_understands_them(
         ["--columns", ",".join(pairs)],
         ["--gt-columns", *pairs[:-1], "--dt-columns", *pairs],
     ):
-        assert main(["evaluate", str(gt), str(dt), "-q", "-o", "json", *words]) == 0
-        assert json.loads(capsys.readouterr().out)["metrics"]["AP"] == NUMBER
+        assert json.loads(run("evaluate", gt, dt, "-q", "-o", "json", *words).out)["metrics"]["AP"] == NUMBER
 
 
 def test_data_frames_are_evaluated() -> None:
@@ -131,7 +128,7 @@ def test_what_cannot_be_meant_is_refused(columns: Any, message: str, tmp_path: P
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_a_misspelt_column_is_refused(
-    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     monkeypatch.chdir(tmp_path)
     gt, dt = (path.name for path in written(Path(), ending, NAMED))
@@ -139,8 +136,11 @@ def test_a_misspelt_column_is_refused(
     there = "photo, kind, links, oben, rechts, unten"
 
     def said(words: list[str], *, truth: str = gt) -> str:
-        assert main(["evaluate", truth, dt, *words]) == 2
-        return capsys.readouterr().err.splitlines()[-1].removeprefix("boxscore: error: ")
+        return (
+            run("evaluate", truth, dt, *words, status=2)
+            .err.splitlines()[-1]
+            .removeprefix("boxscore: error: ")
+        )
 
     message = said(["--columns", *wrong, "area=flaeche"])
     assert message.startswith("--columns must name columns that are in one of the tables. Got 'flaeche' in ")
@@ -172,24 +172,23 @@ def test_a_misspelt_column_of_data_frames_is_refused() -> None:
         evaluate(truth, NAMED[1], columns={**USUAL, "score": "pp"})
 
 
-def test_one_of_two_tables_may_lack_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_of_two_tables_may_lack_a_column(tmp_path: Path, run: Run) -> None:
     gt, dt = written(tmp_path, "csv", [TRUTH, NAMED[1]])
     assert evaluate(gt, dt, columns=SCORED)["AP"] == NUMBER
     pairs = [f"{part}={name}" for part, name in SCORED.items()]
     two = ["compare", str(gt), str(dt), str(dt), "-o", "json", "--resamples", "10", "--columns"]
-    assert main([*two, *pairs]) == 0
-    assert main([*two, *pairs, "area=flaeche"]) == 2
-    assert "Got 'flaeche'" in capsys.readouterr().err
+    run(*two, *pairs)
+    assert "Got 'flaeche'" in run.error(*two, *pairs, "area=flaeche")
     # Of the only table every column must be there.
-    assert main(["stats", str(gt), "--columns", "image=photo"]) == 2
-    assert "--columns must name columns that are in the table. Got 'photo'" in capsys.readouterr().err
+    assert "--columns must name columns that are in the table. Got 'photo'" in run.error(
+        "stats", gt, "--columns", "image=photo"
+    )
 
 
-def test_columns_without_a_table_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_without_a_table_are_refused(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "gt.json"
     path.write_text('{"images": [], "annotations": [], "categories": []}')
-    assert main(["evaluate", str(path), str(path), "--columns", "image=photo"]) == 2
-    assert capsys.readouterr().err.splitlines()[-1] == (
+    assert run.error("evaluate", path, path, "--columns", "image=photo").splitlines()[-1] == (
         "boxscore: error: --columns must be left out where the format is coco, which has no columns. Got "
         "'image=photo'; these have: csv, openimages, jsonl, parquet."
     )
@@ -227,29 +226,14 @@ def test_all_parts_that_are_missing_are_asked_for_at_once(
     message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run: Run,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("gt.csv").write_text(f"{head}\na,b,1,2,3,4\n")
     Path("dt.csv").write_text("image,class,score,x1,y1,x2,y2\na,b,.5,1,2,3,4\n")
-    assert main(["evaluate", "gt.csv", "dt.csv"]) == 2
-    assert capsys.readouterr().err == f"boxscore: error: {message}\n"
+    assert run.error("evaluate", "gt.csv", "dt.csv") == f"boxscore: error: {message}\n"
     first, kind = head.split(",")[:2]
     columns = [
         f"{part}={name}" for part, name in zip(("x1", "y1", "x2", "y2"), head.split(",")[2:], strict=True)
     ]
-    assert (
-        main(
-            [
-                "evaluate",
-                "gt.csv",
-                "dt.csv",
-                "-q",
-                "--gt-columns",
-                f"image={first}",
-                f"class={kind}",
-                *columns,
-            ]
-        )
-        == 0
-    )
+    run("evaluate", "gt.csv", "dt.csv", "-q", "--gt-columns", f"image={first}", f"class={kind}", *columns)

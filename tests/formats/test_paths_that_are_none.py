@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,8 @@ import pytest
 
 import boxscore
 from boxscore import InputError
+from support.samples import GT, SHAPES
 
-SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 OTHERS: list[tuple[Any, str]] = [
     (pd.DataFrame({"image": ["a"]}), "DataFrame"),
     ([], "list"),
@@ -43,7 +42,7 @@ def test_what_is_no_path_is_refused_with_what_takes_it(given: Any, got: str) -> 
 
 def test_ground_truth_that_is_a_path_is_refused_beside_detections() -> None:
     with pytest.raises(InputError) as refused:
-        boxscore.load_detections(SHAPES / "detections.json", str(SHAPES / "instances.json"))  # type: ignore[arg-type]
+        boxscore.load_detections(SHAPES / "detections.json", GT)  # type: ignore[arg-type]
     assert str(refused.value) == (
         "ground_truth must be a GroundTruth table. Got a value of type str; boxscore.load_ground_truth reads it; boxscore.evaluate "
         "takes two paths."

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import pytest
 
 import boxscore
-from boxscore.cli import main
 from boxscore.errors import FileFormatError
 from boxscore.formats import detect_format, format_names, registry
 from boxscore.formats._format import Format, ReadOptions
@@ -21,8 +20,8 @@ from boxscore.formats.columns import ColumnsFormat
 from boxscore.formats.converting import lost
 from boxscore.validation import validate_files
 from support.program import run_python
-
-SAMPLES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
+from support.running import Run
+from support.samples import SHAPES
 
 
 def test_every_format_has_its_name() -> None:
@@ -31,9 +30,8 @@ def test_every_format_has_its_name() -> None:
         assert registry.format_named(name).name == name
 
 
-def test_choices_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["formats", "--output", "json"]) == 0
-    output = capsys.readouterr().out
+def test_choices_of_the_command_line(run: Run) -> None:
+    output = run("formats", "--output", "json").out
     assert [name for name in format_names(auto=False) if f'"{name}"' not in output] == []
 
 
@@ -69,7 +67,7 @@ class _Lines(Format):
 
 
 def test_a_format_is_one_object_and_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     named = registry.format_named
     monkeypatch.setattr(registry, "_FORMATS", {"lines": registry._Entry(""), **registry._FORMATS})
@@ -79,13 +77,12 @@ def test_a_format_is_one_object_and_one_line(
     found.write_text("a cat 0 0 10 10 0.5\n")
     assert detect_format(truth) == ("lines", "a file of lines")
     command = ["evaluate", "--gt", str(truth), "--dt", str(found), "--format", "lines", "--output", "csv"]
-    assert main(command) == 0
-    assert "AR100,0.5," in capsys.readouterr().out
+    assert "AR100,0.5," in run(*command).out
     (tmp_path / "run.toml").write_text(
         '[ground_truth]\npath = "gt.lines"\nformat = "lines"\n[detections]\npath = "dt.lines"\n'
         '[output]\nform = "csv"\n'
     )
-    assert main(["run", str(tmp_path / "run.toml")]) == 0
+    run("run", tmp_path / "run.toml")
     assert {finding.code for finding in validate_files(truth, found, format="lines")} >= {
         "class-without-detections"
     }
@@ -131,7 +128,7 @@ def test_what_a_format_recognises_passes_its_quick_test(tmp_path: Path) -> None:
             if reason is not None:
                 found.add(name)
                 assert entry.may_be(Look(path)), (name, path.name, text)
-    for folder in [SAMPLES, SAMPLES.parent, tmp_path]:
+    for folder in [SHAPES, SHAPES.parent, tmp_path]:
         for name, entry in registry._FORMATS.items():
             assert registry.format_named(name).detect(Look(folder)) is None or entry.may_be(Look(folder))
     assert len(found) >= len(registry._FORMATS) - 8  # folders of benchmarks are not drawn
@@ -140,8 +137,8 @@ def test_what_a_format_recognises_passes_its_quick_test(tmp_path: Path) -> None:
 def test_only_the_modules_of_formats_that_may_be_there_are_imported() -> None:
     code = (
         "import sys, boxscore.cli\n"
-        f"boxscore.cli.main(['evaluate', '--gt', {str(SAMPLES / 'instances.json')!r},"
-        f" '--dt', {str(SAMPLES / 'detections.json')!r}])\n"
+        f"boxscore.cli.main(['evaluate', '--gt', {str(SHAPES / 'instances.json')!r},"
+        f" '--dt', {str(SHAPES / 'detections.json')!r}])\n"
         "print(*sys.modules)"
     )
     loaded = set(run_python(["-c", code])[1].splitlines()[-1].split())
@@ -151,27 +148,26 @@ def test_only_the_modules_of_formats_that_may_be_there_are_imported() -> None:
     assert not loaded & {"pandas", "xml.etree.ElementTree", "csv", "zipfile", "matplotlib", "yaml"}
 
 
-def test_a_run_configuration_takes_every_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    truth = boxscore.load_ground_truth(SAMPLES / "instances.json")
+def test_a_run_configuration_takes_every_format(tmp_path: Path, run: Run) -> None:
+    truth = boxscore.load_ground_truth(SHAPES / "instances.json")
     boxscore.save_columns(truth, tmp_path / "gt.npz")
     (tmp_path / "run.toml").write_text(
         f'[ground_truth]\npath = "gt.npz"\nformat = "columns"\n'
-        f'[detections]\npath = "{SAMPLES / "detections.json"}"\n[output]\nform = "csv"\n'
+        f'[detections]\npath = "{SHAPES / "detections.json"}"\n[output]\nform = "csv"\n'
     )
-    assert main(["run", str(tmp_path / "run.toml")]) == 0
-    assert capsys.readouterr().out.startswith("metric,value")
+    assert run("run", tmp_path / "run.toml").out.startswith("metric,value")
 
 
 def test_image_sets_where_there_are_none() -> None:
     with pytest.raises(boxscore.InputError, match="image_set must be left out where the format is coco"):
-        boxscore.load_ground_truth(SAMPLES / "instances.json", image_set="test")
+        boxscore.load_ground_truth(SHAPES / "instances.json", image_set="test")
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     class ReadOnly(ColumnsFormat):
         holds: ClassVar[dict[str, frozenset[str]]] = {}
 
-    truth = boxscore.load_ground_truth(SAMPLES / "instances.json")
+    truth = boxscore.load_ground_truth(SHAPES / "instances.json")
     with pytest.raises(boxscore.InputError, match="be a format that can hold ground truth"):
         lost(truth, ReadOnly())
     with pytest.raises(boxscore.InputError, match="be said"):

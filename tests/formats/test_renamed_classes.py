@@ -19,6 +19,7 @@ from boxscore.data import class_names, vocabulary
 from boxscore.data.class_names import likely_classes
 from boxscore.formats.class_maps import typed_map
 from boxscore.validation import validate_files
+from support.running import Run
 
 NAMES = ["bear", "dining table", "hot dog", "teddy bear"]
 
@@ -79,24 +80,21 @@ def test_the_class_and_the_option_are_named(tmp_path: Path) -> None:
 
 
 def test_the_command_line_says_the_option_with_strict_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, {"dining table": "diningtable"})
     monkeypatch.chdir(tmp_path)
     command = ["evaluate", "--gt", "gt.json", "--dt", "dt.json"]
-    assert main([*command, "--strict"]) == 2
-    assert capsys.readouterr().err == f"boxscore: error: {LEFT_OUT}.\n"
-    main(command)
-    assert capsys.readouterr().err.startswith(f"boxscore: warning: {LEFT_OUT}.\n")
+    assert run.error(*command, "--strict") == f"boxscore: error: {LEFT_OUT}.\n"
+    assert run(*command).err.startswith(f"boxscore: warning: {LEFT_OUT}.\n")
 
 
 def test_strict_names_the_map_that_the_boxes_show(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, {name: number for number, name in enumerate(NAMES)})
     monkeypatch.chdir(tmp_path)
-    assert main(["evaluate", "--gt", "gt.json", "--dt", "dt.json", "--strict"]) == 2
-    assert capsys.readouterr().err == (
+    assert run.error("evaluate", "--gt", "gt.json", "--dt", "dt.json", "--strict") == (
         "boxscore: error: dt.json: 12 detections left out, of 1 class that the ground truth does not have: 0. "
         "Read the detections with --class-map auto.\n"
     )

@@ -25,6 +25,7 @@ from boxscore.formats._look import Look
 from boxscore.formats.registry import format_named
 from support.examples import examples
 from support.real_data import real
+from support.running import Run
 
 Rows = list[tuple[Any, str, list[float]]]
 TRUTH: Rows = [("a.jpg", "cat", [1, 2, 31, 42]), ("a.jpg", "dog", [10.5, 20.25, 50, 60])]
@@ -300,12 +301,11 @@ def test_class_numbers_by_a_list(tmp_path: Path) -> None:
     assert load_ground_truth(path).categories.ids.tolist() == [0, 1]
 
 
-def test_nothing_else_need_be_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_else_need_be_said(tmp_path: Path, run: Run) -> None:
     write(tmp_path / "gt.csv", "filename,class,xmin,ymin,xmax,ymax\na.jpg,cat,1,2,31,42\n")
     write(tmp_path / "dt.csv", "image,label,left,top,width,height,conf\na,cat,1,2,30,40,0.9\n")
     files = ["--gt", str(tmp_path / "gt.csv"), "--dt", str(tmp_path / "dt.csv")]
-    assert main(["evaluate", *files, "--output", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["metrics"]["AP"] == pytest.approx(1)
+    assert json.loads(run("evaluate", *files, "--output", "json").out)["metrics"]["AP"] == pytest.approx(1)
 
 
 # ---------------------------------------------------------------- JSON lines and Parquet

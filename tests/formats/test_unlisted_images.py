@@ -14,8 +14,8 @@ import pytest
 
 import boxscore
 from boxscore import BoxscoreWarning, InputError, load_detections, load_ground_truth
-from boxscore.cli import main
 from boxscore.formats.image_sizes import header_size
+from support.running import Run
 
 HEAD = "image,class,x1,y1,x2,y2"
 TRUTH = f"{HEAD}\na,cat,0,0,20,20\nb,cat,50,50,70,70\n"
@@ -153,16 +153,18 @@ def test_numbers_that_are_file_names_stay_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["background", "drop"])
-def test_every_command_takes_the_option(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_takes_the_option(how: str, tmp_path: Path, run: Run) -> None:
     truth, found = str(write(tmp_path, "gt.csv", TRUTH)), str(write(tmp_path, "dt.csv", FOUND))
     other = str(write(tmp_path, "other.csv", FOUND.replace("\nq,", "\nr,")))
     option = ["--unlisted-images", how]
-    assert main(["evaluate", truth, found, "--output", "json", *option]) == 0
     images = {"background": 3, "drop": 2}[how]
-    assert json.loads(capsys.readouterr().out)["counts"]["images"] == images
-    assert main(["validate", truth, found, *option]) == 0
-    assert main(["compare", truth, found, other, "--output", "json", *option, "--resamples", "10"]) == 0
-    assert main(["report", truth, found, "--report", str(tmp_path / "out"), *option, "--resamples", "0"]) == 0
+    assert (
+        json.loads(run("evaluate", truth, found, "--output", "json", *option).out)["counts"]["images"]
+        == images
+    )
+    run("validate", truth, found, *option)
+    run("compare", truth, found, other, "--output", "json", *option, "--resamples", "10")
+    run("report", truth, found, "--report", tmp_path / "out", *option, "--resamples", "0")
     assert json.loads((tmp_path / "out" / "result.json").read_text())["counts"]["images"] == images
     config = write(
         tmp_path,
@@ -170,20 +172,19 @@ def test_every_command_takes_the_option(how: str, tmp_path: Path, capsys: pytest
         f'[ground_truth]\npath = "gt.csv"\n[detections]\npath = "dt.csv"\nunlisted_images = "{how}"\n'
         '[output]\nform = "json"\n',
     )
-    capsys.readouterr()
-    assert main(["run", str(config)]) == 0
-    assert json.loads(capsys.readouterr().out)["counts"]["images"] == images
+    assert json.loads(run("run", config).out)["counts"]["images"] == images
     baseline = ["--baseline-detections", other, "--resamples", "10"]
-    assert main(["check", truth, found, "--min", "AP=0.5", *baseline, *option]) == 0
+    run("check", truth, found, "--min", "AP=0.5", *baseline, *option)
 
 
-def test_images_of_compared_detectors_are_those_of_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_images_of_compared_detectors_are_those_of_all(tmp_path: Path, run: Run) -> None:
     truth, found = str(write(tmp_path, "gt.csv", TRUTH)), str(write(tmp_path, "dt.csv", FOUND))
     other = str(write(tmp_path, "other.csv", FOUND.replace("\nq,", "\nr,")))
-    assert main(["compare", truth, found, other, "--unlisted-images", "background", "--resamples", "10"]) == 0
-    assert " 4 images;" in " ".join(capsys.readouterr().out.split())
+    assert " 4 images;" in " ".join(
+        run(
+            "compare", truth, found, other, "--unlisted-images", "background", "--resamples", "10"
+        ).out.split()
+    )
 
 
 # ---------------------------------------------------------------- named by a table or a folder
@@ -223,9 +224,7 @@ def test_numbers_of_a_table_are_numbers_of_images(tmp_path: Path) -> None:
         assert load_detections(found, table).image.tolist() == [2]
 
 
-def test_labels_without_images_take_those_of_the_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_without_images_take_those_of_the_folder(tmp_path: Path, run: Run) -> None:
     write(tmp_path, "labels/a.txt", "0 0.5 0.5 0.2 0.2\n")
     write(tmp_path, "dt/a.txt", "0 0.5 0.5 0.2 0.2 0.9\n")
     write(tmp_path, "dt/q.txt", "0 0.5 0.5 0.2 0.2 0.95\n")
@@ -240,11 +239,12 @@ def test_labels_without_images_take_those_of_the_folder(
         "--output",
         "json",
     ]
-    assert main([*inputs, "--image-folder", str(tmp_path / "pictures")]) == 0
-    result = json.loads(capsys.readouterr().out)
+    result = json.loads(run(*inputs, "--image-folder", tmp_path / "pictures").out)
     assert (result["counts"]["images"], result["metrics"]["AP"]) == (2, 0.5)
-    assert main([*inputs, "--image-sizes", "200x100", "--unlisted-images", "background"]) == 0
-    assert json.loads(capsys.readouterr().out)["metrics"] == result["metrics"]
+    assert (
+        json.loads(run(*inputs, "--image-sizes", "200x100", "--unlisted-images", "background").out)["metrics"]
+        == result["metrics"]
+    )
 
 
 def test_images_that_files_list_are_not_added_to(tmp_path: Path) -> None:
@@ -325,26 +325,24 @@ def test_a_folder_without_images_is_refused(make: Any, text: str, tmp_path: Path
         ["a\nb.jpg\n"],
     ],
 )
-def test_chosen_images_have_commas_or_stand_in_a_file(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_chosen_images_have_commas_or_stand_in_a_file(words: list[str], tmp_path: Path, run: Run) -> None:
     truth, found = str(coco(tmp_path)), str(write(tmp_path, "dt.csv", FOUND.replace("q,", "a,")))
     if len(words) == 1 and words[0][-1] in "]\n":
         words = [str(write(tmp_path, "chosen.txt", words[0]))]
-    assert main(["evaluate", truth, found, "--images", *words, "--output", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["counts"]["images"] == 2
+    assert (
+        json.loads(run("evaluate", truth, found, "--images", *words, "--output", "json").out)["counts"][
+            "images"
+        ]
+        == 2
+    )
 
 
 @pytest.mark.parametrize("text", ["[1, 2", "[[1]]", "[1.5]", "[]", "[true]"])
-def test_other_json_is_no_list_of_images(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_json_is_no_list_of_images(text: str, tmp_path: Path, run: Run) -> None:
     truth, found = str(coco(tmp_path)), str(write(tmp_path, "dt.csv", FOUND.replace("q,", "a,")))
     path = write(tmp_path, "chosen.json", text)
-    assert main(["evaluate", truth, found, "--images", str(path)]) == 2
-    assert (
-        "a file of ids must hold a line for each, or a JSON list of them. Got other JSON"
-        in capsys.readouterr().err
+    assert "a file of ids must hold a line for each, or a JSON list of them. Got other JSON" in run.error(
+        "evaluate", truth, found, "--images", path
     )
 
 
@@ -358,14 +356,13 @@ SIZES = "image,width,height\na,100,100\nb,100,100\nq,100,100\nr,100,100\n"
     [(None, 4, 4, WITH_FALSE_POSITIVE), ("background", 3, 4, WITH_FALSE_POSITIVE), ("drop", 2, 2, 1.0)],
 )
 def test_what_is_said_of_unlisted_images_wins_over_a_table_of_sizes(
-    how: Any, images: int, detections: int, ap: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    how: Any, images: int, detections: int, ap: float, tmp_path: Path, run: Run
 ) -> None:
     truth, found = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", FOUND)
     sizes = write(tmp_path, "sizes.csv", SIZES)
     said = [] if how is None else ["--unlisted-images", how]
     inputs = ["evaluate", str(truth), str(found), "--image-sizes", str(sizes), "--no-digest"]
-    assert main([*inputs, "--output", "json", *said]) == 0
-    result = json.loads(capsys.readouterr().out)
+    result = json.loads(run(*inputs, "--output", "json", *said).out)
     assert (result["counts"]["images"], result["counts"]["detections"]) == (images, detections)
     assert result["metrics"]["AP"] == pytest.approx(ap, abs=1e-15)
     with warnings.catch_warnings():
@@ -377,21 +374,20 @@ def test_what_is_said_of_unlisted_images_wins_over_a_table_of_sizes(
     assert table.images.sizes.tolist() == [[100, 100]] * len(table.images)
 
 
-def test_an_error_that_is_asked_for_is_one_beside_a_table_or_a_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_that_is_asked_for_is_one_beside_a_table_or_a_folder(tmp_path: Path, run: Run) -> None:
     truth, found = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", FOUND)
     sizes = ["--image-sizes", str(write(tmp_path, "sizes.csv", SIZES))]
     for name in "abq":
         png(tmp_path / "images" / f"{name}.png", 100, 100)
     for option in (sizes, ["--image-folder", str(tmp_path / "images")]):
         inputs = ["evaluate", str(truth), str(found), *option, "--no-digest"]
-        assert main(inputs) == 0
-        assert main([*inputs, "--unlisted-images", "error"]) == 2
-        assert "image_id must be in the ground truth. Got 'q'" in capsys.readouterr().err
+        run(*inputs)
+        assert "image_id must be in the ground truth. Got 'q'" in run.error(
+            *inputs, "--unlisted-images", "error"
+        )
 
 
-def test_images_that_a_table_adds_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_images_that_a_table_adds_are_counted(tmp_path: Path, run: Run) -> None:
     truth, found = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", FOUND)
     sizes = write(tmp_path, "sizes.csv", SIZES)
     note = (
@@ -399,14 +395,13 @@ def test_images_that_a_table_adds_are_counted(tmp_path: Path, capsys: pytest.Cap
         "--unlisted-images drop (in Python unlisted_images=) leaves their detections out."
     )
     inputs = ["evaluate", str(truth), str(found), "--no-digest", "--strict", "--image-sizes"]
-    assert main([*inputs, str(sizes)]) == 0  # a note is no warning
-    assert capsys.readouterr().err == f"boxscore: note: {note.replace(' (in Python unlisted_images=)', '')}\n"
+    # a note is no warning
+    assert run(*inputs, sizes).err == f"boxscore: note: {note.replace(' (in Python unlisted_images=)', '')}\n"
     with pytest.warns(BoxscoreWarning) as warned:
         load_ground_truth(truth, image_sizes=sizes)
     assert [str(one.message) for one in warned] == [note]
     few = write(tmp_path, "few.csv", SIZES.replace("\nr,100,100", ""))
-    assert main([*inputs, str(few)]) == 0
-    assert capsys.readouterr().err == (
+    assert run(*inputs, few).err == (
         f"boxscore: note: 1 image is named by {few} alone and counts as an image without objects; "
         "--unlisted-images drop leaves its detections out.\n"
     )
@@ -418,9 +413,7 @@ def test_images_that_a_table_adds_are_counted(tmp_path: Path, capsys: pytest.Cap
     assert len(table.images) == 20  # a tenth of them is added, without a word
 
 
-def test_pixels_beside_fractions_come_before_unlisted_images(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pixels_beside_fractions_come_before_unlisted_images(tmp_path: Path, run: Run) -> None:
     write(tmp_path, "labels/a.txt", "0 0.5 0.5 0.2 0.2\n")
     text = json.dumps(
         [
@@ -435,8 +428,7 @@ def test_pixels_beside_fractions_come_before_unlisted_images(
         "WIDTHxHEIGHT (in Python image_folder= or image_sizes=)."
     )
     typed = expected.replace(" (in Python image_folder= or image_sizes=)", "")
-    assert main(["evaluate", str(tmp_path / "labels"), str(found)]) == 2
-    assert capsys.readouterr().err.splitlines()[-1] == f"boxscore: error: {typed}"
+    assert run.error("evaluate", tmp_path / "labels", found).splitlines()[-1] == f"boxscore: error: {typed}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)
         truth = load_ground_truth(tmp_path / "labels")
@@ -457,22 +449,20 @@ def test_sizes_are_refused_beside_tables(tmp_path: Path) -> None:
 
 
 def test_what_to_do_where_partitions_are_evaluated_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     """The message of an unlisted image named the option, and that of the option named no remedy."""
     pytest.importorskip("pyarrow")
     monkeypatch.chdir(tmp_path)
     Path("gt.csv").write_text("image,class,x1,y1,x2,y2\na,cat,0,0,20,20\n")
     Path("dt.csv").write_text("image,class,x1,y1,x2,y2,score\na,cat,0,0,20,20,0.9\nc,cat,0,0,9,9,0.8\n")
-    assert main(["convert", "--dt", "dt.csv", "--to", "parquet", "--output", "dt.parquet"]) == 0
-    capsys.readouterr()
+    run("convert", "--dt", "dt.csv", "--to", "parquet", "--output", "dt.parquet")
     call = ["evaluate", "gt.csv", "dt.parquet", "--memory-limit", "1GB"]
-    assert main([*call, "--unlisted-images", "drop"]) == 2
-    assert capsys.readouterr().err == (
+    assert run.error(*call, "--unlisted-images", "drop") == (
         "boxscore: error: --unlisted-images must be left out with --memory-limit. Got both; list the images in the "
         "ground truth, or leave their detections out first: boxscore convert --gt GT --dt DT --unlisted-images drop "
         "--to parquet --output FILE.\n"
     )
     drop = ["--unlisted-images", "drop", "--to", "parquet", "--output", "known.parquet"]
-    assert main(["convert", "--gt", "gt.csv", "--dt", "dt.parquet", *drop]) == 0
-    assert main(["evaluate", "gt.csv", "known.parquet", "--memory-limit", "1GB", "-o", "json"]) == 0
+    run("convert", "--gt", "gt.csv", "--dt", "dt.parquet", *drop)
+    run("evaluate", "gt.csv", "known.parquet", "--memory-limit", "1GB", "-o", "json")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from boxscore import InputError, evaluate, load_detections, load_ground_truth, save_as
-from boxscore.cli import main
+from support.running import Run
 
 
 def data(folder: Path, *names: str) -> tuple[Path, Path]:
@@ -91,31 +91,31 @@ def test_a_note_that_the_numbers_rule_out(tmp_path: Path) -> None:
     ],
 )
 def test_names_that_are_not_written(
-    name: str, form: str, side: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, form: str, side: str, message: str, tmp_path: Path, run: Run
 ) -> None:
     truth, results = data(tmp_path, name, "b.jpg")
     words = ["convert", str(truth), "--output", str(tmp_path / "out"), "--to", form, "--lossy", "-q"]
-    assert main([*words, *(["--dt", str(results)] if side == "dt" else [])]) == 2
-    assert capsys.readouterr().err == f"boxscore: error: {message.format(gt=truth, dt=results)}\n"
+    assert (
+        run.error(*words, *(["--dt", str(results)] if side == "dt" else []))
+        == f"boxscore: error: {message.format(gt=truth, dt=results)}\n"
+    )
     assert not (tmp_path / "out").exists()
 
 
 def test_corners_whose_area_is_no_number_are_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+    tmp_path: Path, run: Run, recwarn: pytest.WarningsRecorder
 ) -> None:
     corners = {"one": "1 1 5 1 5 5 1 5", "two": "1 1 1 1 5 1e999 5 1e308", "three": "1 1 5 1 5 1e308 1 1e308"}
     for name, numbers in corners.items():
         (tmp_path / f"{name}.txt").write_text(f"{numbers} plane 0\n")
-    assert main(["stats", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    assert run.error("stats", tmp_path).count("\n") == 1
     assert not recwarn.list
 
 
 def test_slices_of_a_height_that_is_subnormal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+    tmp_path: Path, run: Run, recwarn: pytest.WarningsRecorder
 ) -> None:
     truth, results = data(tmp_path, "a.jpg")
     truth.write_text(truth.read_text().replace("10, 10, 30, 30]", "10, 10, 30, 5e-324]"))
-    assert main(["slices", str(truth), str(results), "--by", "aspect_ratio", "-q"]) == 0
-    assert capsys.readouterr().err == ""
+    assert run("slices", truth, results, "--by", "aspect_ratio", "-q").err == ""
     assert not recwarn.list

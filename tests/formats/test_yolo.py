@@ -19,6 +19,7 @@ from boxscore.formats import detect_format, load_detections, load_ground_truth
 from boxscore.formats._yolo_lines import read_lines
 from boxscore.formats.registry import format_named
 from support.real_data import real
+from support.samples import SHAPES
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the sizes of:boxscore.errors.BoxscoreWarning")
 
@@ -578,7 +579,7 @@ def test_an_image_called_classes_without_objects(tmp_path: Path) -> None:
     images.mkdir()
     (labels / "a.txt").write_text("0 .5 .5 .2 .2\n")
     (labels / "classes.txt").write_text("")
-    samples = Path(__file__).parents[2] / "datasets" / "shapes_coco" / "images"
+    samples = SHAPES / "images"
     content = next(path for path in sorted(samples.iterdir())).read_bytes()
     for name in ("a.png", "classes.png"):
         (images / name).write_bytes(content)

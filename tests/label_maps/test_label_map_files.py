@@ -15,6 +15,7 @@ import pytest
 import boxscore
 from boxscore.cli import main
 from boxscore.label_maps import panoptic_quality_of_files, semantic_iou_of_folders
+from support.running import Run
 
 pytest.importorskip("PIL")
 GRAY, COLOURS, PALETTE = 0, 2, 3
@@ -75,16 +76,15 @@ PANOPTIC = ["panoptic", "--gt", "pgt.json", "--gt-folder", "pgt", "--dt", "pdt.j
 SEMANTIC = ["semantic", "--gt", "gt", "--dt", "dt"]
 
 
-def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(arguments) == 0
-    output, errors = capsys.readouterr()
+def printed(run: Run, *arguments: str) -> str:
+    output, errors = run(*arguments)
     assert errors == ""
     return output
 
 
 @pytest.mark.usefixtures("folder")
-def test_panoptic_prints_what_the_function_says(capsys: pytest.CaptureFixture[str]) -> None:
-    value = json.loads(printed(capsys, *PANOPTIC, "--output", "json", "--workers", "2", "--per-image", "1"))
+def test_panoptic_prints_what_the_function_says(run: Run) -> None:
+    value = json.loads(printed(run, *PANOPTIC, "--output", "json", "--workers", "2", "--per-image", "1"))
     result = boxscore.panoptic_quality(
         [(np.array(MAPS[name]), TABLE) for name in MAPS],
         [(np.array(PREDICTED[name]), TABLE) for name in MAPS],
@@ -100,8 +100,8 @@ def test_panoptic_prints_what_the_function_says(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.usefixtures("folder")
-def test_semantic_prints_what_the_function_says(capsys: pytest.CaptureFixture[str]) -> None:
-    value = json.loads(printed(capsys, *SEMANTIC, "--rules", "mmseg", "--classes", "5", "--output", "json"))
+def test_semantic_prints_what_the_function_says(run: Run) -> None:
+    value = json.loads(printed(run, *SEMANTIC, "--rules", "mmseg", "--classes", "5", "--output", "json"))
     truth, prediction = zip(*LABELS.values(), strict=True)
     result = boxscore.semantic_iou(list(truth), list(prediction), classes=5, rules="mmseg")
     assert value["metrics"] == result.metrics
@@ -109,12 +109,11 @@ def test_semantic_prints_what_the_function_says(capsys: pytest.CaptureFixture[st
     assert value["per_class"][4]["IoU"] is None
 
 
-def test_the_report_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_folder(folder: Path, run: Run) -> None:
     for command, files in ((SEMANTIC, set()), (PANOPTIC, {"segments.csv"})):
-        assert main([*command, "--report", "out"]) == 0
-        assert capsys.readouterr().err == "boxscore: report written to out/report.md\n".removeprefix(
-            "boxscore: "
-        )
+        assert run(
+            *command, "--report", "out"
+        ).err == "boxscore: report written to out/report.md\n".removeprefix("boxscore: ")
         written = {path.name for path in (folder / "out").iterdir()}
         assert written == {"report.md", "result.json", "per_class.csv", "per_image.csv"} | files
         value = json.loads((folder / "out" / "result.json").read_text(encoding="utf-8"))
@@ -128,8 +127,8 @@ def test_the_report_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("form", ["text", "csv", "markdown", "latex"])
 @pytest.mark.parametrize("command", [PANOPTIC, SEMANTIC], ids=["panoptic", "semantic"])
-def test_every_form(command: list[str], form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, *command, "--per-class", "--per-image", "2", "--resamples", "3", "--output", form)
+def test_every_form(command: list[str], form: str, run: Run) -> None:
+    text = printed(run, *command, "--per-class", "--per-image", "2", "--resamples", "3", "--output", form)
     start = {
         "text": "Worst images",
         "csv": "image_id,",
@@ -172,25 +171,20 @@ def test_gray_of_16_bits_and_palettes_are_labels(folder: Path) -> None:
         assert result.classes.labels == tuple(sorted(rows[0].tolist()))
 
 
-def test_names_of_classes_from_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_classes_from_a_file(folder: Path, run: Run) -> None:
     (folder / "names.txt").write_text("road\n\ncar\nsky\ntree\n", encoding="utf-8")
-    text = printed(capsys, *SEMANTIC, "--classes", "names.txt", "--per-class", "--output", "csv")
+    text = printed(run, *SEMANTIC, "--classes", "names.txt", "--per-class", "--output", "csv")
     assert [line.split(",")[1] for line in text.splitlines()] == ["class", "road", "car", "sky", "tree"]
 
 
-def test_areas_of_the_table_that_are_wrong_are_a_warning(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_areas_of_the_table_that_are_wrong_are_a_warning(folder: Path, run: Run) -> None:
     change("pgt.json", '"id": 300, "category_id": 1', '"id": 300, "category_id": 1, "area": 3')
-    assert main([*PANOPTIC, "--workers", "2"]) == 0
-    assert capsys.readouterr().err == (
+    assert run(*PANOPTIC, "--workers", "2").err == (
         "boxscore: warning: the area of a segment of the truth is not its number of pixels, and counts: "
         "pgt/a.png and 1 more; the rules 'counted' go by the pixels and refuse this.\n"
     )
-    assert main([*PANOPTIC, "--strict"]) == 2
-    capsys.readouterr()
-    assert main([*PANOPTIC, "--output", "json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["warnings"]) == 1
+    run(*PANOPTIC, "--strict", status=2)
+    assert len(json.loads(run(*PANOPTIC, "--output", "json").out)["warnings"]) == 1
 
 
 def change(file: str, old: str, new: str) -> None:

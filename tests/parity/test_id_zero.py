@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 
 import boxscore
-from boxscore.cli import main
 from boxscore.compat.verification import verify
 from oracles.pycoco import assert_equal_to_pycocotools, run_pycocotools
 from support.cases import Case, coco_cases
 from support.examples import examples
+from support.running import Run
 
 Record = dict[str, Any]
 UNMATCHED = {"extends": "coco", "matching": {"annotation_id_zero": "unmatched"}}
@@ -134,11 +134,10 @@ def test_any_case_numbered_from_zero(case: Case, folder: Path) -> None:
     )
 
 
-def test_verify_compares_ids_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_compares_ids_as_they_are(tmp_path: Path, run: Run) -> None:
     truth, found = map(str, write(tmp_path))
     command = ["evaluate", "--gt", truth, "--dt", found, "--verify", "--no-digest"]
-    assert main(command) == 1
-    err = capsys.readouterr().err
+    err = run(*command, status=1).err
     assert "differs from pycocotools: largest difference 1.0 (precision 1, recall 0.5, scores 0.9); " in err
     assert "image 1, detection 0: matches ground truth 0 here, nothing in pycocotools." in err
     assert err.rstrip().endswith(
@@ -146,20 +145,21 @@ def test_verify_compares_ids_as_they_are(tmp_path: Path, capsys: pytest.CaptureF
         'here, 0.252475 there; with matching.annotation_id_zero = "unmatched" (--annotation-id-zero '
         "unmatched) every cell is equal"
     )
-    assert main([*command, "--annotation-id-zero", "unmatched", "--strict"]) == 0
-    out = capsys.readouterr().out
+    out = run(*command, "--annotation-id-zero", "unmatched", "--strict").out
     assert "verified against pycocotools: largest difference 0.0" in out
     assert "|id0:unmatched|" in out
 
 
-def test_a_run_configuration_may_choose(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_configuration_may_choose(tmp_path: Path, run: Run) -> None:
     write(tmp_path)
     (tmp_path / "run.toml").write_text(
         '[ground_truth]\npath = "gt.json"\n[detections]\npath = "dt.json"\n'
         '[evaluation]\nannotation_id_zero = "unmatched"\n[output]\nform = "json"\n'
     )
-    assert main(["run", str(tmp_path / "run.toml")]) == 0
-    assert json.loads(capsys.readouterr().out)["metrics"]["AP"] == run_pycocotools(TRUTH, RESULTS).stats[0]
+    assert (
+        json.loads(run("run", tmp_path / "run.toml").out)["metrics"]["AP"]
+        == run_pycocotools(TRUTH, RESULTS).stats[0]
+    )
 
 
 def test_explain_has_a_step(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boxscore
-from boxscore.cli import main
 from boxscore.compat.verification import verify
 from support.examples import first_of
 from support.instances import assert_same_bits, evaluate, mask_case, run_pycocotools
 from support.real_data import real
+from support.running import Run
 
 
 def files(truth: Path, results: Path) -> tuple[Any, Any]:
@@ -154,7 +154,7 @@ def test_results_with_boxes_and_masks_warn() -> None:
         boxscore.evaluate(truth, plain, protocol="coco-segm")
 
 
-def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line(tmp_path: Path, run: Run) -> None:
     truth, found = mask_case(1)
     (tmp_path / "truth.json").write_text(json.dumps(truth))
     (tmp_path / "found.json").write_text(json.dumps(found))
@@ -162,22 +162,27 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     expected = evaluate(tmp_path, truth, found, "coco-segm")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
-        assert main(["evaluate", *files, "--iou-type", "segm", "--verify"]) == 0
-        answer = json.loads(capsys.readouterr().out)
+        answer = json.loads(run("evaluate", *files, "--iou-type", "segm", "--verify").out)
         assert answer["protocol"] == "coco-segm"
         assert answer["metrics"]["AP"] == expected.metrics["AP"]
-        assert main(["evaluate", *files, "--iou-type", "boundary", "--detection-area", "mask"]) == 0
-        assert "|dtarea:mask|" in json.loads(capsys.readouterr().out)["signature"]
-        assert main(["evaluate", *files, "--iou-type", "segm", "--protocol", "voc2012"]) == 0
-        assert json.loads(capsys.readouterr().out)["protocol"] == "voc2012-segm"
-        assert main(["evaluate", *files, "--iou-type", "keypoints", "--protocol", "voc2012"]) == 2
-        assert "voc2012 must compare keypoints" in capsys.readouterr().err
+        assert (
+            "|dtarea:mask|"
+            in json.loads(run("evaluate", *files, "--iou-type", "boundary", "--detection-area", "mask").out)[
+                "signature"
+            ]
+        )
+        assert (
+            json.loads(run("evaluate", *files, "--iou-type", "segm", "--protocol", "voc2012").out)["protocol"]
+            == "voc2012-segm"
+        )
+        assert "voc2012 must compare keypoints" in run.error(
+            "evaluate", *files, "--iou-type", "keypoints", "--protocol", "voc2012"
+        )
         (tmp_path / "run.toml").write_text(
             '[ground_truth]\npath = "truth.json"\n[detections]\npath = "found.json"\n'
             '[evaluation]\niou_type = "segm"\ndetection_area = "mask"\n[output]\nform = "json"\n'
         )
-        assert main(["run", str(tmp_path / "run.toml")]) == 0
-        assert "|dtarea:mask|" in json.loads(capsys.readouterr().out)["signature"]
+        assert "|dtarea:mask|" in json.loads(run("run", tmp_path / "run.toml").out)["signature"]
 
 
 def test_records_that_break_a_rule_are_named(tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 import boxscore
-from boxscore.cli import main
 from boxscore.protocols import changed_protocol, load_protocol
 from boxscore.protocols.changing import area_ranges_of_text, iou_thresholds_of_text
 from boxscore.protocols.fields import all_fields
 from boxscore.protocols.other_names import OTHER_NAMES
+from support.running import Run
+from support.samples import DT, GT
 
-SAMPLES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
-FILES = ["--gt", str(SAMPLES / "instances.json"), "--dt", str(SAMPLES / "detections.json")]
+FILES = ["--gt", GT, "--dt", DT]
 
 FLAGS = [
     (["--max-detections", "1", "10", "300"], {"matching": {"max_detections": [1, 10, 300]}}),
@@ -36,10 +36,9 @@ FLAGS = [
 
 @pytest.mark.parametrize(("flags", "values"), FLAGS)
 def test_flags_score_as_a_protocol_of_the_same_values(
-    flags: list[str], values: dict[str, object], capsys: pytest.CaptureFixture[str]
+    flags: list[str], values: dict[str, object], run: Run
 ) -> None:
-    assert main(["evaluate", *FILES, *flags, "--output", "json"]) == 0
-    result = json.loads(capsys.readouterr().out)
+    result = json.loads(run("evaluate", *FILES, *flags, "--output", "json").out)
     expected = boxscore.evaluate(FILES[1], FILES[3], protocol={"extends": "coco", "name": "coco+", **values})
     assert result["signature"] == expected.signature
     same = set(result["metrics"]) & set(expected.metrics)
@@ -83,15 +82,12 @@ def test_nothing_changed_is_the_same_protocol() -> None:
     assert changed_protocol(changed_protocol(coco, score_threshold=0.1), max_detections=[9]).name == "coco++"
 
 
-def test_a_run_configuration_takes_the_same_changes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_configuration_takes_the_same_changes(tmp_path: Path, run: Run) -> None:
     (tmp_path / "run.toml").write_text(
         f'[ground_truth]\npath = "{FILES[1]}"\n[detections]\npath = "{FILES[3]}"\n[output]\nform = "json"\n'
         "[evaluation]\nmax_detections = [1, 10, 300]\nscore_threshold = 0\niou_thresholds = [0.5, 0.75]\n"
     )
-    assert main(["run", str(tmp_path / "run.toml")]) == 0
-    configured = json.loads(capsys.readouterr().out)["metrics"]
+    configured = json.loads(run("run", tmp_path / "run.toml").out)["metrics"]
     flags = [
         "--max-detections",
         "1",
@@ -103,8 +99,7 @@ def test_a_run_configuration_takes_the_same_changes(
         "0.5",
         "0.75",
     ]
-    assert main(["evaluate", *FILES, *flags, "--output", "json"]) == 0
-    assert configured == json.loads(capsys.readouterr().out)["metrics"]
+    assert configured == json.loads(run("evaluate", *FILES, *flags, "--output", "json").out)["metrics"]
 
 
 def test_names_of_other_tools_are_answered_with_ours() -> None:

@@ -14,8 +14,8 @@ from boxscore.errors import InputError
 from boxscore.protocols import load_protocol
 from boxscore.protocols.loading import protocol_names
 from boxscore.protocols.metric_names import metric_meant, metric_named
+from support.samples import SHAPES
 
-SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 COCO = ["AP", "AP50", "AP75", "APs", "APm", "APl", "AR1", "AR10", "AR100", "ARs", "ARm", "ARl"]
 MEANT = {
     "AP": "map mAP MAP ap AP50-95 mAP50-95 mAP@[.5:.95] mAP@.5:.95 mAP@0.5:0.95 mAP@0.5:0.05:0.95 mAP_0.5:0.95 "

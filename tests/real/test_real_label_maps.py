@@ -12,9 +12,9 @@ import pytest
 
 import boxscore
 from boxscore import BoxscoreWarning, semantic_iou
-from boxscore.cli import main
 from boxscore.label_maps import panoptic_quality_of_files, semantic_iou_of_folders
 from support.real_data import real
+from support.running import Run
 
 pytest.importorskip("PIL")
 CASES = ["mmdet", "area_of_json", "area_right", "halves", "two_crowds", "unlisted_truth"]
@@ -44,13 +44,15 @@ def test_panopticapi_to_the_last_bit(case: str) -> None:
         assert tp == 0 or row.SQ * tp == iou
 
 
-def test_the_command_prints_mmdets_published_number(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_mmdets_published_number(run: Run) -> None:
     folder = real("panoptic", "cases", "mmdet")
     arguments = ["--gt", "truth.json", "--gt-folder", "truth"]
     arguments += ["--dt", "predictions.json", "--dt-folder", "predictions"]
     paths = [text if text.startswith("--") else str(folder / text) for text in arguments]
-    assert main(["panoptic", *paths, "--output", "json"]) == 0
-    assert 100 * json.loads(capsys.readouterr().out)["metrics"]["PQ"] == 67.86874803219071
+    assert (
+        100 * json.loads(run("panoptic", *paths, "--output", "json").out)["metrics"]["PQ"]
+        == 67.86874803219071
+    )
 
 
 def test_cocos_panoptic_sample_agrees_with_its_table() -> None:

@@ -12,8 +12,9 @@ import pytest
 import boxscore
 from boxscore.reports import ReportOptions, write_comparison, write_report
 from support.browser import Page, open_browser
-from support.evaluations import PROJECT, empty_evaluation, evaluation, hostile_evaluation, shapes
+from support.evaluations import empty_evaluation, evaluation, hostile_evaluation, shapes
 from support.real_data import real
+from support.samples import SHAPES
 
 LARGEST = 5_000_000
 """Bytes of a report without images."""
@@ -114,7 +115,7 @@ def use_everything(page: Page) -> None:
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_bundled_sample(page: Page, tmp_path: Path, width: int) -> None:
     pytest.importorskip("PIL")
-    folder = PROJECT / "datasets" / "shapes_coco" / "images"
+    folder = SHAPES / "images"
     path = written(shapes(), tmp_path, image_folder=folder)
     page.resize(width)
     page.open(path)

@@ -23,9 +23,9 @@ from boxscore.diagnostics import compare_detectors
 from boxscore.reports import gate, history
 from boxscore.reports.history import append_record, fingerprint, read_history
 from boxscore.reports.junit import as_junit
+from support.running import Run
+from support.samples import DT, GT
 
-SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
-GT, DT = str(SHAPES / "instances.json"), str(SHAPES / "detections.json")
 INPUTS = ["--gt", GT, "--dt", DT]
 HOSTILE = ["traffic light", 'a "b" c', "'quoted'", "AP", "dog AP", "a=b", "x  y", "<b>&amp;\u202e", "AP50 "]
 
@@ -89,9 +89,7 @@ def test_an_undefined_metric_of_a_class_meets_no_bound() -> None:
         assert (check.value, check.passed) == (None, False)
 
 
-def test_classes_of_a_file_and_of_an_evaluation_are_the_same(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_classes_of_a_file_and_of_an_evaluation_are_the_same(tmp_path: Path, run: Run) -> None:
     for protocol, metric in (("coco", "APs"), ("voc2012", "AP")):
         evaluation = boxscore.evaluate(GT, DT, protocol=protocol)
         path = tmp_path / "result.json"
@@ -104,19 +102,19 @@ def test_classes_of_a_file_and_of_an_evaluation_are_the_same(
             assert stored[label][metric] == expected == (None if value != value else value)
         bound = f"circle {metric}={computed['circle'][metric]!r}"
         for source in (["--result", str(path)], [*INPUTS, "--protocol", protocol]):
-            assert main(["check", *source, "--min", bound, "--max", bound]) == 0
-    capsys.readouterr()
+            run("check", *source, "--min", bound, "--max", bound)
 
 
 @pytest.mark.parametrize(
     "rows", [None, [3], [{"class": 1}], [{"class": "circle", "AP": "x"}], [{"class": "circle"}] * 2]
 )
-def test_classes_of_a_spoilt_file(tmp_path: Path, rows: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_classes_of_a_spoilt_file(tmp_path: Path, rows: Any, run: Run) -> None:
     path = tmp_path / "result.json"
     path.write_text(json.dumps({"metrics": {"AP": 0.5}, "signature": "s", "per_class": rows}))
-    assert main(["check", "--result", str(path), "--min", "AP=.4"]) == 0
-    assert main(["check", "--result", str(path), "--min", "circle AP=.4"]) == 2
-    assert "a result must have per_class, a row for each class" in capsys.readouterr().err
+    run("check", "--result", path, "--min", "AP=.4")
+    assert "a result must have per_class, a row for each class" in run.error(
+        "check", "--result", path, "--min", "circle AP=.4"
+    )
 
 
 # ---------------------------------------------------------------- a significant drop
@@ -147,35 +145,33 @@ def test_a_drop_fails_where_its_whole_interval_lies_below(
     assert status == int((expected["high"] < -tolerance).any())
 
 
-def test_chance_is_no_drop(fewer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_chance_is_no_drop(fewer: Path, run: Run) -> None:
     """AP50 is lower, and within chance: the plain comparison fails, the interval does not."""
     chosen = ["--metrics", "AP50", "--resamples", "200"]
     baseline = fewer.with_name("baseline.json")
     baseline.write_text(boxscore.evaluate(GT, DT).to_json())
-    assert main(["check", "--gt", GT, "--dt", str(fewer), "--no-regression", str(baseline), *chosen]) == 1
-    capsys.readouterr()
-    assert main(["check", "--gt", GT, "--dt", str(fewer), "--baseline-detections", DT, *chosen]) == 0
-    text = capsys.readouterr().out
+    run("check", "--gt", GT, "--dt", fewer, "--no-regression", baseline, *chosen, status=1)
+    text = run("check", "--gt", GT, "--dt", fewer, "--baseline-detections", DT, *chosen).out
     assert "no significant drop from 0.5936" in text
     assert "significant: the whole 95 % interval of the difference lies below 0" in text
 
 
-def test_a_baseline_without_images_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_baseline_without_images_is_refused(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "r.json"
     path.write_text(boxscore.evaluate(GT, DT).to_json())
-    assert main(["check", "--result", str(path), "--baseline-detections", DT]) == 2
-    assert "for a result's numbers use --no-regression" in capsys.readouterr().err
+    assert "for a result's numbers use --no-regression" in run.error(
+        "check", "--result", path, "--baseline-detections", DT
+    )
 
 
 # ---------------------------------------------------------------- the record
 
 
-def test_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_record(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "h.jsonl"
     before = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
     call = ["check", *INPUTS, "--history", str(path), "--name", "n\u202e\n", "--output", "json"]
-    assert main([*call, "--min", "AP=.9"]) == 1
-    printed = json.loads(capsys.readouterr().out)
+    printed = json.loads(run(*call, "--min", "AP=.9", status=1).out)
     (record,) = read_history(path).records
     assert record.whole == {"schema": 1, **printed}
     assert before <= record.time <= datetime.datetime.now(datetime.timezone.utc)
@@ -186,7 +182,7 @@ def test_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         side: {"path": path_of, "sha256": hashlib.sha256(Path(path_of).read_bytes()).hexdigest()}
         for side, path_of in (("ground_truth", GT), ("detections", DT))
     }
-    assert main(call) == 0  # nothing to check: the run is recorded all the same
+    run(*call)  # nothing to check: the run is recorded all the same
     assert [one.passed for one in read_history(path).records] == [False, True]
 
 
@@ -255,7 +251,7 @@ BAD_LINES = [
 ]
 
 
-def test_damaged_lines_are_skipped_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_lines_are_skipped_and_counted(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "h.jsonl"
     append_record(path, record_of(name="first"))
     with path.open("ab") as file:
@@ -266,17 +262,15 @@ def test_damaged_lines_are_skipped_and_counted(tmp_path: Path, capsys: pytest.Ca
     records, damaged = read_history(path)
     assert [record.name for record in records] == ["first", "last"]
     assert damaged == list(range(4, 4 + len(BAD_LINES)))
-    assert main(["history", str(path)]) == 0
-    output = capsys.readouterr()
+    output = run("history", path)
     message = f"{path}: {len(BAD_LINES)} damaged lines are skipped, the first is line 4."
     assert output.err == f"boxscore: warning: {message}\n"
     assert output.out.startswith("2 runs\n\ntime")
-    assert main(["history", str(path), "--strict"]) == 2
-    assert main(["history", str(path), "--output", "json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["runs"]) == 2
+    run("history", path, "--strict", status=2)
+    assert len(json.loads(run("history", path, "--output", "json").out)["runs"]) == 2
 
 
-def test_histories_that_cannot_be_read_or_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_histories_that_cannot_be_read_or_written(tmp_path: Path, run: Run) -> None:
     empty = tmp_path / "empty"
     empty.touch()
     for path, message in (
@@ -285,19 +279,16 @@ def test_histories_that_cannot_be_read_or_written(tmp_path: Path, capsys: pytest
         (tmp_path / "a\0b", "cannot be read: embedded null byte"),
         (empty, "a history must have a record. Got an empty file"),
     ):
-        assert main(["history", str(path)]) == 2
-        assert message in capsys.readouterr().err
+        assert message in run.error("history", path)
     for path in (tmp_path, tmp_path / "no" / "folder.jsonl"):
-        assert main(["check", *INPUTS, "--min", "AP=0", "--history", str(path)]) == 2
-        output = capsys.readouterr()
+        output = run("check", *INPUTS, "--min", "AP=0", "--history", path, status=2)
         assert output.out == ""  # no verdict without its record
         assert "cannot be written" in output.err
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full")
-def test_a_full_disk_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", *INPUTS, "--min", "AP=0", "--history", "/dev/full"]) == 2
-    assert "No space left on device" in capsys.readouterr().err
+def test_a_full_disk_is_an_error(run: Run) -> None:
+    assert "No space left on device" in run.error("check", *INPUTS, "--min", "AP=0", "--history", "/dev/full")
 
 
 @pytest.mark.parametrize("before", [None, b"", b'{"cut'])
@@ -415,12 +406,9 @@ def test_junit_holds_any_name() -> None:
             assert case.attrib["name"] == f"{name} AP >= 0.5"
 
 
-def test_github_shows_what_failed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_github_shows_what_failed(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    assert main(["check", *INPUTS, "--min", "AP=.9", "AP50=.1", "hexagon AP=.5"]) == 1
-    assert capsys.readouterr().err.splitlines() == [
+    assert run("check", *INPUTS, "--min", "AP=.9", "AP50=.1", "hexagon AP=.5", status=1).err.splitlines() == [
         "::error title=boxscore check::AP is 0.3399, must be >= 0.9",
         "::error title=boxscore check::hexagon AP is 0.0000, must be >= 0.5",
     ]
@@ -438,64 +426,59 @@ def baseline_of(path: Path, change: Any = None, **options: Any) -> list[str]:
     return ["check", *INPUTS, "--no-regression", str(path), "--output", "csv"]
 
 
-def failed_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    return [line for line in capsys.readouterr().out.splitlines() if line.endswith("FAILED")]
+def failed_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.endswith("FAILED")]
 
 
-def test_an_equal_baseline_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(baseline_of(tmp_path / "b.json")) == 0
-    assert failed_lines(capsys) == []
+def test_an_equal_baseline_passes(tmp_path: Path, run: Run) -> None:
+    assert failed_lines(run(*baseline_of(tmp_path / "b.json")).out) == []
 
 
 @pytest.mark.parametrize("value", ["absent", None])
-def test_a_baseline_that_lacks_a_metric_fails(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str | None
-) -> None:
+def test_a_baseline_that_lacks_a_metric_fails(tmp_path: Path, run: Run, value: str | None) -> None:
     def without(result: Any) -> None:
         del result["metrics"]["AP"]
         if value is None:
             result["metrics"]["AP"] = None
 
     arguments = baseline_of(tmp_path / "b.json", without)
-    assert main(arguments) == 1
     ap = boxscore.evaluate(GT, DT)["AP"]
-    assert failed_lines(capsys) == [f'AP,{ap!r},"in the baseline, which lacks it",FAILED']
-    assert main([*arguments, "--metrics", "AP50"]) == 0
+    assert failed_lines(run(*arguments, status=1).out) == [
+        f'AP,{ap!r},"in the baseline, which lacks it",FAILED'
+    ]
+    run(*arguments, "--metrics", "AP50")
 
 
-def test_a_new_result_that_lacks_a_metric_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_result_that_lacks_a_metric_fails(tmp_path: Path, run: Run) -> None:
     baseline_of(tmp_path / "old.json")
     baseline_of(tmp_path / "new.json", lambda result: result["metrics"].pop("AP"))
     old, new = (str(tmp_path / name) for name in ("old.json", "new.json"))
-    capsys.readouterr()
-    assert main(["check", "--result", new, "--no-regression", old, "--output", "csv"]) == 1
-    assert failed_lines(capsys) == ["AP,,>= 0.3399 (baseline),FAILED"]
-    assert main(["check", "--result", new, "--no-regression", old, "--metrics", "AP"]) == 1
+    assert failed_lines(
+        run("check", "--result", new, "--no-regression", old, "--output", "csv", status=1).out
+    ) == ["AP,,>= 0.3399 (baseline),FAILED"]
+    run("check", "--result", new, "--no-regression", old, "--metrics", "AP", status=1)
 
 
-def test_half_the_images_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_half_the_images_fail(tmp_path: Path, run: Run) -> None:
     images = boxscore.load_ground_truth(GT).images.ids.tolist()[:12]
     arguments = baseline_of(tmp_path / "b.json", images=images)
-    main(arguments)
-    assert failed_lines(capsys)[0] == "images,24,12 (baseline),FAILED"
+    assert failed_lines(run(*arguments, status=1).out)[0] == "images,24,12 (baseline),FAILED"
 
     def older(result: Any) -> None:
         result["images_sha256"] = result.pop("images_digest")
 
     arguments = baseline_of(tmp_path / "b.json", older, images=images)
-    main(arguments)
-    assert failed_lines(capsys)[0] == "images,24,12 (baseline),FAILED"
+    assert failed_lines(run(*arguments, status=1).out)[0] == "images,24,12 (baseline),FAILED"
     arguments = baseline_of(tmp_path / "b.json", older)
-    capsys.readouterr()
-    assert main(arguments) == 0  # as many images, and nobody knows which
-    assert capsys.readouterr().err == (
+    # as many images, and nobody knows which
+    assert run(*arguments).err == (
         "boxscore: warning: the baseline says how many images it is of, not which: they may be others. Write it "
         "with boxscore evaluate --output json of this version.\n"
     )
-    assert main(baseline_of(tmp_path / "b.json", lambda result: result.pop("counts"))) == 0
+    run(*baseline_of(tmp_path / "b.json", lambda result: result.pop("counts")))
 
 
-def test_other_images_of_the_same_number_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_images_of_the_same_number_fail(tmp_path: Path, run: Run) -> None:
     truth = json.loads(Path(GT).read_text())
     found = json.loads(Path(DT).read_text())
     for row in truth["images"]:
@@ -506,14 +489,14 @@ def test_other_images_of_the_same_number_fail(tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "dt.json").write_text(json.dumps(found))
     baseline_of(tmp_path / "b.json")
     inputs = [str(tmp_path / "gt.json"), str(tmp_path / "dt.json")]
-    assert main(["check", *inputs, "--no-regression", str(tmp_path / "b.json"), "--output", "csv"]) == 1
-    assert failed_lines(capsys) == ['images,24,"the baseline\'s, and are others",FAILED']
+    assert failed_lines(
+        run("check", *inputs, "--no-regression", tmp_path / "b.json", "--output", "csv", status=1).out
+    ) == ['images,24,"the baseline\'s, and are others",FAILED']
 
 
-def test_other_classes_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_classes_fail(tmp_path: Path, run: Run) -> None:
     arguments = baseline_of(tmp_path / "b.json", classes=["circle", "star"])
-    main(arguments)
-    line = failed_lines(capsys)[0]
+    line = failed_lines(run(*arguments, status=1).out)[0]
     assert line == 'classes,7,"the 2 of the baseline: without square, triangle, hexagon, ...",FAILED'
 
 
@@ -537,20 +520,17 @@ def half(tmp_path: Path) -> list[str]:
     return [GT, str(tmp_path / "half.json")]
 
 
-def test_an_error_in_the_input_fails(half: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", *half, "--min", "AP=0.01", "--output", "csv"]) == 1
-    captured = capsys.readouterr()
+def test_an_error_in_the_input_fails(half: list[str], run: Run) -> None:
+    captured = run("check", *half, "--min", "AP=0.01", "--output", "csv", status=1)
     assert captured.out.splitlines()[-1] == ("image-without-detections,,absent from the input,FAILED")
     assert captured.err.startswith("boxscore: error in the input: 16 images with annotations (73%) have no")
     allowed = ["--allow", "image-without-detections"]
-    assert main(["check", *half, "--min", "AP=0.01", *allowed]) == 0
-    assert main(["check", *half, "--min", "AP=0.9", *allowed]) == 1
+    run("check", *half, "--min", "AP=0.01", *allowed)
+    run("check", *half, "--min", "AP=0.9", *allowed, status=1)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "check", "report", "compare"])
-def test_strict_exits_2(
-    command: str, half: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_strict_exits_2(command: str, half: list[str], tmp_path: Path, run: Run) -> None:
     more = {
         "evaluate": [],
         "check": ["--min", "AP=0.01"],
@@ -558,65 +538,56 @@ def test_strict_exits_2(
         "compare": ["--resamples", "2"],
     }[command]
     inputs = ["--gt", GT, "--dt", *half[1:], DT] if command == "compare" else half
-    assert main([command, *inputs, *more, "--strict"]) == 2
-    captured = capsys.readouterr()
+    captured = run(command, *inputs, *more, "--strict", status=2)
     assert captured.out == ""
     assert "error in the input: 16 images with annotations (73%) have no detection." in captured.err
     assert not (tmp_path / "report").exists()
-    assert main([command, *inputs, *more]) == (command == "check")
+    run(command, *inputs, *more, status=command == "check")
     if command in ("evaluate", "check"):
-        assert main([command, *inputs, *more, "--strict", "--allow", "image-without-detections"]) == 0
+        run(command, *inputs, *more, "--strict", "--allow", "image-without-detections")
 
 
-def test_an_error_in_the_baseline_fails_too(half: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_in_the_baseline_fails_too(half: list[str], run: Run) -> None:
     """A baseline that lacks images is low, and everything passes beside it."""
     arguments = ["check", GT, DT, "--baseline-detections", half[1], "--metrics", "AP", "--resamples", "9"]
-    assert main([*arguments, "--output", "csv"]) == 1
-    captured = capsys.readouterr()
+    captured = run(*arguments, "--output", "csv", status=1)
     lines = [line for line in captured.out.splitlines() if line.endswith("FAILED")]
     assert lines == ["image-without-detections (baseline),,absent from the input,,FAILED"]
     assert captured.err.startswith(
         "boxscore: baseline: error in the input: 16 images with annotations (73%) have no"
     )
-    assert main([*arguments, "--allow", "image-without-detections"]) == 0
-    capsys.readouterr()
-    assert main([*arguments, "--strict"]) == 2
-    assert "baseline: error in the input: 16 images" in capsys.readouterr().err
+    run(*arguments, "--allow", "image-without-detections")
+    assert "baseline: error in the input: 16 images" in run.error(*arguments, "--strict")
 
 
-def test_boxes_of_a_baseline_in_another_order_fail(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_boxes_of_a_baseline_in_another_order_fail(tmp_path: Path, run: Run) -> None:
     rows = json.loads(Path(DT).read_text())
     for row in rows:
         x, y, w, h = row["bbox"]
         row["bbox"] = [x, y, x + w, y + h]
     (tmp_path / "corners.json").write_text(json.dumps(rows))
     baseline = ["--baseline-detections", str(tmp_path / "corners.json"), "--resamples", "9"]
-    assert main(["check", GT, DT, *baseline, "--metrics", "AP", "--output", "csv"]) == 1
-    assert failed_lines(capsys) == ["detection-box-order (baseline),,absent from the input,,FAILED"]
+    assert failed_lines(
+        run("check", GT, DT, *baseline, "--metrics", "AP", "--output", "csv", status=1).out
+    ) == ["detection-box-order (baseline),,absent from the input,,FAILED"]
 
 
 @pytest.mark.parametrize(("bound", "cause"), [("20", "is 0.2 meant, in place of per cent?"), ("-1", "")])
-def test_a_bound_that_no_metric_reaches(bound: str, cause: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", GT, DT, "--min", f"AP={bound}"]) == 2
+def test_a_bound_that_no_metric_reaches(bound: str, cause: str, run: Run) -> None:
     end = f"; {cause}" if cause else "."
     expected = f"boxscore: error: --min AP must be a number: AP is between 0 and 1. Got {bound}{end}\n"
-    assert " ".join(capsys.readouterr().err.split()) == expected.strip()
+    assert " ".join(run.error("check", GT, DT, "--min", f"AP={bound}").split()) == expected.strip()
 
 
-def test_a_run_configuration_may_allow(
-    half: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_configuration_may_allow(half: list[str], tmp_path: Path, run: Run) -> None:
     text = f'[ground_truth]\npath = "{GT}"\n[detections]\npath = "{half[1]}"\n[output]\n'
     (tmp_path / "run.toml").write_text(text)
-    assert main(["run", str(tmp_path / "run.toml"), "--strict"]) == 2
+    run("run", tmp_path / "run.toml", "--strict", status=2)
     (tmp_path / "run.toml").write_text(f'{text}allow = ["image-without-detections"]\n')
-    assert main(["run", str(tmp_path / "run.toml"), "--strict"]) == 0
-    capsys.readouterr()
+    run("run", tmp_path / "run.toml", "--strict")
 
 
-def test_what_loaders_warn_of_fails_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_loaders_warn_of_fails_too(tmp_path: Path, run: Run) -> None:
     """Boxes in another form, repeated ids, another numbering: warnings of their own, by the same names."""
     rows = json.loads(Path(DT).read_text())
     for row in rows:
@@ -625,24 +596,27 @@ def test_what_loaders_warn_of_fails_too(tmp_path: Path, capsys: pytest.CaptureFi
     path = tmp_path / "corners.json"
     path.write_text(json.dumps(rows))
     arguments = ["check", GT, str(path), "--min", "AP=0", "--output", "csv"]
-    assert main(arguments) == 1
-    assert failed_lines(capsys) == ["detection-box-order,,absent from the input,FAILED"]
-    assert main([*arguments, "--allow", "detection-box-order"]) == 0
-    assert main(["evaluate", GT, str(path), "--strict"]) == 2
-    assert main(["evaluate", GT, str(path), "--strict", "--allow", "detection-box-order"]) == 0
+    assert failed_lines(run(*arguments, status=1).out) == [
+        "detection-box-order,,absent from the input,FAILED"
+    ]
+    run(*arguments, "--allow", "detection-box-order")
+    run("evaluate", GT, path, "--strict", status=2)
+    run("evaluate", GT, path, "--strict", "--allow", "detection-box-order")
     truth = json.loads(Path(GT).read_text())
     truth["annotations"][1]["id"] = truth["annotations"][0]["id"]
     (tmp_path / "gt.json").write_text(json.dumps(truth))
-    capsys.readouterr()
-    assert main(["check", str(tmp_path / "gt.json"), DT, "--min", "AP=0", "--output", "csv"]) == 1
-    assert failed_lines(capsys) == ["repeated-annotation-id,,absent from the input,FAILED"]
+    assert failed_lines(
+        run("check", tmp_path / "gt.json", DT, "--min", "AP=0", "--output", "csv", status=1).out
+    ) == ["repeated-annotation-id,,absent from the input,FAILED"]
 
 
-def test_a_result_without_its_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", str(tmp_path / "base.json"), "--min", "AP=0.3"]) == 2
-    assert "a result that boxscore wrote is checked with --result FILE.json" in capsys.readouterr().err
+def test_a_result_without_its_option(tmp_path: Path, run: Run) -> None:
+    assert "a result that boxscore wrote is checked with --result FILE.json" in run.error(
+        "check", tmp_path / "base.json", "--min", "AP=0.3"
+    )
 
 
-def test_allow_knows_the_names(half: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", *half, "--min", "AP=0", "--allow", "image-without-detection"]) == 2
-    assert "did you mean 'image-without-detections'?" in capsys.readouterr().err
+def test_allow_knows_the_names(half: list[str], run: Run) -> None:
+    assert "did you mean 'image-without-detections'?" in run.error(
+        "check", *half, "--min", "AP=0", "--allow", "image-without-detection"
+    )

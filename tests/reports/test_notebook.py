@@ -14,6 +14,7 @@ import boxscore
 from boxscore import InputError, diagnostics, plots
 from boxscore._utils.text import html_table
 from support.evaluations import empty_evaluation, hostile_evaluation, shapes
+from support.running import Run
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -174,15 +175,13 @@ def test_compare_is_the_comparison_of_two() -> None:
         first.compare(other, names=("a", "a"))
 
 
-def test_to_latex_is_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    from boxscore.cli import main
+def test_to_latex_is_what_the_command_prints(run: Run) -> None:
     from support.evaluations import PROJECT
 
     folder = PROJECT / "datasets" / "shapes_coco"
     paths = [str(folder / "instances.json"), str(folder / "detections.json")]
     for more in ([], ["--per-class"]):
-        assert main(["evaluate", *paths, "--output", "latex", *more]) == 0
-        printed = capsys.readouterr().out
+        printed = run("evaluate", *paths, "--output", "latex", *more).out
         assert printed == boxscore.evaluate(*paths).to_latex(per_class=bool(more)) + "\n"
         assert printed.count("\\begin{tabular}") == 1 + len(more)
 

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 import boxscore
-from boxscore.cli import main
 from boxscore.diagnostics import compare_detectors
 from boxscore.diagnostics.compare import DetectorComparison
-from support.evaluations import HOSTILE, PROJECT, evaluation
-
-SHAPES = PROJECT / "datasets" / "shapes_coco"
+from support.evaluations import HOSTILE, evaluation
+from support.running import Run
+from support.samples import DT, GT
 
 
 @pytest.fixture(scope="module")
@@ -125,12 +124,12 @@ def test_hostile_names_stay_names() -> None:
     assert latex.startswith("% A name has letters that pdflatex lacks")
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    truth, found = str(SHAPES / "instances.json"), str(SHAPES / "detections.json")
+def test_the_command(tmp_path: Path, run: Run) -> None:
+    truth, found = GT, DT
     call = ["compare", "--gt", truth, "--dt", found, found, "--names", "ours", "theirs", "--resamples", "5"]
-    assert main([*call, "--output", "latex", "--label", "tab:x", "--fractions", "--decimals", "2"]) == 0
-    shown = capsys.readouterr().out
+    shown = run(*call, "--output", "latex", "--label", "tab:x", "--fractions", "--decimals", "2").out
     assert "ours & 0.34 & 0.59 &" in shown
     assert "\\label{tab:x}" in shown
-    assert main([*call, "--output", "markdown", "--metrics", "AP50", "--no-intervals"]) == 0
-    assert "| theirs | 59.4 |" in capsys.readouterr().out
+    assert (
+        "| theirs | 59.4 |" in run(*call, "--output", "markdown", "--metrics", "AP50", "--no-intervals").out
+    )

@@ -10,16 +10,14 @@ import pytest
 
 from boxscore.cli import main
 from boxscore.cli.draw import plain_file_name
-from support.evaluations import PROJECT
+from support.running import Run
+from support.samples import DT, GT, SHAPES
 
-SHAPES = PROJECT / "datasets" / "shapes_coco"
-INPUTS = ["--gt", str(SHAPES / "instances.json"), "--dt", str(SHAPES / "detections.json")]
+INPUTS = ["--gt", GT, "--dt", DT]
 
 
-def result_file(folder: Path, capsys: pytest.CaptureFixture[str], **metrics: float | None) -> Path:
-    capsys.readouterr()
-    assert main(["evaluate", *INPUTS, "--output", "json"]) == 0
-    stored = json.loads(capsys.readouterr().out)
+def result_file(folder: Path, run: Run, **metrics: float | None) -> Path:
+    stored = json.loads(run("evaluate", *INPUTS, "--output", "json").out)
     stored["metrics"].update(metrics)
     path = folder / "baseline.json"
     path.write_text(json.dumps(stored))
@@ -35,16 +33,15 @@ def test_report_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "report written to" in capsys.readouterr().err
 
 
-def test_evaluate_and_compare_write_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", *INPUTS, "--report", str(tmp_path / "one"), "--resamples", "0"]) == 0
+def test_evaluate_and_compare_write_reports(tmp_path: Path, run: Run) -> None:
+    run("evaluate", *INPUTS, "--report", tmp_path / "one", "--resamples", "0")
     assert (tmp_path / "one" / "report.html").is_file()
     other = json.loads((SHAPES / "detections.json").read_text())[::2]
     (tmp_path / "half.json").write_text(json.dumps(other))
     both = [*INPUTS, str(tmp_path / "half.json"), "--resamples", "20", "--report", str(tmp_path / "two")]
-    assert main(["compare", *both]) == 0
+    run("compare", *both)
     page = (tmp_path / "two" / "report.html").read_text()
     assert "half compared with detections" in page
-    capsys.readouterr()
 
 
 @pytest.mark.parametrize(
@@ -55,11 +52,8 @@ def test_evaluate_and_compare_write_reports(tmp_path: Path, capsys: pytest.Captu
         (["--resamples", "-5"], "resamples must be a whole number"),
     ],
 )
-def test_bad_options_say_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: list[str], message: str
-) -> None:
-    assert main(["report", *INPUTS, "--report", str(tmp_path / "out"), *option]) == 2
-    assert message in capsys.readouterr().err
+def test_bad_options_say_so(tmp_path: Path, run: Run, option: list[str], message: str) -> None:
+    assert message in run.error("report", *INPUTS, "--report", tmp_path / "out", *option)
     assert not (tmp_path / "out").exists()
 
 
@@ -88,25 +82,21 @@ def test_a_missing_package_is_named_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("form", ["png", "svg"])
-def test_draw_writes_the_worst_images(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+def test_draw_writes_the_worst_images(tmp_path: Path, run: Run, form: str) -> None:
     pytest.importorskip("matplotlib")
     folder = str(SHAPES / "images")
     arguments = [*INPUTS, "--image-folder", folder, "--output", str(tmp_path), "--worst", "2", "--form", form]
-    assert main(["draw", *arguments]) == 0
-    printed = capsys.readouterr().out.split()
+    printed = run("draw", *arguments).out.split()
     assert len(printed) == 2
     assert all(Path(name).is_file() and name.endswith(form) for name in printed)
 
 
-def test_draw_takes_chosen_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_draw_takes_chosen_images(tmp_path: Path, run: Run) -> None:
     pytest.importorskip("matplotlib")
-    assert main(["draw", *INPUTS, "--images", "101", "109", "--output", str(tmp_path)]) == 0
-    assert len(capsys.readouterr().out.split()) == 2
+    assert len(run("draw", *INPUTS, "--images", "101", "109", "--output", tmp_path).out.split()) == 2
 
 
-def test_draw_goes_on_without_a_picture_that_cannot_be_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_draw_goes_on_without_a_picture_that_cannot_be_read(tmp_path: Path, run: Run) -> None:
     """With a warning and a blank frame, as in a report; with --strict nothing is written."""
     pytest.importorskip("matplotlib")
     images, out = tmp_path / "images", tmp_path / "out"
@@ -125,11 +115,9 @@ def test_draw_goes_on_without_a_picture_that_cannot_be_read(
         "--output",
         str(out),
     ]
-    assert main([*call, "--strict"]) == 2
-    assert capsys.readouterr().out == ""
+    assert run(*call, "--strict", status=2).out == ""
     assert not out.exists()
-    assert main(call) == 0
-    output, errors = capsys.readouterr()
+    output, errors = run(*call)
     assert len(output.split()) == len(list(out.iterdir())) == 3
     unreadable, missing = errors.splitlines()
     assert unreadable.startswith(
@@ -149,17 +137,18 @@ def test_drawn_files_have_harmless_names(name: str) -> None:
     assert not plain.startswith(".")
 
 
-def test_check_passes_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", *INPUTS, "--min", "AP=0.3", "AP50=0.5", "--max", "AP=0.9"]) == 0
-    assert "all checks passed" in capsys.readouterr().out
-    assert main(["check", *INPUTS, "--min", "AP=0.9", "--output", "markdown"]) == 1
-    assert "| AP | 0.3400" in capsys.readouterr().out.replace("0.3399", "0.3400")
+def test_check_passes_and_fails(tmp_path: Path, run: Run) -> None:
+    assert "all checks passed" in run("check", *INPUTS, "--min", "AP=0.3", "AP50=0.5", "--max", "AP=0.9").out
+    assert "| AP | 0.3400" in run(
+        "check", *INPUTS, "--min", "AP=0.9", "--output", "markdown", status=1
+    ).out.replace("0.3399", "0.3400")
 
 
-def test_bounds_given_one_by_one_all_count(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bounds_given_one_by_one_all_count(run: Run) -> None:
     bounds = ["--min", "AP=.99", "--min", "circle AP=0", "AP50=0"]
-    assert main(["check", *INPUTS, *bounds, "--metrics", "AP", "--metrics", "AP50", "-o", "json"]) == 1
-    record = json.loads(capsys.readouterr().out)
+    record = json.loads(
+        run("check", *INPUTS, *bounds, "--metrics", "AP", "--metrics", "AP50", "-o", "json", status=1).out
+    )
     assert [(check["class"], check["metric"], check["passed"]) for check in record["checks"]] == [
         (None, "AP", False),
         ("circle", "AP", True),
@@ -168,15 +157,13 @@ def test_bounds_given_one_by_one_all_count(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_comparison_keeps_its_verdict_in_80_columns(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     one, kept = SHAPES / "detections.json", tmp_path / "suppressed_by_a_long_name.json"
-    assert main(["nms", str(one), "-o", str(kept), "--iou-threshold", ".3"]) == 0
-    capsys.readouterr()
-    command = ["compare", str(SHAPES / "instances.json"), str(one), str(kept), "--resamples", "20"]
-    assert main(command) == 0
-    shown, remarks = capsys.readouterr()
+    run("nms", one, "-o", kept, "--iou-threshold", ".3")
+    command = ["compare", GT, str(one), str(kept), "--resamples", "20"]
+    shown, remarks = run(*command)
     lines = shown.splitlines()
     assert lines[0] == "detections (first) and suppressed_by_a_long_name (other)"
     assert lines[1].startswith("282 and 214 detections, 113 ground truths, 24 images; 95 % intervals")
@@ -187,37 +174,31 @@ def test_a_comparison_keeps_its_verdict_in_80_columns(
     assert remarks == ""
 
 
-def test_a_comparison_says_what_is_odd_about_each_detector(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_comparison_says_what_is_odd_about_each_detector(run: Run, tmp_path: Path) -> None:
     found = json.loads((SHAPES / "detections.json").read_text())
     few = tmp_path / "few.json"
     few.write_text(json.dumps([one for one in found if one["image_id"] == found[0]["image_id"]]))
-    command = ["compare", str(SHAPES / "instances.json"), str(SHAPES / "detections.json"), str(few)]
-    assert main([*command, "--resamples", "3"]) == 0
-    remarks = " ".join(capsys.readouterr().err.split())
+    command = ["compare", GT, DT, str(few)]
+    remarks = " ".join(run(*command, "--resamples", "3").err.split())
     assert "boxscore: few: error in the input: " in remarks
     assert "have no detection. Are these results of another split" in remarks
 
 
-def test_check_against_a_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    same = result_file(tmp_path, capsys)
-    assert main(["check", "--result", str(same), "--no-regression", str(same)]) == 0
-    better = result_file(tmp_path, capsys, AP=0.341)
-    assert main(["check", *INPUTS, "--no-regression", str(better)]) == 1
-    assert main(["check", *INPUTS, "--no-regression", str(better), "--tolerance", "0.01"]) == 0
-    assert main(["check", *INPUTS, "--no-regression", str(better), "--metrics", "AP50"]) == 0
-    capsys.readouterr()
-    assert main(["check", *INPUTS, "--no-regression", str(better), "--output", "json"]) == 1
-    stored = json.loads(capsys.readouterr().out)
+def test_check_against_a_baseline(tmp_path: Path, run: Run) -> None:
+    same = result_file(tmp_path, run)
+    run("check", "--result", same, "--no-regression", same)
+    better = result_file(tmp_path, run, AP=0.341)
+    run("check", *INPUTS, "--no-regression", better, status=1)
+    run("check", *INPUTS, "--no-regression", better, "--tolerance", "0.01")
+    run("check", *INPUTS, "--no-regression", better, "--metrics", "AP50")
+    stored = json.loads(run("check", *INPUTS, "--no-regression", better, "--output", "json", status=1).out)
     assert stored["passed"] is False
     assert [check["metric"] for check in stored["checks"] if not check["passed"]] == ["AP"]
 
 
-def test_an_undefined_number_reaches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = result_file(tmp_path, capsys, AP=None)
-    assert main(["check", "--result", str(path), "--min", "AP=0"]) == 1
-    assert "FAILED" in capsys.readouterr().out
+def test_an_undefined_number_reaches_nothing(tmp_path: Path, run: Run) -> None:
+    path = result_file(tmp_path, run, AP=None)
+    assert "FAILED" in run("check", "--result", path, "--min", "AP=0", status=1).out
 
 
 @pytest.mark.parametrize(
@@ -232,26 +213,21 @@ def test_an_undefined_number_reaches_nothing(tmp_path: Path, capsys: pytest.Capt
         (["--no-regression", "nowhere.json"], "cannot be read"),
     ],
 )
-def test_check_refuses_what_it_cannot_check(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
-) -> None:
-    assert main(["check", *INPUTS, *arguments]) == 2
-    assert message in capsys.readouterr().err
+def test_check_refuses_what_it_cannot_check(run: Run, arguments: list[str], message: str) -> None:
+    assert message in run.error("check", *INPUTS, *arguments)
 
 
 @pytest.mark.parametrize(
     "content", ["", "[]", "{}", '{"metrics": 3}', '{"metrics": {"AP": "x"}, "signature": "s"}']
 )
-def test_a_result_must_be_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str) -> None:
+def test_a_result_must_be_a_result(tmp_path: Path, run: Run, content: str) -> None:
     path = tmp_path / "bad.json"
     path.write_text(content)
-    assert main(["check", "--result", str(path), "--min", "AP=0"]) == 2
-    assert "bad.json: a result must" in capsys.readouterr().err
+    assert "bad.json: a result must" in run.error("check", "--result", path, "--min", "AP=0")
 
 
-def test_a_baseline_of_another_protocol_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = result_file(tmp_path, capsys)
-    assert main(["check", *INPUTS, "--protocol", "voc2012", "--no-regression", str(path)]) == 2
-    assert "scores under two protocols do not compare" in capsys.readouterr().err
+def test_a_baseline_of_another_protocol_is_refused(tmp_path: Path, run: Run) -> None:
+    path = result_file(tmp_path, run)
+    assert "scores under two protocols do not compare" in run.error(
+        "check", *INPUTS, "--protocol", "voc2012", "--no-regression", path
+    )

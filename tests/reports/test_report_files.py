@@ -20,8 +20,9 @@ from boxscore.diagnostics import bootstrap_intervals, compare_detectors
 from boxscore.reports import ReportOptions, write_comparison, write_report
 from boxscore.reports.html import SCRIPTS, embedded_json, render_page
 from boxscore.reports.view import report_view
-from support.evaluations import HOSTILE, PROJECT, empty_evaluation, evaluation, hostile_evaluation, shapes
+from support.evaluations import HOSTILE, empty_evaluation, evaluation, hostile_evaluation, shapes
 from support.examples import first_of
+from support.samples import SHAPES
 
 FAST = ReportOptions(resamples=0, date="")
 
@@ -226,7 +227,7 @@ def test_every_page_of_a_comparison_has_the_same_numbers(tmp_path: Path) -> None
 
 
 def test_the_sample_page_says_what_the_golden_file_says() -> None:
-    expected = json.loads((PROJECT / "datasets" / "shapes_coco" / "expected.json").read_text())
+    expected = json.loads((SHAPES / "expected.json").read_text())
     view = report_view(shapes(), options=FAST)
     shown = {tile["key"]: tile["value"] for tile in view["summary"]}
     known = expected.get("metrics", expected)

@@ -12,13 +12,13 @@ from nms_oracles import fast, hard, matrix_decay, soft
 from pycocotools import mask as coco_mask
 
 import boxscore
-from boxscore.cli import main
 from boxscore.similarity import mask as mask_module
 from boxscore.similarity.mask import as_masks
 from boxscore.suppression import mask_nms, suppress
 from boxscore.suppression._ranked import check_scores, rank
 from boxscore.suppression.hard import select
 from support.real_data import real
+from support.running import Run
 
 HEIGHT, WIDTH = 30, 40
 
@@ -199,31 +199,27 @@ def records(seed: int = 3) -> list[dict[str, Any]]:
     return found
 
 
-def test_in_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_in_the_shell(tmp_path: Path, run: Run) -> None:
     rows = records()
     raw, output = tmp_path / "raw.json", tmp_path / "kept.json"
     raw.write_text(json.dumps(rows))
     given = ["nms", "--dt", str(raw), "--output", str(output), "--iou-threshold", "0.2"]
-    assert main([*given, "--iou-type", "segm"]) == 0
+    run(*given, "--iou-type", "segm")
     matrix = overlaps([row["segmentation"] for row in rows])
     scores = [row["score"] for row in rows]
     expected, _ = hard(matrix, scores, [row["image_id"] for row in rows], 0.2)
     assert json.loads(output.read_text()) == [rows[row] for row in sorted(expected)]
     assert 0 < len(expected) < 40
-    capsys.readouterr()
-    assert main([*given, "--iou-type", "segm", "--method", "nmm"]) == 2
-    assert capsys.readouterr().err == (
+    assert run.error(*given, "--iou-type", "segm", "--method", "nmm") == (
         "boxscore: error: --method must be one that compares masks. Got 'nmm'; known: hard, soft-linear, "
         "soft-gaussian, matrix-linear, matrix-gaussian, fast, cluster.\n"
     )
-    assert main(given) == 0  # boxes are those around the masks
-    capsys.readouterr()
+    run(*given)
     raw.write_text(json.dumps([{**rows[0], "bbox": [0, 0, 5, 5]}, {**rows[1], "bbox": [0, 0, 5, 5]}]))
-    assert main([*given, "--iou-type", "segm"]) == 0
+    run(*given, "--iou-type", "segm")
     del rows[1]["segmentation"]
     raw.write_text(json.dumps(rows))
-    assert main([*given, "--iou-type", "segm"]) == 2
-    assert f"in detection 1 of {raw}" in capsys.readouterr().err
+    assert f"in detection 1 of {raw}" in run.error(*given, "--iou-type", "segm")
 
 
 @pytest.mark.real

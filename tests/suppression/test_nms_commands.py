@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.cli import main
 from boxscore.data.boxes import box_convert, written_form
 from boxscore.formats import _json
 from boxscore.formats.results import load_results, save_results
 from boxscore.suppression import suppress
 from boxscore.suppression.methods import METHODS
+from support.running import Run
+from support.samples import SHAPES, SHAPES_VOC
 
-DATASETS = Path(__file__).parents[2] / "datasets"
-COCO = DATASETS / "shapes_coco" / "detections.json"
-VOC = DATASETS / "shapes_voc" / "results"
+COCO = SHAPES / "detections.json"
+VOC = SHAPES_VOC / "results"
 NEEDS_IOU = [name for name, method in METHODS.items() if "iou_threshold" in method.reads]
 
 RAW = [
@@ -45,18 +45,17 @@ def raw(tmp_path: Path) -> Path:
     return path
 
 
-def call(capsys: pytest.CaptureFixture[str], *arguments: object, status: int = 0) -> str:
+def call(run: Run, *arguments: object, status: int = 0) -> str:
     """Run the command line; return what it says on stderr."""
-    assert main([str(argument) for argument in arguments]) == status
-    output, errors = capsys.readouterr()
+    output, errors = run(*[str(argument) for argument in arguments], status=status)
     assert output == ""
     return errors
 
 
-def nms(capsys: pytest.CaptureFixture[str], raw: Path, *arguments: object, status: int = 0) -> Any:
+def nms(run: Run, raw: Path, *arguments: object, status: int = 0) -> Any:
     """Run ``boxscore nms``; return the records kept, or the message."""
     output = raw.parent / "kept.json"
-    errors = call(capsys, "nms", "--detections", raw, "--output", output, *arguments, status=status)
+    errors = call(run, "nms", "--detections", raw, "--output", output, *arguments, status=status)
     if status:
         assert not output.exists()
         assert len(errors.splitlines()) == 1
@@ -159,63 +158,62 @@ def test_bad_options(options: dict[str, Any], message: str) -> None:
     assert str(error.value) == message
 
 
-def test_options_without_effect_are_noticed(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
+def test_options_without_effect_are_noticed(run: Run, raw: Path) -> None:
     with pytest.warns(
         boxscore.BoxscoreWarning, match="^iou_threshold 0.5 has no effect with method 'matrix-linear'"
     ):
         suppress(detections(), method="matrix-linear", iou_threshold=0.5)
     output = raw.parent / "kept.json"
     given = ["nms", "--dt", raw, "--output", output, "--iou-threshold", 0.5, "--sigma", 2]
-    assert call(capsys, *given) == (
+    assert call(run, *given) == (
         "boxscore: warning: sigma 2.0 has no effect with method 'hard'; it is read by soft-gaussian, "
         f"matrix-gaussian.\n4 of 5 detections kept, written to {output}\n"
     )
-    call(capsys, *given, "--strict", status=2)
+    call(run, *given, "--strict", status=2)
 
 
 # ---------------------------------------------------------------- COCO results
 
 
-def test_records_stay_as_they_are(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
-    assert nms(capsys, raw, "--iou-threshold", 0.5) == RAW[1:]
+def test_records_stay_as_they_are(run: Run, raw: Path) -> None:
+    assert nms(run, raw, "--iou-threshold", 0.5) == RAW[1:]
     text = (raw.parent / "kept.json").read_text()
     assert text == "[\n" + ",\n".join(json.dumps(row) for row in RAW[1:]) + "\n]\n"
 
 
-def test_what_is_said(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
+def test_what_is_said(run: Run, raw: Path) -> None:
     output = raw.parent / "kept.json"
-    errors = call(capsys, "nms", "--dt", raw, "--output", output, "--iou-threshold", "0.5")
+    errors = call(run, "nms", "--dt", raw, "--output", output, "--iou-threshold", "0.5")
     assert errors == f"4 of 5 detections kept, written to {output}\n"
 
 
-def test_soft_methods_write_the_lowered_scores(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
-    kept = nms(capsys, raw, "--method", "soft-linear", "--iou-threshold", 0.5)
+def test_soft_methods_write_the_lowered_scores(run: Run, raw: Path) -> None:
+    kept = nms(run, raw, "--method", "soft-linear", "--iou-threshold", 0.5)
     lowered = kept[0].pop("score")
     assert lowered == pytest.approx(0.7 * (1 - 9 / 11))
     assert list(kept[0]) == ["image_id", "category_id", "bbox", "track"]
     assert kept[0]["track"] == RAW[0]["track"]
     assert kept[1:] == RAW[1:]
     assert (
-        nms(capsys, raw, "--method", "soft-linear", "--iou-threshold", 0.5, "--score-threshold", 0.6)
-        == RAW[1:3]
+        nms(run, raw, "--method", "soft-linear", "--iou-threshold", 0.5, "--score-threshold", 0.6) == RAW[1:3]
     )
 
 
-def test_merging_writes_the_merged_box(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
-    kept = nms(capsys, raw, "--method", "greedy-nmm", "--iou-threshold", 0.5)
+def test_merging_writes_the_merged_box(run: Run, raw: Path) -> None:
+    kept = nms(run, raw, "--method", "greedy-nmm", "--iou-threshold", 0.5)
     assert kept == [{**RAW[1], "bbox": [0, 0, 11, 10]}, *RAW[2:]]
 
 
-def test_choices(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
+def test_choices(run: Run, raw: Path) -> None:
     groups = raw.parent / "groups.txt"
     groups.write_text("1, 2\n\n3\n")
-    assert nms(capsys, raw, "--iou-threshold", 0.5, "--groups", groups) == [RAW[1], *RAW[3:]]
-    assert nms(capsys, raw, "--iou-threshold", 0.5, "--class-agnostic") == [RAW[1], RAW[3]]
-    assert nms(capsys, raw, "--iou-threshold", 0.5, "--max-per-image", 1) == [RAW[1], RAW[3]]
-    assert nms(capsys, raw, "--iou-threshold", 0.9, "--max-per-group", 1) == RAW[1:]
+    assert nms(run, raw, "--iou-threshold", 0.5, "--groups", groups) == [RAW[1], *RAW[3:]]
+    assert nms(run, raw, "--iou-threshold", 0.5, "--class-agnostic") == [RAW[1], RAW[3]]
+    assert nms(run, raw, "--iou-threshold", 0.5, "--max-per-image", 1) == [RAW[1], RAW[3]]
+    assert nms(run, raw, "--iou-threshold", 0.9, "--max-per-group", 1) == RAW[1:]
 
 
-def test_a_coco_object_keeps_the_rest_of_it(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
+def test_a_coco_object_keeps_the_rest_of_it(run: Run, raw: Path) -> None:
     whole = {
         "info": {"by": "me"},
         "images": [{"id": 7}, {"id": 8}],
@@ -230,28 +228,28 @@ def test_a_coco_object_keeps_the_rest_of_it(capsys: pytest.CaptureFixture[str], 
     raw.write_text(json.dumps(whole))
     groups = raw.parent / "groups.txt"
     groups.write_text("cat, traffic light\n")
-    kept = nms(capsys, raw, "--iou-threshold", 0.5, "--groups", groups)
+    kept = nms(run, raw, "--iou-threshold", 0.5, "--groups", groups)
     assert kept == {**whole, "annotations": [RAW[1], *RAW[3:]]}
     assert list(kept) == list(whole)
 
 
-def test_no_results(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
+def test_no_results(run: Run, raw: Path) -> None:
     raw.write_text("[]")
-    assert nms(capsys, raw, "--iou-threshold", 0.5) == []
+    assert nms(run, raw, "--iou-threshold", 0.5) == []
     raw.write_text(json.dumps(RAW))
-    assert nms(capsys, raw, "--iou-threshold", 0.5, "--score-threshold", 2) == []
+    assert nms(run, raw, "--iou-threshold", 0.5, "--score-threshold", 2) == []
 
 
-def test_not_in_place(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
+def test_not_in_place(run: Run, raw: Path) -> None:
     before = raw.read_bytes()
-    errors = call(capsys, "nms", "--dt", raw, "--output", raw, "--iou-threshold", "0.5", status=2)
+    errors = call(run, "nms", "--dt", raw, "--output", raw, "--iou-threshold", "0.5", status=2)
     assert errors == f"boxscore: error: --output must be another file than the input. Got '{raw}'.\n"
     assert raw.read_bytes() == before
     assert [path.name for path in raw.parent.iterdir()] == ["raw.json"]
 
 
 def test_what_stood_there_stays_when_writing_fails(
-    capsys: pytest.CaptureFixture[str], raw: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, raw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = raw.parent / "kept.json"
     output.write_text("before")
@@ -260,7 +258,7 @@ def test_what_stood_there_stays_when_writing_fails(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    errors = call(capsys, "nms", "--dt", raw, "--output", output, "--iou-threshold", "0.5", status=2)
+    errors = call(run, "nms", "--dt", raw, "--output", output, "--iou-threshold", "0.5", status=2)
     assert errors == f"boxscore: error: {output}: cannot be written: No space left on device.\n"
     assert output.read_text() == "before"
     assert sorted(path.name for path in raw.parent.iterdir()) == ["kept.json", "raw.json"]
@@ -284,51 +282,49 @@ def test_what_stood_there_stays_when_writing_fails(
 def test_bad_files(
     change: dict[str, Any],
     message: str,
-    capsys: pytest.CaptureFixture[str],
+    run: Run,
     raw: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(raw.parent)
     raw.write_text(json.dumps([{**RAW[0], **change}, *RAW[1:]]))
-    errors = call(
-        capsys, "nms", "--dt", "raw.json", "--output", "kept.json", "--iou-threshold", "0.5", status=2
-    )
+    errors = call(run, "nms", "--dt", "raw.json", "--output", "kept.json", "--iou-threshold", "0.5", status=2)
     assert errors == f"boxscore: error: {message}\n"
     assert not Path("kept.json").exists()
 
 
-def test_bad_input(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
-    assert nms(capsys, raw, status=2) == "--iou-threshold must be given with method 'hard'. Got None."
-    assert nms(capsys, raw, "--method", "sof-linear", status=2).endswith("did you mean 'soft-linear'?")
-    wrong = nms(capsys, raw, "--iou-threshold", 1.2, status=2)
+def test_bad_input(run: Run, raw: Path) -> None:
+    assert nms(run, raw, status=2) == "--iou-threshold must be given with method 'hard'. Got None."
+    assert nms(run, raw, "--method", "sof-linear", status=2).endswith("did you mean 'soft-linear'?")
+    wrong = nms(run, raw, "--iou-threshold", 1.2, status=2)
     assert wrong == "--iou-threshold must be a number in [0, 1]. Got 1.2."
     groups = raw.parent / "groups.txt"
-    assert nms(capsys, raw, "--iou-threshold", 0.5, "--groups", groups, status=2) == (
+    assert nms(run, raw, "--iou-threshold", 0.5, "--groups", groups, status=2) == (
         f"{groups}: cannot be read: No such file or directory."
     )
     groups.write_text("1, 9\n")
-    assert nms(capsys, raw, "--iou-threshold", 0.5, "--groups", groups, status=2) == (
+    assert nms(run, raw, "--iou-threshold", 0.5, "--groups", groups, status=2) == (
         "a class of a group must occur in the detections. Got 9; known: 1, 2, 3."
     )
     groups.write_text(" \n")
-    assert nms(capsys, raw, "--iou-threshold", 0.5, "--groups", groups, status=2) == (
+    assert nms(run, raw, "--iou-threshold", 0.5, "--groups", groups, status=2) == (
         f"a file of groups must name at least one class. Got none in {groups}."
     )
     raw.write_text(json.dumps([{**RAW[0], "score": -1}]))
-    assert nms(capsys, raw, "--method", "soft-gaussian", "--score-threshold", 0, status=2).startswith(
+    assert nms(run, raw, "--method", "soft-gaussian", "--score-threshold", 0, status=2).startswith(
         "scores must"
     )
 
 
-def test_ground_truth_is_no_results(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    truth = DATASETS / "shapes_coco" / "instances.json"
+def test_ground_truth_is_no_results(run: Run, tmp_path: Path) -> None:
+    truth = SHAPES / "instances.json"
     errors = call(
-        capsys, "nms", "--dt", truth, "--output", tmp_path / "kept.json", "--iou-threshold", "0.5", status=2
+        run, "nms", "--dt", truth, "--output", tmp_path / "kept.json", "--iou-threshold", "0.5", status=2
     )
     assert errors.endswith("; is this a ground-truth file?\n")
-    folder = DATASETS / "shapes_voc" / "VOC2007"
+    folder = SHAPES_VOC / "VOC2007"
     errors = call(
-        capsys, "nms", "--dt", folder, "--output", tmp_path / "kept", "--iou-threshold", "0.5", status=2
+        run, "nms", "--dt", folder, "--output", tmp_path / "kept", "--iou-threshold", "0.5", status=2
     )
     assert errors.endswith("; is this the ground truth?\n")
 
@@ -336,12 +332,12 @@ def test_ground_truth_is_no_results(capsys: pytest.CaptureFixture[str], tmp_path
 # ---------------------------------------------------------------- VOC results
 
 
-def test_voc_round_trip(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    call(capsys, "nms", "--dt", VOC, "--output", tmp_path / "all", "--iou-threshold", "1")
+def test_voc_round_trip(run: Run, tmp_path: Path) -> None:
+    call(run, "nms", "--dt", VOC, "--output", tmp_path / "all", "--iou-threshold", "1")
     before = {path.name: path.read_text() for path in VOC.glob("comp4_det_*.txt")}
     assert {path.name: path.read_text() for path in (tmp_path / "all").iterdir()} == before
     call(
-        capsys,
+        run,
         "nms",
         "--dt",
         VOC,
@@ -352,7 +348,7 @@ def test_voc_round_trip(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
         "--pixel-offset",
         "1",
     )
-    truth = boxscore.load_ground_truth(DATASETS / "shapes_voc" / "VOC2007", image_set="test")
+    truth = boxscore.load_ground_truth(SHAPES_VOC / "VOC2007", image_set="test")
     kept = boxscore.load_detections(tmp_path / "kept", truth)
     raw = boxscore.load_detections(VOC, truth)
     expected = suppress(raw, iou_threshold=0.3, pixel_offset=1).apply(raw)
@@ -364,10 +360,10 @@ def test_voc_round_trip(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("method", ["soft-gaussian", "matrix-linear", "nmm"])
-def test_voc_keeps_every_digit(method: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_voc_keeps_every_digit(method: str, run: Run, tmp_path: Path) -> None:
     options: dict[str, Any] = {"iou_threshold": 0.2} if method == "nmm" else {}
     given = ["--iou-threshold", "0.2"] if options else []
-    call(capsys, "nms", "--dt", VOC, "--output", tmp_path / "kept", "--method", method, *given)
+    call(run, "nms", "--dt", VOC, "--output", tmp_path / "kept", "--method", method, *given)
     kept = load_results(tmp_path / "kept").table
     raw = load_results(VOC).table
     expected = suppress(raw, method=method, **options).apply(raw)
@@ -375,7 +371,7 @@ def test_voc_keeps_every_digit(method: str, capsys: pytest.CaptureFixture[str], 
     np.testing.assert_array_equal(kept.boxes, expected.boxes)
 
 
-def test_voc_groups_by_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_voc_groups_by_name(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "raw"
     folder.mkdir()
     (folder / "comp4_det_test_cat.txt").write_text("000001 0.9 1 1 10 10\n\n000002 .50 1 1 10 10\n")
@@ -384,7 +380,7 @@ def test_voc_groups_by_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     groups = tmp_path / "groups.txt"
     groups.write_text("dog, cat\n")
     call(
-        capsys,
+        run,
         "nms",
         "--dt",
         folder,
@@ -402,7 +398,7 @@ def test_voc_groups_by_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     }
     (tmp_path / "kept" / "comp4_det_test_horse.txt").write_text("")
     errors = call(
-        capsys, "nms", "--dt", folder, "--output", tmp_path / "kept", "--iou-threshold", ".5", status=2
+        run, "nms", "--dt", folder, "--output", tmp_path / "kept", "--iou-threshold", ".5", status=2
     )
     assert errors == (
         "boxscore: error: the output folder must hold no other results, which would be read with these. Got "
@@ -413,13 +409,13 @@ def test_voc_groups_by_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
 # ---------------------------------------------------------------- fuse
 
 
-def test_fuse(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
+def test_fuse(run: Run, raw: Path) -> None:
     other = raw.parent / "other.json"
     other.write_text(
         json.dumps([{**RAW[1], "category_id": 9}, {**RAW[1], "bbox": [2, 0, 10, 10], "score": 0.6}])
     )
     output = raw.parent / "fused.json"
-    errors = call(capsys, "fuse", raw, other, "--weights", 2, 1, "--output", output)
+    errors = call(run, "fuse", raw, other, "--weights", 2, 1, "--output", output)
     assert errors == f"5 boxes from 7 detections of 2 models, written to {output}\n"
     fused = json.loads(output.read_text())
     assert all(list(record) == ["image_id", "category_id", "bbox", "score"] for record in fused)
@@ -433,9 +429,9 @@ def test_fuse(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
     assert best["score"] == pytest.approx(weights.mean() * 2 / 3)
 
 
-def test_fuse_agrees_with_the_function(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_fuse_agrees_with_the_function(run: Run, tmp_path: Path) -> None:
     output = tmp_path / "fused.json"
-    call(capsys, "fuse", COCO, COCO, "--method", "nmw", "--iou-threshold", "0.4", "--output", output)
+    call(run, "fuse", COCO, COCO, "--method", "nmw", "--iou-threshold", "0.4", "--output", output)
     table = load_results(COCO).table
     groups = table.image.astype(int) * 100 + table.category
     fused = boxscore.nmw([table.boxes] * 2, [table.scores] * 2, [groups] * 2, iou_threshold=0.4)
@@ -444,11 +440,11 @@ def test_fuse_agrees_with_the_function(capsys: pytest.CaptureFixture[str], tmp_p
     np.testing.assert_allclose(written.boxes, fused.boxes, rtol=1e-12, atol=1e-12)
 
 
-def test_fuse_voc_results(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_fuse_voc_results(run: Run, tmp_path: Path) -> None:
     other, output = tmp_path / "other", tmp_path / "fused"
-    call(capsys, "nms", "--dt", VOC, "--output", other, "--method", "nmm", "--iou-threshold", 0.2)
+    call(run, "nms", "--dt", VOC, "--output", other, "--method", "nmm", "--iou-threshold", 0.2)
     (other / "comp4_det_test_horse.txt").write_text("000001 0.5 1 1 10 10\n")
-    call(capsys, "fuse", VOC, other, "--output", output)
+    call(run, "fuse", VOC, other, "--output", output)
     tables = [load_results(folder).table for folder in (VOC, other)]
     names = [table.categories.ids[table.category] for table in tables]
     pictures = [table.images.ids[table.image] for table in tables]
@@ -475,31 +471,31 @@ def test_fuse_voc_results(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     }
     assert {path.name for path in output.iterdir()} == {path.name for path in other.iterdir()}
     (output / "comp4_det_test_zebra.txt").write_text("")
-    errors = call(capsys, "fuse", VOC, other, "--output", output, status=2)
+    errors = call(run, "fuse", VOC, other, "--output", output, status=2)
     assert "comp4_det_test_zebra.txt" in errors
 
 
-def test_fuse_columns(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_fuse_columns(run: Run, tmp_path: Path) -> None:
     columns, text, output = tmp_path / "raw.npz", tmp_path / "fused.json", tmp_path / "fused.npz"
     boxscore.save_columns(load_results(COCO).table, columns)
-    call(capsys, "fuse", COCO, COCO, "--iou-threshold", 0.4, "--output", text)
-    call(capsys, "fuse", columns, columns, "--iou-threshold", 0.4, "--output", output)
+    call(run, "fuse", COCO, COCO, "--iou-threshold", 0.4, "--output", text)
+    call(run, "fuse", columns, columns, "--iou-threshold", 0.4, "--output", output)
     one, other = load_results(text).table, load_results(output).table
     np.testing.assert_array_equal(one.scores, other.scores)
     np.testing.assert_allclose(one.boxes, other.boxes, rtol=1e-12, atol=1e-12)
-    assert "be named *.npz" in call(capsys, "fuse", columns, "--output", text, status=2)
+    assert "be named *.npz" in call(run, "fuse", columns, "--output", text, status=2)
 
 
 # ---------------------------------------------------------------- columns
 
 
 @pytest.mark.parametrize("method", ["hard", "soft-gaussian", "nmm"])
-def test_columns(method: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_columns(method: str, run: Run, tmp_path: Path) -> None:
     table = load_results(VOC).table
     boxscore.save_columns(table, tmp_path / "raw.npz")
     options: dict[str, Any] = {} if method == "soft-gaussian" else {"iou_threshold": 0.2}
     given = ["--method", method, *(["--iou-threshold", 0.2] if options else [])]
-    call(capsys, "nms", "--dt", tmp_path / "raw.npz", "--output", tmp_path / "kept.npz", *given)
+    call(run, "nms", "--dt", tmp_path / "raw.npz", "--output", tmp_path / "kept.npz", *given)
     kept, left = load_results(tmp_path / "kept.npz").table, suppress(table, method=method, **options)
     expected = left.apply(table)
     assert len(kept) == len(expected) > 0
@@ -507,14 +503,14 @@ def test_columns(method: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
         np.testing.assert_array_equal(getattr(kept, name), getattr(expected, name))
 
 
-def test_columns_of_masks(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_columns_of_masks(run: Run, tmp_path: Path) -> None:
     """Masks saved as columns are suppressed, and written, as those of a results file."""
     random = np.random.default_rng(0)
     masks = random.random((12, 9, 9)) < 0.7
     table = boxscore.Detections.from_arrays([1] * 12, [1] * 12, None, random.random(12), masks=masks)
     boxscore.save_columns(table, tmp_path / "raw.npz")
     given = ["--iou-type", "segm", "--iou-threshold", 0.55]
-    call(capsys, "nms", "--dt", tmp_path / "raw.npz", "--output", tmp_path / "kept.npz", *given)
+    call(run, "nms", "--dt", tmp_path / "raw.npz", "--output", tmp_path / "kept.npz", *given)
     kept = load_results(tmp_path / "kept.npz").table
     rows = np.sort(boxscore.mask_nms(masks, table.scores, iou_threshold=0.55))
     assert 0 < len(rows) < 12
@@ -523,9 +519,7 @@ def test_columns_of_masks(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     assert np.array_equal(kept.masks.arrays(), masks[rows])
 
 
-def test_large_files_are_written_in_pieces(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_files_are_written_in_pieces(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of the file, an object around the records, and lowered scores: the same records."""
     random = np.random.default_rng(0)
     corner = random.random((400, 2)).round(2) * 30
@@ -555,7 +549,7 @@ def test_large_files_are_written_in_pieces(
         assert 0 < len(expected) < 400
         for whole in (records, {"info": 1, "images": [], "annotations": records, "after": [2]}):
             raw.write_text(json.dumps(whole))
-            call(capsys, "nms", "--dt", raw, "--output", output, "--method", method, "--iou-threshold", 0.3)
+            call(run, "nms", "--dt", raw, "--output", output, "--method", method, "--iou-threshold", 0.3)
             written = json.loads(output.read_text())
             assert (written if isinstance(whole, list) else written["annotations"]) == expected
             if isinstance(whole, dict):
@@ -575,11 +569,11 @@ def test_a_file_that_changes_between_its_two_readings_is_refused(raw: Path) -> N
 # ---------------------------------------------------------------- fuse, bad input
 
 
-def test_fuse_bad_input(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
+def test_fuse_bad_input(run: Run, raw: Path) -> None:
     output = raw.parent / "fused.json"
 
     def message(*arguments: object) -> str:
-        errors = call(capsys, "fuse", *arguments, "--output", output, status=2)
+        errors = call(run, "fuse", *arguments, "--output", output, status=2)
         assert not output.exists()
         return errors.removeprefix("boxscore: error: ").rstrip("\n")
 
@@ -633,9 +627,7 @@ FORMS = {"xyxy": "xyxy", "yxyx": "xyxy", "xywh": "", "yxhw": "", "cxcywh": "cxcy
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("method", ["hard", "nmm"])
 @pytest.mark.parametrize("fractions", [False, True])
-def test_boxes_in_another_form(
-    form: str, method: str, fractions: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_boxes_in_another_form(form: str, method: str, fractions: bool, tmp_path: Path, run: Run) -> None:
     rows, corners = scene()
     as_written = written_form(form)  # type: ignore[arg-type]
     scale = [1024.0, 512.0, 1024.0, 512.0] if fractions else [1.0, 1.0, 1.0, 1.0]
@@ -645,7 +637,7 @@ def test_boxes_in_another_form(
     for path, options in ((usual, []), (other, ["--dt-box-format", form])):
         output = tmp_path / f"kept-{path.name}"
         errors = call(
-            capsys, "nms", path, "--output", output, "--method", method, "--iou-threshold", 0.5, *options
+            run, "nms", path, "--output", output, "--method", method, "--iou-threshold", 0.5, *options
         )
         assert "warning" not in errors
         kept[path] = json.loads(output.read_bytes())
@@ -655,29 +647,24 @@ def test_boxes_in_another_form(
     assert [row | {"bbox": []} for row in kept[other]] == [row | {"bbox": []} for row in kept[usual]]
     assert np.abs(back - [row["bbox"] for row in kept[usual]]).max() < 1e-9
     fused = tmp_path / "fused.json"
-    call(capsys, "fuse", other, other, "--output", fused, "--dt-box-format", form)
-    errors = call(capsys, "nms", other, "--output", fused, "--iou-threshold", 0.5)
+    call(run, "fuse", other, other, "--output", fused, "--dt-box-format", form)
+    errors = call(run, "nms", other, "--output", fused, "--iou-threshold", 0.5)
     named = f" Read them with --dt-box-format {FORMS[form]}.\n"
     assert named in errors if FORMS[form] else "warning" not in errors
 
 
-def test_the_form_is_said_of_boxes_of_negative_size(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_form_is_said_of_boxes_of_negative_size(tmp_path: Path, run: Run) -> None:
     rows, corners = scene(30)
     path = file_of(tmp_path / "dt.json", rows, box_convert(corners, "xyxy", "xywh"))
     options = ("--output", tmp_path / "kept.json", "--iou-threshold", 0.5, "--dt-box-format", "xyxy")
-    errors = call(capsys, "nms", path, *options, status=2)
+    errors = call(run, "nms", path, *options, status=2)
     assert errors.startswith("boxscore: error: boxes must have ")
     assert errors.endswith(f" of {path}; are these x,y,w,h? Read them with --dt-box-format xywh.\n")
 
 
-def test_a_warning_is_said_once_of_a_file_given_twice(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_warning_is_said_once_of_a_file_given_twice(tmp_path: Path, run: Run) -> None:
     corners = [[100 + at, 100 + at, 130 + at, 130 + at] for at in range(40)]
     records = [{"image_id": 1, "category_id": 1, "bbox": box, "score": 0.5} for box in corners]
     path = tmp_path / "dt.json"
     path.write_text(json.dumps(records))
-    assert main(["fuse", str(path), str(path), "-o", str(tmp_path / "fused.json")]) == 0
-    assert capsys.readouterr().err.count("Are these x1,y1,x2,y2?") == 1
+    assert run("fuse", path, path, "-o", tmp_path / "fused.json").err.count("Are these x1,y1,x2,y2?") == 1

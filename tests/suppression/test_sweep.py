@@ -23,8 +23,9 @@ from boxscore.suppression.methods import METHODS
 from support.examples import first_of
 from support.matches import assert_same_matches, match_tables
 from support.real_data import real
+from support.running import Run
+from support.samples import DATASETS
 
-DATASETS = Path(__file__).parents[2] / "datasets"
 COCO = [
     "--gt",
     str(DATASETS / "shapes_coco/instances.json"),
@@ -41,13 +42,12 @@ def tables() -> tuple[boxscore.GroundTruth, boxscore.Detections]:
     return truth, boxscore.load_detections(COCO[3], truth)
 
 
-def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    assert main([*arguments, "--output", "json"]) == 0
-    return json.loads(capsys.readouterr().out)
+def call(run: Run, *arguments: str) -> Any:
+    return json.loads(run(*arguments, "--output", "json").out)
 
 
 def in_the_shell(
-    capsys: pytest.CaptureFixture[str], given: list[str], output: Path, row: dict[str, Any], *more: str
+    run: Run, given: list[str], output: Path, row: dict[str, Any], *more: str
 ) -> dict[str, float]:
     """Metrics of ``boxscore nms`` and then ``boxscore evaluate`` with the setting of a row."""
     options = ["--method", row["method"]]
@@ -55,25 +55,22 @@ def in_the_shell(
         if row.get(name) is not None:
             options += [f"--{name.replace('_', '-')}", repr(row[name])]
     place = given.index("--dt") + 1
-    assert main(["nms", "--dt", given[place], "--output", str(output), *options, *more]) == 0
-    capsys.readouterr()
+    run("nms", "--dt", given[place], "--output", output, *options, *more)
     metrics: dict[str, float] = call(
-        capsys, "evaluate", *given[: place - 1], *given[place + 1 :], "--dt", str(output)
+        run, "evaluate", *given[: place - 1], *given[place + 1 :], "--dt", str(output)
     )["metrics"]
     return metrics
 
 
 @pytest.mark.parametrize("given", [COCO, VOC], ids=["coco", "voc"])
 @pytest.mark.parametrize("method", first_of(3, METHODS))
-def test_rows_are_what_the_shell_gives(
-    given: list[str], method: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_rows_are_what_the_shell_gives(given: list[str], method: str, run: Run, tmp_path: Path) -> None:
     grids = ["--method", method, "--iou-threshold", ".2:.5:.15", "--score-threshold", "0,.3"]
     more = ["--pixel-offset", "1", "--max-per-image", "9"]
-    rows = call(capsys, "sweep", *given, *grids, *more)["rows"]
+    rows = call(run, "sweep", *given, *grids, *more)["rows"]
     assert len(rows) == (6 if "iou_threshold" in METHODS[method].reads else 2)
     for number, row in enumerate(rows):
-        metrics = in_the_shell(capsys, given, tmp_path / str(number), row, *more)
+        metrics = in_the_shell(run, given, tmp_path / str(number), row, *more)
         assert {name: row[name] for name in metrics} == metrics
 
 
@@ -204,37 +201,31 @@ def test_best_settings(tables: tuple[boxscore.GroundTruth, boxscore.Detections])
 # ---------------------------------------------------------------- command line
 
 
-def test_many_classes_are_shown_when_asked_for(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_classes_are_shown_when_asked_for(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.setattr("boxscore.cli.sweep.FEW_CLASSES", 4)
     command = ["sweep", *COCO, "--iou-threshold", ".5"]
-    assert main(command) == 0
-    shown = capsys.readouterr().out
+    shown = run(*command).out
     assert "--best shows that of each class as well" in shown
     assert "hexagon" not in shown
-    assert main([*command, "--best"]) == 0
-    assert "hexagon" in capsys.readouterr().out
+    assert "hexagon" in run(*command, "--best").out
 
 
-def test_forms(capsys: pytest.CaptureFixture[str]) -> None:
+def test_forms(run: Run) -> None:
     given = ["sweep", *COCO, "--method", "hard,diou", "--iou-threshold", ".3,.5"]
-    value = call(capsys, *given)
+    value = call(run, *given)
     assert [row["method"] for row in value["rows"]] == ["hard", "hard", "diou", "diou"]
     assert value["signature"].startswith("boxscore|coco|")
     assert {row["class"] for row in value["best"]} > {"(all)", "square"}
-    assert main([*given, "--output", "csv"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    rows = list(csv.DictReader(io.StringIO(run(*given, "--output", "csv").out)))
     assert [float(row["AP"]) for row in rows] == [row["AP"] for row in value["rows"]]
-    assert main([*given, "--output", "csv", "--best", "--metrics", "AP50"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    rows = list(
+        csv.DictReader(io.StringIO(run(*given, "--output", "csv", "--best", "--metrics", "AP50").out))
+    )
     assert {row["metric"] for row in rows} == {"AP50"}
-    assert main([*given, "--per-class"]) == 0
-    text = capsys.readouterr().out
+    text = run(*given, "--per-class").out
     assert text.startswith("NMS sweep\n")
     assert "Best setting of each metric" in text
-    assert main([*given, "--output", "markdown"]) == 0
-    assert capsys.readouterr().out.startswith("## NMS sweep\n\n| method |")
+    assert run(*given, "--output", "markdown").out.startswith("## NMS sweep\n\n| method |")
 
 
 @pytest.mark.parametrize(
@@ -264,9 +255,8 @@ def test_grid(text: str, values: list[float]) -> None:
         (["--metrics", "AP5"], "Got 'AP5'; did you mean 'AP75'?"),
     ],
 )
-def test_bad_input(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sweep", *COCO, *options]) == 2
-    output, errors = capsys.readouterr()
+def test_bad_input(options: list[str], message: str, run: Run) -> None:
+    output, errors = run("sweep", *COCO, *options, status=2)
     assert output == ""
     assert len(errors.splitlines()) == 1
     assert message in errors
@@ -310,7 +300,7 @@ def test_a_plot_is_written(form: str, capsys: pytest.CaptureFixture[str], tmp_pa
 
 
 def test_a_plot_that_cannot_be_is_refused_before_the_work(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = ["sweep", "--gt", "missing.json", "--dt", "missing.json", "--plot"]
     for path, message in (
@@ -320,26 +310,26 @@ def test_a_plot_that_cannot_be_is_refused_before_the_work(
         ),
         ("no/sweep.png", "--plot must be in a folder that exists. Got 'no/sweep.png'."),
     ):
-        assert main([*missing, path]) == 2
-        assert capsys.readouterr().err == f"boxscore: error: {message}\n"
+        assert run.error(*missing, path) == f"boxscore: error: {message}\n"
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main([*missing, str(tmp_path / "sweep.png")]) == 2
-    assert "Plots need matplotlib: pip install 'boxscore[plots]'" in capsys.readouterr().err
+    assert "Plots need matplotlib: pip install 'boxscore[plots]'" in run.error(
+        *missing, tmp_path / "sweep.png"
+    )
 
 
 # ---------------------------------------------------------------- real
 
 
 @pytest.mark.real
-def test_the_real_run_in_the_shell(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_real_run_in_the_shell(run: Run, tmp_path: Path) -> None:
     given = ["--gt", str(real("voc2007/VOC2007")), "--image-set", "test", "--protocol", "voc2007"]
     given += ["--dt", str(real("voc2007/results/yolov2"))]
     grids = ["--method", "hard,soft-gaussian", "--iou-threshold", ".3,.4", "--score-threshold", "0.005,0.1"]
-    rows = call(capsys, "sweep", *given, *grids, "--pixel-offset", "1")["rows"]
+    rows = call(run, "sweep", *given, *grids, "--pixel-offset", "1")["rows"]
     assert len(rows) == 6
     assert len({row["mAP"] for row in rows}) == 6
     for row in (rows[1], rows[-2]):  # reading the annotations again and again is what takes long
-        metrics = in_the_shell(capsys, given, tmp_path / row["method"], row, "--pixel-offset", "1")
+        metrics = in_the_shell(run, given, tmp_path / row["method"], row, "--pixel-offset", "1")
         assert row["mAP"] == metrics["mAP"]
 
 

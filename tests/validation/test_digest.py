@@ -28,6 +28,7 @@ from boxscore.validation.mismatch import LOW
 from support.evaluations import evaluation
 from support.program import run_boxscore, run_python
 from support.real_data import real
+from support.running import Run
 from validation.test_validation import CASES, DATASETS, Spoil, data, silent_class
 
 ALWAYS = {
@@ -257,19 +258,17 @@ def test_a_subset_of_classes_is_no_fault(tmp_path: Path) -> None:
     assert {"score-floor", "detections-cut-per-image"} <= set(alone)
 
 
-def test_nothing_is_said_of_good_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_said_of_good_data(tmp_path: Path, run: Run) -> None:
     load(tmp_path, None)
-    assert main(["evaluate", "--gt", str(tmp_path / "gt.json"), "--dt", str(tmp_path / "dt.json")]) == 0
-    assert capsys.readouterr().err == ""
+    assert run("evaluate", "--gt", tmp_path / "gt.json", "--dt", tmp_path / "dt.json").err == ""
 
 
-def test_a_run_configuration_can_leave_it_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_configuration_can_leave_it_out(tmp_path: Path, run: Run) -> None:
     load(tmp_path, next(spoil for spoil in SPOILS if spoil.__name__ == "percent"))
     tables = '[ground_truth]\npath = "gt.json"\n[detections]\npath = "dt.json"\n[output]\n'
     for text, said in (("", True), ("digest = true", True), ("digest = false", False)):
         (tmp_path / "run.toml").write_text(tables + text)
-        assert main(["run", str(tmp_path / "run.toml")]) == 0
-        assert ("outside 0..1" in capsys.readouterr().err) == said
+        assert ("outside 0..1" in run("run", tmp_path / "run.toml").err) == said
 
 
 def test_a_protocol_without_a_summary(tmp_path: Path) -> None:
@@ -302,9 +301,7 @@ def test_pandas_is_not_loaded(tmp_path: Path) -> None:
     assert output.endswith("[]\n")
 
 
-def test_boxes_in_another_form_are_the_one_finding(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_boxes_in_another_form_are_the_one_finding(tmp_path: Path, run: Run) -> None:
     """With both numbers, in the command and in Python; the low score explains the rest."""
     spoil = next(spoil for spoil in SPOILS if spoil.__name__ == "swapped_axes")
     with pytest.warns(boxscore.BoxscoreWarning, match="y1,x1,y2,x2"):
@@ -324,22 +321,22 @@ def test_boxes_in_another_form_are_the_one_finding(
     )
     assert repaired > before + 0.5
     assert [warning.message.code for warning in caught] == ["detection-box-order"]  # type: ignore[union-attr]
-    assert main(["evaluate", *paths]) == 0
-    words = " ".join(capsys.readouterr().err.split())
+    words = " ".join(run("evaluate", *paths).err.split())
     assert words.endswith(end)
     assert words.count("boxscore: ") == 1  # the loader's warning is in the finding
     for name in (["check", "--min", "AP=0"], ["compare", paths[1]]):
-        main([name[0], *paths, *name[1:], *(["--names", "a", "b"] if name[0] == "compare" else [])])
-        words = " ".join(capsys.readouterr().err.split())
+        words = " ".join(
+            run(
+                name[0], *paths, *name[1:], *(["--names", "a", "b"] if name[0] == "compare" else [])
+            ).err.split()
+        )
         assert words.count("reach outside their image;") == words.count("error in the input: ") > 0
     with pytest.warns(boxscore.BoxscoreWarning) as caught:
         boxscore.evaluate(*paths)
     assert [type(warning.message) for warning in caught] == [boxscore.FindingWarning]
 
 
-def test_boxes_in_another_form_are_said_without_the_finding(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_boxes_in_another_form_are_said_without_the_finding(tmp_path: Path, run: Run) -> None:
     """By the loader: without the quick checks, and where something stops the command before them."""
     spoil = next(spoil for spoil in SPOILS if spoil.__name__ == "swapped_axes")
     with pytest.warns(boxscore.BoxscoreWarning, match="y1,x1,y2,x2"):
@@ -349,8 +346,7 @@ def test_boxes_in_another_form_are_said_without_the_finding(
         (["--no-digest"], 0, {"digest": False}),
         (["--classes", "7"], 2, {"classes": [7]}),
     ):
-        assert main(["evaluate", *paths, *options]) == status
-        assert capsys.readouterr().err.startswith(
+        assert run("evaluate", *paths, *options, status=status).err.startswith(
             f"boxscore: warning: {paths[1]}: read as x,y,width,height, "
         )
         with (

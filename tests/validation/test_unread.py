@@ -12,11 +12,11 @@ import pytest
 
 import boxscore
 from boxscore import Detections, FindingWarning, GroundTruth
-from boxscore.cli import main
 from boxscore.formats import load_both
 from boxscore.validation import validate
 from support.instances import keypoint_case, mask_case
 from support.real_data import real
+from support.running import Run
 
 RANDOM = np.random.default_rng(5)
 COUNT = 30
@@ -141,7 +141,7 @@ def test_difficult_objects_that_count() -> None:
     )
 
 
-def test_the_same_words_and_numbers_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_words_and_numbers_everywhere(tmp_path: Path, run: Run) -> None:
     """The bundled VOC folder under ``coco``: in Python, on the command line, and the option typed."""
     folder = Path("datasets/shapes_voc").resolve()
     paths = (folder / "VOC2007", folder / "results")
@@ -149,9 +149,7 @@ def test_the_same_words_and_numbers_everywhere(tmp_path: Path, capsys: pytest.Ca
     truth = boxscore.load_ground_truth(paths[0], image_set="test")
     tables = (truth, boxscore.load_detections(paths[1], truth))
     (warning,) = found(*tables)
-    capsys.readouterr()
-    assert main(["evaluate", *arguments]) == 0
-    assert " ".join(capsys.readouterr().err.split()) == f"boxscore: {warning}"
+    assert " ".join(run("evaluate", *arguments).err.split()) == f"boxscore: {warning}"
     typed = boxscore.evaluate(*tables, protocol="voc2007")["mAP"]
     assert str(warning).endswith(f"with --protocol voc2007: mAP {typed:.4f}.")
     (finding,) = (one for one in validate(*tables) if one.code == warning.code)

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.cli import main
 from boxscore.validation import Finding, findings_table, validate, validate_files
 from boxscore.validation.digest import ERRORS
 from support.instances import mask_case
+from support.running import Run
+from support.samples import DATASETS, SHAPES_VOC
 
-DATASETS = Path(__file__).parents[2] / "datasets"
 Record = dict[str, Any]
 
 
@@ -436,8 +436,8 @@ def test_masks_of_images_of_several_sizes(tmp_path: Path) -> None:
 
 def test_voc() -> None:
     findings = validate_files(
-        DATASETS / "shapes_voc" / "VOC2007",
-        DATASETS / "shapes_voc" / "results",
+        SHAPES_VOC / "VOC2007",
+        SHAPES_VOC / "results",
         protocol="voc2007",
         image_set="test",
     )
@@ -467,13 +467,12 @@ def test_no_rows_at_all() -> None:
 
 
 @pytest.mark.parametrize("output", ["text", "json", "csv", "markdown"])
-def test_command(output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command(output: str, tmp_path: Path, run: Run) -> None:
     truth, results = data()
     corners(truth, results)
     check(tmp_path, truth, results)
     arguments = ["validate", "--gt", str(tmp_path / "gt.json"), "--dt", str(tmp_path / "dt.json")]
-    assert main([*arguments, "--output", output]) == 1
-    text, errors = capsys.readouterr()
+    text, errors = run(*arguments, "--output", output, status=1)
     assert errors == ""
     if output == "json":
         value = json.loads(text)
@@ -486,16 +485,14 @@ def test_command(output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert "detection-box-order" in text
 
 
-def test_exit_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exit_status(tmp_path: Path, run: Run) -> None:
     truth, results = data()
     twice(truth, results)
     check(tmp_path, truth, results)
     arguments = ["validate", "--gt", str(tmp_path / "gt.json"), "--dt", str(tmp_path / "dt.json")]
-    assert main(arguments) == 0
-    assert "0 errors, 1 warning, 0 info" in capsys.readouterr().out
-    assert main([*arguments, "--strict"]) == 1
-    assert main(["validate", "--gt", str(tmp_path / "nowhere.json")]) == 2
-    assert "No such file" in capsys.readouterr().err
+    assert "0 errors, 1 warning, 0 info" in run(*arguments).out
+    run(*arguments, "--strict", status=1)
+    assert "No such file" in run.error("validate", "--gt", tmp_path / "nowhere.json")
 
 
 def test_the_page_on_checks_has_every_code() -> None:
@@ -526,7 +523,7 @@ def test_boxes_of_two_angles_are_not_repeated() -> None:
 
 def test_a_class_without_a_results_file_is_named(tmp_path: Path) -> None:
     """One whose file is empty has none either way; of a results file in COCO's form nothing is said."""
-    voc = DATASETS / "shapes_voc"
+    voc = SHAPES_VOC
     for file in (voc / "results").glob("*.txt"):
         if "star" not in file.name:
             (tmp_path / file.name).write_bytes(file.read_bytes())
