@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +35,12 @@ settings.load_profile(os.environ.get("BOXSCORE_HYPOTHESIS", "default"))
 def _no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is printed does not depend on how fast the machine is; tests of stages set the time themselves."""
     monkeypatch.setattr(progress, "SILENT", 1e6)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that one example after the other writes its files into."""
+    return tmp_path_factory.mktemp("case")
 
 
 @pytest.fixture

@@ -14,28 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boxscore
-from boxscore.cli import main
 from boxscore.distributed import BoundedEvaluation, Interval, Part, merge
-from boxscore.protocols import load_protocol
-from support import crowd_cases, federated_cases, limits, voc_cases
-from support.cases import Case, coco_cases
+from support import crowd_cases, every_kind, limits
+from support.every_kind import Drawn, every, seeds
 from support.examples import examples
 from support.insides import bounds_of, largest_cell
-from support.parted import Tables, parts_of, whole
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder that one example after the other writes its files into."""
-    return tmp_path_factory.mktemp("case")
+from support.parted import Tables, drawn_parts, parts_of
+from support.running import Run
+from support.samples import DT, GT, SHAPES
 
 
 def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:
-    images = len(tables[0].images)
-    if not images:
-        return
-    drawn = st.lists(st.integers(0, 3), min_size=images, max_size=images)
-    check_parts(parts_of(tables, protocol, data.draw(drawn, label="partition")), data)
+    parts = drawn_parts(tables, protocol, data)
+    if parts:
+        check_parts(parts, data)
 
 
 def check_parts(parts: list[Part], data: st.DataObject) -> BoundedEvaluation:
@@ -70,28 +62,15 @@ def assert_inside(value: Any, low: Any, high: Any) -> None:
     assert (value[defined] <= high[defined]).all()
 
 
-@given(case=coco_cases(), data=st.data())
-@settings(max_examples=examples(40))
-def test_coco(case: Case, folder: Path, data: st.DataObject) -> None:
-    if not load_protocol(case.protocol).ap.interpolation.startswith("trapezoid"):
-        check(case.load(folder), case.protocol, data)
-
-
-@given(case=voc_cases.voc_cases(), data=st.data())
-@settings(max_examples=examples(20))
-def test_voc(case: voc_cases.Case, data: st.DataObject) -> None:
-    check(voc_cases.tables(case), case.rules, data)
-
-
-@given(seed=st.integers(0, 10_000), pool=st.sampled_from(["none", "classes"]), data=st.data())
-@settings(max_examples=examples(10))
-def test_federated(seed: int, pool: str, folder: Path, data: st.DataObject) -> None:
-    truth, results = federated_cases.federated_case(seed)
-    (folder / "truth.json").write_text(json.dumps(truth))
-    (folder / "results.json").write_text(json.dumps(results))
+def lvis(draw: Any, folder: Path) -> Drawn:
+    pool, seed = draw(st.sampled_from(["none", "classes"]), label="pool"), draw(seeds, label="seed")
     protocol = {"extends": "lvis", "name": "case", "ap": {"pool": pool}}
-    result = whole((folder / "truth.json", folder / "results.json"), protocol)
-    check((result.ground_truth, result.detections), protocol, data)
+    return every_kind.federated_tables(seed, protocol, folder), protocol
+
+
+test_coco = every(every_kind.coco, check, 40)
+test_voc = every(every_kind.voc, check, 20)
+test_federated = every(lvis, check, 10)
 
 
 IDS: dict[str, Any] = {
@@ -267,9 +246,6 @@ def test_intervals_are_printed_with_what_they_hold() -> None:
     assert str(Interval(np.nan, np.nan)) == "nan"
 
 
-SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
-
-
 def test_scan_bounds() -> None:
     paths = SHAPES / "instances.json", SHAPES / "detections.json"
     exact = boxscore.evaluate(*paths).metrics
@@ -283,26 +259,20 @@ def test_scan_bounds() -> None:
 
 @pytest.mark.parametrize("protocol", ["coco", "voc2007"])
 @pytest.mark.parametrize("parquet", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_the_command_line(
-    protocol: str, parquet: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line(protocol: str, parquet: bool, tmp_path: Path, run: Run) -> None:
     truth, found = SHAPES / "instances.json", SHAPES / "detections.json"
     if parquet:
         pytest.importorskip("pyarrow")
         common = ["convert", "--lossy", "--gt", str(truth), "--output"]
-        assert main([*common, str(tmp_path / "truth.parquet")]) == 0
-        assert main([*common, str(tmp_path / "found.parquet"), "--dt", str(found)]) == 0
+        run(*common, tmp_path / "truth.parquet")
+        run(*common, tmp_path / "found.parquet", "--dt", found)
         truth, found = tmp_path / "truth.parquet", tmp_path / "found.parquet"
     command = ["evaluate", str(truth), str(found), "--protocol", protocol, "--no-digest"]
-    capsys.readouterr()
-    assert main([*command, "--output", "json"]) == 0
-    exact = json.loads(capsys.readouterr().out)
-    assert main([*command, "--output", "json", "--bounds"]) == 0
-    bounds = json.loads(capsys.readouterr().out)
+    exact = json.loads(run(*command, "--output", "json").out)
+    bounds = json.loads(run(*command, "--output", "json", "--bounds").out)
     assert bounds["exact"] is False
     assert bounds["metrics"] == {key: [value, value] for key, value in exact["metrics"].items()}
-    assert main([*command, "--bounds"]) == 0
-    assert capsys.readouterr().out.startswith(
+    assert run(*command, "--bounds").out.startswith(
         "Bounds of 24 images, 113 ground truths, 282 detections, 7 classes"
     )
 
@@ -318,9 +288,6 @@ def test_the_command_line(
         (["--protocol", "lvis-fixed"], "matching.cap_scope must be 'class' or 'image', for bounds"),
     ],
 )
-def test_what_bounds_cannot_have_is_one_line(
-    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    paths = [str(SHAPES / "instances.json"), str(SHAPES / "detections.json")]
-    assert main(["evaluate", *paths, "--bounds", *options]) == 2
-    assert capsys.readouterr().err.startswith(f"boxscore: error: {message}")
+def test_what_bounds_cannot_have_is_one_line(options: list[str], message: str, run: Run) -> None:
+    paths = [GT, DT]
+    assert run.error("evaluate", *paths, "--bounds", *options).startswith(f"boxscore: error: {message}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,81 +19,30 @@ from boxscore import diagnostics
 from boxscore._utils.resampling import Groups
 from boxscore.data.alignment import align
 from boxscore.data.operations import of_images
-from boxscore.data.vocabulary import Categories, Images
+from boxscore.data.vocabulary import Categories
 from boxscore.distributed import MergedEvaluation, Part, load_part, merge, part_of
-from boxscore.protocols import load_protocol, protocol_names
+from boxscore.protocols import protocol_names
 from boxscore.reports.plots.curves import MissRateDisplay
-from support import crowd_cases, federated_cases, instances, limits, open_images, rotated, voc_cases
-from support.cases import Case, coco_cases
+from support import crowd_cases, every_kind, limits
 from support.each import each
+from support.every_kind import every
 from support.examples import examples
-from support.parted import Tables, bits, columns_of, parts_of, whole
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder that one example after the other writes its files into."""
-    return tmp_path_factory.mktemp("case")
+from support.parted import Tables, bits, columns_of, drawn_parts, parts_of, scene, whole
 
 
 def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:
-    images = len(tables[0].images)
-    if not images:
-        return
-    drawn = st.lists(st.integers(0, 3), min_size=images, max_size=images)
-    parts = parts_of(tables, protocol, data.draw(drawn, label="partition"))
-    parts = data.draw(st.permutations(parts), label="order of the parts")
-    saved = [Part.from_bytes(part.to_bytes()) for part in parts]
-    assert bits(merge(saved)) == bits(whole(tables, protocol))
+    parts = data.draw(st.permutations(drawn_parts(tables, protocol, data)), label="order of the parts")
+    if parts:
+        saved = [Part.from_bytes(part.to_bytes()) for part in parts]
+        assert bits(merge(saved)) == bits(whole(tables, protocol))
 
 
-@given(case=coco_cases(), data=st.data())
-@settings(max_examples=examples(25))
-def test_coco(case: Case, folder: Path, data: st.DataObject) -> None:
-    check(case.load(folder), case.protocol, data)
-
-
-@given(case=voc_cases.voc_cases(), data=st.data())
-@settings(max_examples=examples(20))
-def test_voc_whose_equal_scores_go_in_file_order(case: voc_cases.Case, data: st.DataObject) -> None:
-    check(voc_cases.tables(case), case.rules, data)
-
-
-@given(seed=st.integers(0, 10_000), kind=st.sampled_from(["segm", "boundary", "keypoints"]), data=st.data())
-@settings(max_examples=examples(4))
-def test_masks_and_keypoints(seed: int, kind: str, folder: Path, data: st.DataObject) -> None:
-    make = instances.keypoint_case if kind == "keypoints" else instances.mask_case
-    tables = instances.load(folder, *make(seed))
-    check(tables, instances.PROTOCOLS[kind], data)
-
-
-FEDERATED = ("lvis", "lvis-fixed", "lvis-pooled", "openimages-v2", "openimages-challenge")
-
-
-@given(seed=st.integers(0, 10_000), name=st.sampled_from(FEDERATED), cap=st.integers(1, 9), data=st.data())
-@settings(max_examples=examples(25))
-def test_federated(seed: int, name: str, cap: int, folder: Path, data: st.DataObject) -> None:
-    truth, results = federated_cases.federated_case(seed)
-    protocol = {"extends": name, "name": "case"}
-    if load_protocol(name).matching.max_detections:
-        protocol["matching"] = {"max_detections": [cap]}  # type: ignore[assignment]
-    (folder / "truth.json").write_text(json.dumps(truth))
-    (folder / "results.json").write_text(json.dumps(results))
-    result = whole((folder / "truth.json", folder / "results.json"), protocol)
-    check((result.ground_truth, result.detections), protocol, data)
-
-
-@given(
-    seed=st.integers(0, 10_000),
-    weight=st.sampled_from([0.0, 0.25, 1.0]),
-    ties=st.booleans(),
-    data=st.data(),
-)
-@settings(max_examples=examples(15))
-def test_groups_that_count_in_part(seed: int, weight: float, ties: bool, data: st.DataObject) -> None:
-    case = federated_cases.open_images_case(seed)
-    tables = open_images.tables_of(*(federated_cases.tied(case, seed) if ties else case))
-    check(tables, {"extends": "openimages-v2", "group": {"weight": weight}}, data)
+test_coco = every(every_kind.coco, check, 25)
+test_voc_whose_equal_scores_go_in_file_order = every(every_kind.voc, check, 20)
+test_masks_and_keypoints = every(every_kind.masks_and_keypoints, check, 4)
+test_federated = every(every_kind.federated, check, 25)
+test_groups_that_count_in_part = every(every_kind.groups_in_part, check, 15)
+test_rotated_boxes = every(every_kind.rotated_boxes, check, 15)
 
 
 @pytest.mark.parametrize("name", crowd_cases.PROTOCOLS)
@@ -104,38 +52,7 @@ def test_crowds_faces_and_drones(name: str, seed: int, data: st.DataObject) -> N
     check(crowd_cases.crowd_case(seed, name), crowd_cases.crowd_protocol(name), data)
 
 
-@given(
-    seed=st.integers(0, 10_000),
-    name=st.sampled_from(["dota", "dota-task2", "mmrotate", "mmrotate-probiou", "hrsc", "ultralytics-obb"]),
-    data=st.data(),
-)
-@settings(max_examples=examples(15))
-def test_rotated_boxes(seed: int, name: str, data: st.DataObject) -> None:
-    check(rotated.tables(*rotated.rotated_case(seed, crowds=False)), name, data)
-
-
 # ---------------------------------------------------------------- diagnostics
-
-
-def scene(seed: int = 5) -> Tables:
-    rng = np.random.default_rng(seed)
-    box = rng.integers(0, 60, (60, 2))
-    corners = np.hstack([box, box + rng.integers(8, 40, (60, 2))]).astype(float)
-    image, label = rng.integers(0, 12, 60), rng.integers(0, 3, 60)
-    truth = boxscore.GroundTruth.from_arrays(
-        image,
-        label,
-        corners,
-        images=Images.build(range(12), columns={"night": np.arange(12) % 3 == 0}),
-        categories=range(3),
-    )
-    found = boxscore.Detections.from_arrays(
-        np.tile(image, 3),
-        np.tile(label, 3),
-        np.tile(corners, (3, 1)) + rng.normal(0, 2, (180, 4)).clip(-3, 3),
-        rng.integers(1, 30, 180) / 30,
-    )
-    return truth, found
 
 
 def merged(tables: Tables, protocol: Any = "coco") -> MergedEvaluation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,29 +13,20 @@ from hypothesis import strategies as st
 import boxscore
 from boxscore._utils.resampling import Groups
 from boxscore.distributed import Part, merge
-from boxscore.protocols import load_protocol
 from boxscore.protocols.summary import SUMMARY_KINDS
-from support import crowd_cases, federated_cases, instances, limits, open_images, rotated, voc_cases
+from support import crowd_cases, every_kind, limits
 from support.cases import Case, coco_cases
+from support.every_kind import every
 from support.examples import examples
 from support.insides import Here, distributed_evaluation
-from support.parted import Tables, bits, columns_of, drawn_tables, parts_of, whole
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder that one example after the other writes its files into."""
-    return tmp_path_factory.mktemp("case")
+from support.parted import Tables, bits, columns_of, drawn_parts, drawn_tables, parts_of, whole
 
 
 def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:
-    images = len(tables[0].images)
-    if not images:
-        return
-    drawn = st.lists(st.integers(0, 3), min_size=images, max_size=images)
-    parts = parts_of(tables, protocol, data.draw(drawn, label="partition"))
-    most = data.draw(st.sampled_from([1, 2, 5, 10**6]), label="most")
-    check_pieces(parts, most, whole(tables, protocol))
+    parts = drawn_parts(tables, protocol, data)
+    if parts:
+        most = data.draw(st.sampled_from([1, 2, 5, 10**6]), label="most")
+        check_pieces(parts, most, whole(tables, protocol))
 
 
 def check_pieces(parts: list[Part], most: int, expected: boxscore.Evaluation) -> None:
@@ -46,16 +36,12 @@ def check_pieces(parts: list[Part], most: int, expected: boxscore.Evaluation) ->
         assert bits(distributed_evaluation(parts)) == bits(merge(parts)) == bits(expected)
 
 
-@given(case=coco_cases(), data=st.data())
-@settings(max_examples=examples(40))
-def test_coco(case: Case, folder: Path, data: st.DataObject) -> None:
-    check(case.load(folder), case.protocol, data)
-
-
-@given(case=voc_cases.voc_cases(), data=st.data())
-@settings(max_examples=examples(20))
-def test_voc(case: voc_cases.Case, data: st.DataObject) -> None:
-    check(voc_cases.tables(case), case.rules, data)
+test_coco = every(every_kind.coco, check, 40)
+test_voc = every(every_kind.voc, check, 20)
+test_masks_and_keypoints = every(every_kind.masks_and_keypoints, check, 4)
+test_federated = every(every_kind.federated, check, 25)
+test_groups_that_count_in_part = every(every_kind.groups_in_part, check, 10)
+test_rotated_boxes = every(every_kind.rotated_boxes, check, 15)
 
 
 @given(
@@ -100,61 +86,12 @@ def test_every_kind(
     check(case.load(folder), protocol, data)
 
 
-@given(seed=st.integers(0, 10_000), kind=st.sampled_from(["segm", "boundary", "keypoints"]), data=st.data())
-@settings(max_examples=examples(4))
-def test_masks_and_keypoints(seed: int, kind: str, folder: Path, data: st.DataObject) -> None:
-    make = instances.keypoint_case if kind == "keypoints" else instances.mask_case
-    tables = instances.load(folder, *make(seed))
-    check(tables, instances.PROTOCOLS[kind], data)
-
-
-@given(
-    seed=st.integers(0, 10_000),
-    name=st.sampled_from(["lvis", "lvis-fixed", "lvis-pooled", "openimages-v2"]),
-    cap=st.integers(1, 9),
-    data=st.data(),
-)
-@settings(max_examples=examples(25))
-def test_federated(seed: int, name: str, cap: int, folder: Path, data: st.DataObject) -> None:
-    truth, results = federated_cases.federated_case(seed)
-    protocol = {"extends": name, "name": "case"}
-    if load_protocol(name).matching.max_detections:
-        protocol["matching"] = {"max_detections": [cap]}  # type: ignore[assignment]
-    (folder / "truth.json").write_text(json.dumps(truth))
-    (folder / "results.json").write_text(json.dumps(results))
-    result = whole((folder / "truth.json", folder / "results.json"), protocol)
-    check((result.ground_truth, result.detections), protocol, data)
-
-
-@given(
-    seed=st.integers(0, 10_000),
-    weight=st.sampled_from([0.0, 0.25, 1.0]),
-    ties=st.booleans(),
-    data=st.data(),
-)
-@settings(max_examples=examples(10))
-def test_groups_that_count_in_part(seed: int, weight: float, ties: bool, data: st.DataObject) -> None:
-    case = federated_cases.open_images_case(seed)
-    tables = open_images.tables_of(*(federated_cases.tied(case, seed) if ties else case))
-    check(tables, {"extends": "openimages-v2", "group": {"weight": weight}}, data)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("name", crowd_cases.PROTOCOLS)
 @given(seed=st.integers(0, 10_000), data=st.data())
 @settings(max_examples=examples(12))
 def test_crowds_faces_and_drones(name: str, seed: int, data: st.DataObject) -> None:
     check(crowd_cases.crowd_case(seed, name), crowd_cases.crowd_protocol(name), data)
-
-
-@given(
-    seed=st.integers(0, 10_000),
-    name=st.sampled_from(["dota", "dota-task2", "mmrotate", "mmrotate-probiou", "hrsc", "ultralytics-obb"]),
-    data=st.data(),
-)
-@settings(max_examples=examples(15))
-def test_rotated_boxes(seed: int, name: str, data: st.DataObject) -> None:
-    check(rotated.tables(*rotated.rotated_case(seed, crowds=False)), name, data)
 
 
 def test_scores_of_a_class_by_ranges_under_a_cap_of_the_image() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -18,22 +17,15 @@ from boxscore import diagnostics
 from boxscore._utils.resampling import Draws, Groups
 from boxscore.data.vocabulary import Images
 from boxscore.distributed import DistributedEvaluation, Part, merge
-from boxscore.protocols import load_protocol
 from boxscore.protocols.summary import SUMMARY_KINDS
 from boxscore.reports.rows import Rows
 from boxscore.reports.text import as_text
-from support import crowd_cases, federated_cases, instances, limits, open_images, voc_cases
-from support.cases import Case, coco_cases
+from support import crowd_cases, every_kind, federated_cases, limits, open_images
 from support.each import each
+from support.every_kind import every
 from support.examples import examples, first_of
 from support.insides import distributed_evaluation
-from support.parted import Tables, drawn_tables, parts_of, whole
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder that one example after the other writes its files into."""
-    return tmp_path_factory.mktemp("case")
+from support.parted import Tables, drawn_parts, drawn_tables, partitions, parts_of, scene, whole
 
 
 def frames_of(answer: Any) -> list[Any]:
@@ -42,13 +34,11 @@ def frames_of(answer: Any) -> list[Any]:
 
 
 def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:
-    images = len(tables[0].images)
-    if not images:
+    parts, images = drawn_parts(tables, protocol, data), len(tables[0].images)
+    if not parts:
         return
-    drawn = st.lists(st.integers(0, 3), min_size=images, max_size=images)
-    parts = parts_of(tables, protocol, data.draw(drawn, label="partition"))
     most = data.draw(st.sampled_from([1, 2, 5, 10**6, None]), label="most")
-    groups = np.array(data.draw(drawn, label="slices"), dtype=np.uint8)
+    groups = np.array(data.draw(partitions(images), label="slices"), dtype=np.uint8)
     expected = whole(tables, protocol)
     for weights in (Draws.of_seed(images, 3, seed=images), Groups(groups, 0, 3)):
         check_weighted(parts, expected, weights, most)
@@ -66,42 +56,10 @@ def check_weighted(parts: list[Part], expected: boxscore.Evaluation, weights: An
         assert mine.tobytes() == theirs.tobytes()
 
 
-@given(case=coco_cases(), data=st.data())
-@settings(max_examples=examples(40))
-def test_coco(case: Case, folder: Path, data: st.DataObject) -> None:
-    check(case.load(folder), case.protocol, data)
-
-
-@given(case=voc_cases.voc_cases(), data=st.data())
-@settings(max_examples=examples(20))
-def test_voc(case: voc_cases.Case, data: st.DataObject) -> None:
-    check(voc_cases.tables(case), case.rules, data)
-
-
-@given(seed=st.integers(0, 10_000), kind=st.sampled_from(["segm", "boundary", "keypoints"]), data=st.data())
-@settings(max_examples=examples(4))
-def test_masks_and_keypoints(seed: int, kind: str, folder: Path, data: st.DataObject) -> None:
-    make = instances.keypoint_case if kind == "keypoints" else instances.mask_case
-    tables = instances.load(folder, *make(seed))
-    check(tables, instances.PROTOCOLS[kind], data)
-
-
-@given(
-    seed=st.integers(0, 10_000),
-    name=st.sampled_from(["lvis", "lvis-fixed", "lvis-pooled", "openimages-v2"]),
-    cap=st.integers(1, 9),
-    data=st.data(),
-)
-@settings(max_examples=examples(25))
-def test_federated(seed: int, name: str, cap: int, folder: Path, data: st.DataObject) -> None:
-    truth, results = federated_cases.federated_case(seed)
-    protocol = {"extends": name, "name": "case"}
-    if load_protocol(name).matching.max_detections:
-        protocol["matching"] = {"max_detections": [cap]}  # type: ignore[assignment]
-    (folder / "truth.json").write_text(json.dumps(truth))
-    (folder / "results.json").write_text(json.dumps(results))
-    result = whole((folder / "truth.json", folder / "results.json"), protocol)
-    check((result.ground_truth, result.detections), protocol, data)
+test_coco = every(every_kind.coco, check, 40)
+test_voc = every(every_kind.voc, check, 20)
+test_masks_and_keypoints = every(every_kind.masks_and_keypoints, check, 4)
+test_federated = every(every_kind.federated, check, 25)
 
 
 RULES = [
@@ -169,13 +127,9 @@ def test_groups_that_count_in_part_are_refused(seed: int, weight: float) -> None
 
 @pytest.mark.parametrize("seed", first_of(2, range(6)))
 def test_one_curve_of_some_classes_by_ranges(seed: int, folder: Path) -> None:
-    truth, results = federated_cases.federated_case(seed)
-    (folder / "truth.json").write_text(json.dumps(truth))
-    (folder / "results.json").write_text(json.dumps(results))
     protocol = {"extends": "lvis", "name": "case", "ap": {"pool": "classes"}}
-    result = whole((folder / "truth.json", folder / "results.json"), protocol)
-    tables = result.ground_truth, result.detections
-    images = len(tables[0].images)
+    tables = every_kind.federated_tables(seed, protocol, folder)
+    result, images = whole(tables, protocol), len(tables[0].images)
     parts = parts_of(tables, protocol, np.arange(images) % 2)
     assert any(row.classes for row in result.protocol.rows)
     check_weighted(parts, result, Draws.of_seed(images, 4, seed), 2)
@@ -200,30 +154,6 @@ def test_no_slices() -> None:
 
 
 # ---------------------------------------------------------------- the public questions
-
-
-def scene(seed: int = 5, classes: int = 3) -> Tables:
-    """Draw twelve images with columns, two of them without detections, and one without anything."""
-    rng = np.random.default_rng(seed)
-    corner = rng.integers(0, 60, (60, 2))
-    boxes = np.hstack([corner, corner + rng.integers(8, 40, (60, 2))]).astype(float)
-    image, label = rng.integers(0, 11, 60), rng.integers(0, classes, 60)
-    columns = {"night": np.arange(12) % 3 == 0, "height": np.arange(12) * 1.5}
-    truth = boxscore.GroundTruth.from_arrays(
-        image,
-        label,
-        boxes,
-        images=Images.build(range(12), columns=columns),
-        categories=range(classes),
-    )
-    kept = np.flatnonzero(np.tile(image, 3) > 1)
-    found = boxscore.Detections.from_arrays(
-        np.tile(image, 3)[kept],
-        np.tile(label, 3)[kept],
-        (np.tile(boxes, (3, 1)) + rng.normal(0, 2, (180, 4)).clip(-3, 3))[kept],
-        (rng.integers(1, 12, 180) / 12)[kept],
-    )
-    return truth, found
 
 
 def distributed(tables: Tables, protocol: Any = "coco") -> DistributedEvaluation:

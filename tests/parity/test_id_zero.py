@@ -92,12 +92,6 @@ def test_an_ignored_match_stays_one_and_a_large_false_positive_is_ignored(tmp_pa
         assert_equal_to_pycocotools(evaluation, run_pycocotools(truth, RESULTS))
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder that one example after the other writes its files into."""
-    return tmp_path_factory.mktemp("case")
-
-
 def zero_based(case: Case) -> Record:
     """The case's truth, numbered from 0, in another order than the file's."""
     rows = case.truth["annotations"]

@@ -20,12 +20,6 @@ from support.cases import Case, coco_cases
 from support.examples import examples
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder that one example after the other writes its files into."""
-    return tmp_path_factory.mktemp("case")
-
-
 def check(case: Case, folder: Path) -> None:
     truth, found = case.load(folder)
     evaluation = boxscore.evaluate(truth, found, protocol=case.protocol)

@@ -74,12 +74,6 @@ def test_files_in_the_kits_form_score_the_same(case: Case, folder: Path) -> None
     assert np.array_equal(evaluation.per_class["AP"], case.expected(), equal_nan=True)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder that one example after the other writes its files into."""
-    return tmp_path_factory.mktemp("voc")
-
-
 @pytest.mark.slow
 @given(case=voc_cases())
 @settings(max_examples=examples(20_000), derandomize=False)

@@ -26,12 +26,6 @@ from support.matches import assert_same_matches, match_tables
 Tables = tuple[boxscore.GroundTruth, boxscore.Detections]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder that one example after the other writes its files into."""
-    return tmp_path_factory.mktemp("case")
-
-
 def bits(evaluation: boxscore.Evaluation) -> dict[str, bytes]:
     """Every cell of the arrays, and the headline numbers."""
     arrays = {name: array.tobytes() for name, array in evaluation.arrays().items()}

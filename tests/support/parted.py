@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
 import boxscore
+from boxscore.data.vocabulary import Images
 from boxscore.distributed import Part
 
 Tables = tuple[boxscore.GroundTruth, boxscore.Detections]
@@ -100,3 +102,38 @@ def drawn_tables(seed: int, images: int = 7) -> Tables:
         rng.integers(1, 6, len(of)) / 5,
     )
     return truth, detections
+
+
+def partitions(images: int) -> st.SearchStrategy[list[int]]:
+    """Draw a number up to 3 for each image: its part, or its slice."""
+    return st.lists(st.integers(0, 3), min_size=images, max_size=images)
+
+
+def drawn_parts(tables: Tables, protocol: Any, data: st.DataObject) -> list[Part]:
+    """Cut tables into parts that are drawn; there are none of no images."""
+    images = len(tables[0].images)
+    return parts_of(tables, protocol, data.draw(partitions(images), label="partition")) if images else []
+
+
+def scene(seed: int = 5, classes: int = 3) -> Tables:
+    """Draw twelve images with columns, two of them without detections, and one without anything."""
+    rng = np.random.default_rng(seed)
+    corner = rng.integers(0, 60, (60, 2))
+    boxes = np.hstack([corner, corner + rng.integers(8, 40, (60, 2))]).astype(float)
+    image, label = rng.integers(0, 11, 60), rng.integers(0, classes, 60)
+    columns = {"night": np.arange(12) % 3 == 0, "height": np.arange(12) * 1.5}
+    truth = boxscore.GroundTruth.from_arrays(
+        image,
+        label,
+        boxes,
+        images=Images.build(range(12), columns=columns),
+        categories=range(classes),
+    )
+    kept = np.flatnonzero(np.tile(image, 3) > 1)
+    found = boxscore.Detections.from_arrays(
+        np.tile(image, 3)[kept],
+        np.tile(label, 3)[kept],
+        (np.tile(boxes, (3, 1)) + rng.normal(0, 2, (180, 4)).clip(-3, 3))[kept],
+        (rng.integers(1, 12, 180) / 12)[kept],
+    )
+    return truth, found
