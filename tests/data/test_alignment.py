@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 import boxscore
 from boxscore import BoxscoreWarning, Detections, GroundTruth, InputError
 from boxscore.data.alignment import align, pool_classes, select
+from support.quiet import quiet
 
 BOX = [0, 0, 4, 4]
 
@@ -194,8 +194,7 @@ def test_classes_of_two_tables_are_those_of_one_name(
     boxes = [[0, 0, 10, 10], [20, 20, 40, 40]]
     truth = GroundTruth.from_arrays([1, 1], [1, 2], boxes, categories={1: "cat", 2: "dog"})
     detections = Detections.from_arrays([1, 1], ids, boxes, [0.9, 0.8], categories=names)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
+    with quiet():
         aligned = align(detections, truth)
     assert aligned.left_out == left_out
     assert aligned.category.tolist() == ([1] if left_out else [0, 1])

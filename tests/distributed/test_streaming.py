@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from support import crowd_cases, instances, limits
 from support.each import each
 from support.examples import first_of
 from support.insides import LocalEngine, distributed_evaluation
+from support.quiet import quiet
 from support.running import Run
 
 pa = pytest.importorskip("pyarrow")
@@ -116,8 +116,7 @@ def bits(evaluation: boxscore.Evaluation) -> Any:
 
 
 def whole(truth: Any, found: Any, protocol: Any) -> boxscore.Evaluation:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         return boxscore.evaluate(truth, found, protocol=protocol)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 import boxscore
 from boxscore import Detections, FindingWarning, GroundTruth
+from support.quiet import quiet
 from support.running import Run
 
 IMAGE = np.repeat(np.arange(10), 4)
@@ -112,6 +113,5 @@ def test_a_remedy_that_cannot_be_evaluated_stops_nothing() -> None:
     truth = boxscore.GroundTruth.from_arrays([1, 1], ["cat", "cat"], boxes, difficult=[True, False])
     found = boxscore.Detections.from_arrays([1, 1], ["cat", "cat"], boxes, [0.9, 0.8])
     truth, found = truth.replaced(units="fractions"), found.replaced(units="fractions")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         assert boxscore.evaluate(truth, found)["AP50"] > 0.99

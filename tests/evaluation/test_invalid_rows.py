@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 
 from boxscore import BoxscoreWarning, Evaluation, Evaluator, InputError
 from boxscore.protocols import load_protocol
+from support.quiet import quiet
 
 nan, inf = float("nan"), float("inf")
 GOOD = {"boxes": [[0, 0, 10, 10], [20, 20, 40, 40]], "labels": [1, 1], "scores": [0.9, 0.5]}
@@ -34,8 +34,7 @@ def bad(box: list[float], score: float = 0.7) -> dict[str, Any]:
 
 
 def result(evaluator: Evaluator) -> Evaluation:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
+    with quiet():
         return evaluator.compute()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from boxscore.validation import validate
 from oracles import lvis
 from support.examples import first_of
 from support.federated_cases import federated_case
+from support.quiet import quiet
 
 CAPS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "image": ("lvis", {"max_detections": [3]}, {"per_image": 3}),
@@ -34,8 +34,7 @@ def test_equal_to_the_rules_in_plain_python(tmp_path: Path, seed: int, cap: str)
     (tmp_path / "truth.json").write_text(json.dumps(dataset), encoding="utf-8")
     (tmp_path / "results.json").write_text(json.dumps(results), encoding="utf-8")
     name, matching, rules = CAPS[cap]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         evaluations = [
             boxscore.evaluate(
                 tmp_path / "truth.json",
@@ -154,8 +153,7 @@ def test_an_evaluator_is_equal_to_files(tmp_path: Path, seed: int) -> None:
             "scores": [one["score"] for one in detections],
         }
         evaluator.update([prediction], [target])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         expected = boxscore.evaluate(truth, found, protocol="lvis")
         metrics = evaluator.compute().metrics
     np.testing.assert_array_equal(list(metrics.values()), list(expected.metrics.values()))
@@ -178,8 +176,7 @@ def test_lists_of_a_batch_may_be_names_and_name_known_classes() -> None:
 @pytest.mark.parametrize("seed", [1, 4])
 def test_saved_and_read_again_it_is_the_same_data(tmp_path: Path, seed: int, name: str) -> None:
     truth, found = files(tmp_path, seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         table = boxscore.load_ground_truth(truth)
         assert boxscore.save_as(table, tmp_path / name, lossy=True) == []
         again = boxscore.load_ground_truth(tmp_path / name)
@@ -207,8 +204,7 @@ def test_what_a_format_cannot_hold_is_named(tmp_path: Path) -> None:
 
 def test_the_frequency_stands_in_the_table_of_classes(tmp_path: Path) -> None:
     truth, found = files(tmp_path, 2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         evaluation = boxscore.evaluate(truth, found, protocol="lvis")
     letters = [one["frequency"] for one in json.loads(truth.read_text())["categories"]]
     assert evaluation.per_class["frequency"].tolist() == letters
@@ -222,10 +218,8 @@ def test_an_unknown_frequency_is_refused(tmp_path: Path) -> None:
         tmp_path, 2, categories=[{"id": one, "name": "x", "frequency": "x"} for one in (1, 2, 3, 4)]
     )
     words = r"frequency must be one of r, c, f for lvis. Got 'x' in class x \(1\) of"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
-        with pytest.raises(boxscore.InputError, match=words):
-            boxscore.evaluate(truth, found, protocol="lvis")
+    with quiet(), pytest.raises(boxscore.InputError, match=words):
+        boxscore.evaluate(truth, found, protocol="lvis")
 
 
 def test_missing_lists_are_counted(tmp_path: Path) -> None:

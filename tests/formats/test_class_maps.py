@@ -20,6 +20,7 @@ from boxscore.data.numbering import COCO_IDS, placed_on
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.validation import find_class_map, validate, validate_files
 from boxscore.validation.digest import quick_findings
+from support.quiet import quiet
 from support.real_data import real
 
 AP = pytest.approx(0.6348354875849376, rel=2e-16, abs=0)  # before 2.0, NumPy adds a mean in another order
@@ -76,8 +77,7 @@ def written(folder: Path, results: Any) -> Path:
 
 
 def score(truth: boxscore.GroundTruth, detections: boxscore.Detections) -> float:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
+    with quiet():
         return boxscore.evaluate(truth, detections)["AP"]
 
 
@@ -319,8 +319,7 @@ def test_evaluating_says_that_classes_are_numbered_differently(
     first: int, category: Callable[[int], int], says: str, tmp_path: Path
 ) -> None:
     truth, path = ground_truth(tmp_path, first=first), written(tmp_path, records(category))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
+    with quiet():
         detections = load_detections(path, truth)
     with pytest.warns(BoxscoreWarning, match=says):
         boxscore.evaluate(truth, detections)
@@ -554,8 +553,7 @@ def test_the_forecast_is_the_number_itself_where_rows_are_left_out(tmp_path: Pat
     path = written(tmp_path, records(lambda place: place + 1)[1:])  # of class 6 none is read
     loose = [dict(record, bbox=[800, 800, 9, 9]) for record in records(lambda place: place + 1)]
     path.write_text(json.dumps([*json.loads(path.read_text()), *loose]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
+    with quiet():
         table = load_detections(path, truth)
         mapped = load_detections(path, truth, class_map="one-based")
         first = [1, 2, 3, 4, 5]
@@ -658,8 +656,7 @@ def test_numbers_that_boxes_do_not_explain_stay_and_that_is_said(tmp_path: Path)
 def test_coco_with_coco_is_never_mapped(tmp_path: Path) -> None:
     truth = ground_truth(tmp_path, first=0)
     path = written(tmp_path, records(lambda place: place + 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
+    with quiet():
         for detections in (load_detections(path, truth), path):
             assert boxscore.evaluate(tmp_path / "gt.json", detections)["AP"] == 0
 

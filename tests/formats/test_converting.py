@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from boxscore.formats import writable_formats
 from boxscore.formats._format import CONTENT
 from boxscore.formats.converting import lost
 from boxscore.formats.registry import format_named
+from support.quiet import quiet
 from support.samples import SHAPES, SHAPES_VOC
 from support.tables import same_bits
 
@@ -32,8 +32,7 @@ VOC_TRUTH = SHAPES_VOC / "VOC2007"
 
 
 def quietly(call: Any, *arguments: Any, **options: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         return call(*arguments, **options)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,12 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore import BoxscoreWarning, FileFormatError, InputError
+from boxscore import FileFormatError, InputError
 from boxscore.formats import _coco_records, coco, load_both
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 from support.examples import first_of
 from support.instances import keypoint_case, mask_case
+from support.quiet import quiet
 from support.running import Run
 from support.samples import SHAPES_VOC
 
@@ -25,9 +25,8 @@ KINDS = {"coco-segm": "masks", "coco-boundary": "masks", "coco-keypoints": "keyp
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
+def _silence() -> Any:
+    with quiet():
         yield
 
 

@@ -21,6 +21,7 @@ from boxscore.formats import _json, detect_format, load_both, reading
 from boxscore.formats._packed import packed_columns
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 from support.examples import first_of
+from support.quiet import quiet
 from support.samples import SHAPES
 
 IMAGES = [{"id": number, "file_name": f"photos/{number:012d}.jpg"} for number in range(1, 11)]
@@ -113,8 +114,7 @@ def test_processes(
     monkeypatch.setattr(_json, "SLICE_BYTES", 700)
     assert_rows(read_detections(path, truth, read_options(processes=processes)), rows)
     annotations = [{**row, "id": number} for number, row in enumerate(rows, start=1)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)  # no areas
+    with quiet():  # no areas
         table = read_ground_truth(write_truth(tmp_path, annotations), read_options(processes=processes))
     assert table.ids.tolist() == list(range(1, 201))
     assert np.hstack([table.boxes[:, :2], table.sizes]).tolist() == [row["bbox"] for row in rows]
@@ -398,8 +398,7 @@ def test_the_class_of_a_results_file(
     names = {f"comp4_det_{name}.txt": LINE for name in files}
     folder = write_voc(tmp_path / "voc", labels, names)
     truth = load_ground_truth(folder)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
+    with quiet():
         found = load_detections(folder / "results", truth)
     assert found.categories.names[found.category].tolist() == expected
     assert found.left_out == left_out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from boxscore.data import class_names, vocabulary
 from boxscore.data.class_names import likely_classes
 from boxscore.formats.class_maps import typed_map
 from boxscore.validation import validate_files
+from support.quiet import quiet
 from support.running import Run
 
 NAMES = ["bear", "dining table", "hot dog", "teddy bear"]
@@ -122,8 +122,7 @@ def test_auto_fills_unknown_names_and_leaves_the_others(tmp_path: Path) -> None:
         f"{file}: class map by-evidence (diningtable is dining table): of the 63 best detections that lie on an "
         "annotation, 39 lie on one of their own class as they are named, and 51 with another list of classes."
     ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
+    with quiet():
         typed = load_detections(file, truth, class_map={"diningtable": "dining table"})
     assert parts(auto) == parts(typed)
 

@@ -15,6 +15,7 @@ import pytest
 import boxscore
 from boxscore import BoxscoreWarning, InputError, load_detections, load_ground_truth
 from boxscore.formats.image_sizes import header_size
+from support.quiet import quiet
 from support.running import Run
 
 HEAD = "image,class,x1,y1,x2,y2"
@@ -365,8 +366,7 @@ def test_what_is_said_of_unlisted_images_wins_over_a_table_of_sizes(
     result = json.loads(run(*inputs, "--output", "json", *said).out)
     assert (result["counts"]["images"], result["counts"]["detections"]) == (images, detections)
     assert result["metrics"]["AP"] == pytest.approx(ap, abs=1e-15)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
+    with quiet():
         same = boxscore.evaluate(truth, found, image_sizes=sizes, unlisted_images=how)
         table = load_ground_truth(truth, image_sizes=sizes, unlisted_images=how)
     assert (same.counts["images"], same["AP"]) == (images, result["metrics"]["AP"])
@@ -429,8 +429,7 @@ def test_pixels_beside_fractions_come_before_unlisted_images(tmp_path: Path, run
     )
     typed = expected.replace(" (in Python image_folder= or image_sizes=)", "")
     assert run.error("evaluate", tmp_path / "labels", found).splitlines()[-1] == f"boxscore: error: {typed}"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
+    with quiet():
         truth = load_ground_truth(tmp_path / "labels")
         for given in (truth, tmp_path / "labels"):
             with pytest.raises(InputError) as caught:

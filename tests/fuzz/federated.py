@@ -17,7 +17,6 @@ import logging
 import sys
 import tempfile
 import types
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from support.federated_cases import (  # noqa: E402
     tied,
 )
 from support.open_images import scored_open_images  # noqa: E402
+from support.quiet import quiet  # noqa: E402
 
 Record = dict[str, Any]
 
@@ -43,8 +43,7 @@ def scored(folder: Path, dataset: Record, results: list[Record], **matching: Any
     truth, found = folder / "truth.json", folder / "results.json"
     truth.write_text(json.dumps(dataset), encoding="utf-8")
     found.write_text(json.dumps(results), encoding="utf-8")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         evaluation = boxscore.evaluate(truth, found, protocol={"extends": "lvis", "matching": matching})
     arrays = evaluation.arrays()
     return lvis.Arrays(*(np.nan_to_num(arrays[name][..., 0], nan=-1.0) for name in ("precision", "recall")))

@@ -38,6 +38,7 @@ from boxscore.protocols import load_protocol, protocol_names  # noqa: E402
 from boxscore.similarity.registry import similarity_of  # noqa: E402
 from support.insides import LocalEngine, distributed_evaluation  # noqa: E402
 from support.parted import bits, parts_of, whole  # noqa: E402
+from support.quiet import quiet  # noqa: E402
 
 Rows = list[dict[str, Any]]
 
@@ -392,8 +393,7 @@ def case(number: int, folder: Path) -> Case:
 
 
 def _quiet(function: Callable[[], Any]) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         return function()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import pickle
 import random
-import warnings
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +18,7 @@ from boxscore import BoxscoreWarning, InputError, PanopticQuality, panoptic_qual
 from oracles.label_maps import panoptic_counts
 from support.each import each
 from support.examples import examples
+from support.quiet import quiet
 
 CATEGORIES = [
     {"id": 3, "name": "cat", "isthing": 1},
@@ -259,10 +259,8 @@ TABLE = segments(1, 2)
     ]
 )
 def test_what_is_refused(truth: Any, prediction: Any, message: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
-        with pytest.raises(InputError) as error:
-            panoptic_quality(truth, prediction, categories=CATEGORIES)
+    with quiet(), pytest.raises(InputError) as error:
+        panoptic_quality(truth, prediction, categories=CATEGORIES)
     assert str(error.value) == message
 
 

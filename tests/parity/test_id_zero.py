@@ -16,6 +16,7 @@ from boxscore.compat.verification import verify
 from oracles.pycoco import assert_equal_to_pycocotools, run_pycocotools
 from support.cases import Case, coco_cases
 from support.examples import examples
+from support.quiet import quiet
 from support.running import Run
 
 Record = dict[str, Any]
@@ -74,8 +75,7 @@ def test_unmatched_is_pycocotools_without_a_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ids", [[0, 0], ["0", "7"], ["00", "0"], [0.0, 1.0], [-1, 0], ["0", 0]], ids=str)
 def test_ids_that_pycocotools_reads_as_zero(ids: list[Any], tmp_path: Path) -> None:
     files = write(tmp_path, with_ids(ids))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)  # repeated ids
+    with quiet():  # repeated ids
         evaluation = boxscore.evaluate(*files, protocol=UNMATCHED)
     assert_equal_to_pycocotools(evaluation, run_pycocotools(with_ids(ids), RESULTS))
     assert verify(evaluation).equal
@@ -109,8 +109,7 @@ def test_any_case_numbered_from_zero(case: Case, folder: Path) -> None:
     )
     matching = {**case.protocol["matching"], "annotation_id_zero": "unmatched"}
     files = write(folder, truth, case.results)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         evaluation = boxscore.evaluate(*files, protocol={**case.protocol, "matching": matching})
         split = boxscore.evaluate(*files, protocol=evaluation.protocol, workers=3)
         counted = boxscore.evaluate(*files, protocol=case.protocol)

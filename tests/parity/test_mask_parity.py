@@ -18,6 +18,7 @@ import boxscore
 from boxscore.compat.verification import verify
 from support.examples import first_of
 from support.instances import assert_same_bits, evaluate, mask_case, run_pycocotools
+from support.quiet import quiet
 from support.real_data import real
 from support.running import Run
 
@@ -160,8 +161,7 @@ def test_command_line(tmp_path: Path, run: Run) -> None:
     (tmp_path / "found.json").write_text(json.dumps(found))
     files = ["--gt", str(tmp_path / "truth.json"), "--dt", str(tmp_path / "found.json"), "--output", "json"]
     expected = evaluate(tmp_path, truth, found, "coco-segm")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         answer = json.loads(run("evaluate", *files, "--iou-type", "segm", "--verify").out)
         assert answer["protocol"] == "coco-segm"
         assert answer["metrics"]["AP"] == expected.metrics["AP"]

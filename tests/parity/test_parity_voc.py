@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,14 @@ from hypothesis import given, settings
 import boxscore
 from oracles import kit
 from support.examples import examples
+from support.quiet import quiet
 from support.voc_cases import Case, tables, voc_cases, write
 
 OUTCOMES = {"true": "true positive", "false": "false positive", "ignored": "ignored"}
 
 
 def evaluate(case: Case, *loaded: Any) -> boxscore.Evaluation:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)  # detections of a class without objects
+    with quiet():  # detections of a class without objects
         return boxscore.evaluate(*(loaded or tables(case)), protocol=case.rules)
 
 
@@ -60,8 +59,7 @@ def test_every_detection_is_judged_as_in_the_kit(case: Case) -> None:
 @given(case=voc_cases())
 @settings(max_examples=examples(100))
 def test_files_in_the_kits_form_score_the_same(case: Case, folder: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         truth_folder, results = write(case, folder)
         truth = boxscore.load_ground_truth(truth_folder, image_set="test")
         if not case.found:

@@ -16,6 +16,7 @@ from boxscore.compat.verification import verify
 from oracles import kit
 from oracles.pycoco import assert_equal_to_pycocotools, run_pycocotools
 from support import instances, voc_cases
+from support.quiet import quiet
 from support.traps import truth_as_counted, with_traps
 
 Record = dict[str, Any]
@@ -92,8 +93,7 @@ def test_masks_of_annotations_left_out_are_left_out(tmp_path: Path) -> None:
     reference = instances.run_pycocotools(truth, results, "segm")
     later = instances.evaluate(tmp_path, truth, results, "coco-segm")
     instances.assert_same_bits(later, reference)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         at_once = boxscore.evaluate(
             tmp_path / "truth.json", tmp_path / "results.json", protocol=later.protocol
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from support.examples import examples, first_of
 from support.insides import Matches
 from support.insides import merge_matches as merge
 from support.matches import assert_same_matches, match_tables
+from support.quiet import quiet
 
 Tables = tuple[boxscore.GroundTruth, boxscore.Detections]
 
@@ -33,8 +33,7 @@ def bits(evaluation: boxscore.Evaluation) -> dict[str, bytes]:
 
 
 def evaluate(tables: Tables, protocol: Any, **options: Any) -> boxscore.Evaluation:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         return boxscore.evaluate(*tables, protocol=protocol, **options)
 
 
@@ -82,8 +81,7 @@ def test_any_blocks_of_images_merge_to_the_same_matches_by_voc_rules(
     case: voc_cases.Case, data: st.DataObject
 ) -> None:
     truth, found = voc_cases.tables(case)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         found = align(found, truth)
     check_blocks((truth, found), load_protocol(case.rules), data)
 
@@ -348,8 +346,7 @@ def test_merged_evaluators(case: Case, folder: Path, data: st.DataObject) -> Non
     first, *rest = data.draw(st.permutations(ranks), label="order of the ranks")
     for other in rest:
         first.merge(other)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         assert bits(first.compute()) == bits(evaluate(case.load(folder), case.protocol))
 
 
@@ -373,7 +370,6 @@ def test_masks_and_keypoints_in_other_order_under_other_names(kind: str, seed: i
     }
     found = [moved(row, "image_id") for row in shuffled(results, rng, "image_id")]
     protocol = instances.PROTOCOLS[kind]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         expected = bits(instances.evaluate(tmp_path, truth, results, protocol))
         assert bits(instances.evaluate(tmp_path, other, found, protocol)) == expected

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from support import limits
 from support.dying import DyingTask
 from support.insides import evaluate_tasks, local_cluster
 from support.parted import bits, tasks_of
+from support.quiet import quiet
 from support.real_data import real
 
 if not os.environ.get("CI"):  # there it must be installed
@@ -43,8 +43,7 @@ def test_the_bits_of_one_process(workers: int, tmp_path: Path, monkeypatch: pyte
     limits.few_detections_at_a_time(monkeypatch, 2_000)  # large classes are split by scores
     with local_cluster(workers) as client:
         for name, (truth, found, protocol) in PAIRS.items():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+            with quiet():
                 whole = boxscore.evaluate(real(*truth.split("/")), real(*found.split("/")), protocol=protocol)
                 share = random.integers(0, int(random.integers(2, 9)), len(whole.images))
                 tasks = tasks_of((whole.ground_truth, whole.detections), protocol, share)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import boxscore
+from support.quiet import quiet
 from support.real_data import real
 from support.tables import same_bits
 
@@ -18,8 +18,7 @@ pytestmark = pytest.mark.real
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         yield
 
 

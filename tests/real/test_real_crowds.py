@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import random
 import tarfile
-import warnings
 from pathlib import Path
 
 import pytest
 
 import boxscore
-from boxscore import BoxscoreWarning, InputError
+from boxscore import InputError
+from support.quiet import quiet
 from support.real_data import real
 
 pytestmark = pytest.mark.real
@@ -38,8 +38,7 @@ def test_wider_face_to_the_last_bit(results: Path) -> None:
     result = boxscore.evaluate(truth, boxscore.load_detections(results, truth), protocol="widerface")
     assert result.metrics == WIDER_FACE
     assert (len(truth), len(result.detections), len(truth.images)) == (39708, 123525, 3226)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
+    with quiet():
         assert (
             boxscore.evaluate(truth, result.detections, protocol="widerface", workers=3).metrics == WIDER_FACE
         )

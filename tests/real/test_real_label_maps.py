@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,9 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore import BoxscoreWarning, semantic_iou
+from boxscore import semantic_iou
 from boxscore.label_maps import panoptic_quality_of_files, semantic_iou_of_folders
+from support.quiet import quiet
 from support.real_data import real
 from support.running import Run
 
@@ -26,8 +26,7 @@ def test_panopticapi_to_the_last_bit(case: str) -> None:
     folder = real("panoptic", "cases", case)
     expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
     files = ("truth.json", "truth", "predictions.json", "predictions")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
+    with quiet():
         result = panoptic_quality_of_files(*(folder / name for name in files))
     for group, ending in GROUPS.items():
         values = expected[group]

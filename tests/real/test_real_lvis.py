@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 import boxscore
 from boxscore import Evaluation
+from support.quiet import quiet
 from support.real_data import real
 
 pytestmark = pytest.mark.real
@@ -55,8 +55,7 @@ def read(path: Path) -> Any:
 
 
 def evaluated(truth: Path, found: Path, protocol: Any) -> Evaluation:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         return boxscore.evaluate(truth, found, protocol=protocol)
 
 

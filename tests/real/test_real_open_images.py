@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from boxscore import Detections, Evaluation, GroundTruth, ImageLabels
 from boxscore.data.hierarchy import Hierarchy
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.formats.reading import read_detections, read_options
+from support.quiet import quiet
 from support.real_data import real
 
 pytestmark = pytest.mark.real
@@ -51,8 +51,7 @@ RUNS: dict[str, tuple[str, str, str, Any]] = {
 
 
 def truth_of(name: str, **options: Any) -> GroundTruth:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)  # sizes of images are unknown
+    with quiet():  # sizes of images are unknown
         return boxscore.load_ground_truth(real(*SAMPLE, name), **options)
 
 
@@ -154,8 +153,7 @@ def test_every_case_by_hand() -> None:
             name = "openimages-segmentation" + "-weight-0" * ("group_of_weight" not in case)
         weight = 0 if case.get("clear_first") else case.get("group_of_weight")
         changes = {} if weight is None else {"group": {"weight": weight}}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        with quiet():
             result = boxscore.evaluate(truth, detections, protocol={"extends": name, **changes})
         check(result, case["expected"])
     assert len(cases) == 34

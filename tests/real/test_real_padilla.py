@@ -7,13 +7,13 @@ true and false positives are equal.
 from __future__ import annotations
 
 import json
-import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
 import boxscore
+from support.quiet import quiet
 from support.real_data import real
 
 LAST_BITS = 1e-15
@@ -29,8 +29,7 @@ CASES = [(name, truth, found) for name, (truths, found) in SETS.items() for trut
 
 
 def load(name: str, truth: str, found: str) -> tuple[Any, Any, dict[str, Any]]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         ground_truth = boxscore.load_ground_truth(real(name, *truth.split("/")))
         detections = boxscore.load_detections(real(name, *found.split("/")), ground_truth)
     return ground_truth, detections, json.loads(real(name, "expected_padilla_tool.json").read_text())
@@ -62,8 +61,7 @@ def test_voc_metrics(name: str, truth: str, found: str, threshold: float, protoc
 @pytest.mark.parametrize(("name", "truth", "found"), CASES)
 def test_coco_metrics(name: str, truth: str, found: str) -> None:
     ground_truth, detections, printed = load(name, truth, found)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)  # the toy example has an id 0
+    with quiet():  # the toy example has an id 0
         result = boxscore.evaluate(ground_truth, detections, protocol="padilla-coco")
     names = {"APs": "APsmall", "APm": "APmedium", "APl": "APlarge"}
     names |= {"ARs": "ARsmall", "ARm": "ARmedium", "ARl": "ARlarge"}

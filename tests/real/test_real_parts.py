@@ -6,7 +6,6 @@ Merged at once, and reduced class by class with the large classes by ranges of s
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -22,6 +21,7 @@ from boxscore.formats.reading import read_detections, read_options
 from support import limits
 from support.insides import distributed_evaluation
 from support.parted import Tables, bits, parts_of
+from support.quiet import quiet
 from support.real_data import real, unpacked
 
 pytestmark = pytest.mark.real
@@ -35,8 +35,7 @@ PADILLA = ("padilla_database/gts/pascalvoc_format", "padilla_database/dets/coco_
 
 
 def read(truth: str, found: str, *, any_sides: bool = False, **options: Any) -> Tables:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         ground_truth = boxscore.load_ground_truth(real(truth), **options)
         if any_sides:
             return ground_truth, read_detections(real(found), ground_truth, read_options(any_sides=True))
@@ -46,8 +45,7 @@ def read(truth: str, found: str, *, any_sides: bool = False, **options: Any) -> 
 def yolact(kind: str) -> Tables:
     tables = read(COCO_BOXES, f"coco_val2017/yolact_{kind}_100.bbox.json")
     ids = json.loads(real("coco_val2017/yolact_image_ids.json").read_text())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         chosen = boxscore.evaluate(*tables, images=ids)
     return chosen.ground_truth, chosen.detections
 
@@ -170,8 +168,7 @@ def test_every_pair_has_rules() -> None:
 @pytest.mark.parametrize(("name", "rules"), [(name, rules) for name in RULES for rules in RULES[name]])
 def test_the_bits_of_one_process(name: str, rules: str) -> None:
     protocol = boxscore.load_protocol({"name": "own", **OWN_RULES[rules]} if rules in OWN_RULES else rules)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         result = boxscore.evaluate(*tables_of(name), protocol=protocol)
     expected = bits(result)
     random = np.random.default_rng(len(name) + len(rules))
@@ -189,8 +186,7 @@ def test_images_are_weighed_in_parts(name: str) -> None:
     """Draws and slices: all classes at once, and class by class, the large ones by ranges of scores."""
     rules = RULES[name][0]
     protocol = boxscore.load_protocol(rules)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         result = boxscore.evaluate(*tables_of(name), protocol=protocol)
         images, rows = len(result.images), protocol.rows
         parts = parts_of(tables_of(name), protocol, np.arange(images) % 3)
@@ -206,8 +202,7 @@ def test_images_are_weighed_in_parts(name: str) -> None:
 @pytest.mark.parametrize("name", ["COCO, true areas", "PASCAL VOC 2007", "WIDER FACE", "VisDrone"])
 def test_scans(name: str) -> None:
     rules = RULES[name][0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         expected = bits(boxscore.evaluate(*tables_of(name), protocol=rules))
         assert bits(scan(*tables_of(name), protocol=rules, partitions=3)) == expected
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import boxscore
+from support.quiet import quiet
 
 Rows = list[dict[str, Any]]
 
@@ -41,8 +41,7 @@ class Case:
         truth_file, results_file = folder / "truth.json", folder / "results.json"
         truth_file.write_text(json.dumps(self.truth))
         results_file.write_text(json.dumps(self.results))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", boxscore.BoxscoreWarning)  # repeated ids, unknown classes
+        with quiet():  # repeated ids, unknown classes
             truth = boxscore.load_ground_truth(truth_file)
             return truth, boxscore.load_detections(results_file, truth)
 

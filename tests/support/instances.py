@@ -6,7 +6,6 @@ import contextlib
 import copy
 import io
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 import boxscore
+from support.quiet import quiet
 
 Record = dict[str, Any]
 PROTOCOLS = {"segm": "coco-segm", "boundary": "coco-boundary", "keypoints": "coco-keypoints"}
@@ -48,8 +48,7 @@ def load(
     """Write two files and read them with the loaders."""
     (folder / "truth.json").write_text(json.dumps(truth))
     (folder / "results.json").write_text(json.dumps(results))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         ground_truth = boxscore.load_ground_truth(folder / "truth.json")
         return ground_truth, boxscore.load_detections(folder / "results.json", ground_truth)
 
@@ -60,8 +59,7 @@ def evaluate(
     """Write, read and evaluate, warnings aside."""
     chosen = boxscore.load_protocol(protocol)
     ground_truth, detections = load(folder, truth, results)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         return boxscore.evaluate(ground_truth, detections, protocol=chosen, **options)
 
 

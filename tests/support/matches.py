@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any
 
 import numpy as np
 
 import boxscore
 from support.insides import Matches
+from support.quiet import quiet
 
 
 def match_tables(
     truth: boxscore.GroundTruth, found: boxscore.Detections, protocol: Any, *, workers: int = 1
 ) -> Matches:
     """Match two tables."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         return boxscore.evaluate(truth, found, protocol=protocol, workers=workers).matched
 
 

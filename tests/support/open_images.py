@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import boxscore
 from boxscore import Detections, GroundTruth, ImageLabels
 from boxscore.data.vocabulary import Categories, Images
 from oracles.open_images import Found, Truth
+from support.quiet import quiet
 
 
 def tables_of(
@@ -54,8 +53,7 @@ def scored_open_images(
 ) -> tuple[list[float], float]:
     """AP of each class, and the mean; the labels of images are positive and negative in turn."""
     truth, detections = tables_of(truths, found, listed, images, labels)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         result = boxscore.evaluate(
             truth, detections, protocol={"extends": protocol, "group": {"weight": weight}}, workers=workers
         )

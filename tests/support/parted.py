@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 import boxscore
 from boxscore.data.vocabulary import Images
 from boxscore.distributed import Part
+from support.quiet import quiet
 
 Tables = tuple[boxscore.GroundTruth, boxscore.Detections]
 
@@ -37,8 +37,7 @@ def bits(evaluation: boxscore.Evaluation) -> dict[str, Any]:
 
 
 def whole(tables: tuple[Any, Any], protocol: Any) -> boxscore.Evaluation:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         return boxscore.evaluate(*tables, protocol=protocol)
 
 
@@ -77,8 +76,7 @@ def scanned(tables: tuple[Any, Any], protocol: Any, partition: Any, run_all: Any
     if not isinstance(partition, int):
         number, ids = np.asarray(partition), tables[0].images.ids
         partition = [ids[number == one].tolist() for one in range(int(number.max(initial=0)) + 1)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         return boxscore.scan(*tables, protocol=protocol, partitions=partition, map=run_all)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -21,6 +20,7 @@ import pytest
 import boxscore
 from oracles import kit, plain
 from oracles.pycoco import run_pycocotools, same_bits
+from support.quiet import quiet
 
 # ---------------------------------------------------------------- who keeps a rule
 
@@ -109,8 +109,7 @@ def _rectangle(box: plain.Box) -> np.ndarray[Any, Any]:
 
 
 def evaluate(scene: Scene, protocol: str | boxscore.Protocol, *, masks: bool = False) -> boxscore.Evaluation:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         return boxscore.evaluate(*scene.tables(masks=masks), protocol=protocol)
 
 

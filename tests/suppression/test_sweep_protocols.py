@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from boxscore.protocols import load_protocol
 from support.drawn import drawn, each_protocol
 from support.examples import first_of
 from support.matches import assert_same_matches, match_tables
+from support.quiet import quiet
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
 
@@ -127,8 +127,7 @@ def test_an_image_whose_size_is_beside_its_detections_alone() -> None:
 def test_matched_again_is_matched(protocol: str) -> None:
     """What is known of whole images belongs to the rows that are matched again, not to the first ones."""
     truth, found = drawn(protocol, 4)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         result = boxscore.evaluate(truth, found, protocol=protocol)
     truth, found = result.ground_truth, result.detections
     rows = np.flatnonzero(np.random.default_rng(0).random(len(found)) < 0.6)

@@ -27,6 +27,7 @@ from boxscore.validation.geometric import HIGH
 from boxscore.validation.mismatch import LOW
 from support.evaluations import evaluation
 from support.program import run_boxscore, run_python
+from support.quiet import quiet
 from support.real_data import real
 from support.running import Run
 from validation.test_validation import CASES, DATASETS, Spoil, data, silent_class
@@ -100,8 +101,7 @@ def test_which_faults_it_sees(tmp_path: Path) -> None:
     """The comparison above would hold if nothing were ever found."""
     seen = set()
     for spoil in SPOILS:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        with quiet():
             seen |= {found.code for found in quick_findings(boxscore.evaluate(*load(tmp_path, spoil)))}
     flags = {"crowd-flag-without-effect", "ignore-flag-without-effect"}  # of other protocols, of VOC
     rest = {"area-disagrees-with-mask", "class-without-detections"}

@@ -7,7 +7,6 @@ import functools
 import io
 import json
 import random
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from attack.engine.mutant import Judged, Mutant, Reader
 from attack.readers import columns, tables
 from boxscore.cli import main
 from boxscore.distributed import part_of
+from support.quiet import quiet
 
 __all__ = ["READERS"]
 
@@ -131,8 +131,7 @@ def _parts(seed: int) -> tuple[bytes, ...]:
     protocol = PROTOCOLS[seed % len(PROTOCOLS)]
     halves = (range(3), range(3, 6))
     pairs = [_tables(seed * 2 + number, half) for number, half in enumerate(halves)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with quiet():
         return tuple(part_of(boxscore.evaluate(*pair, protocol=protocol)).to_bytes() for pair in pairs)
 
 
