@@ -39,8 +39,8 @@ from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._kept import Kept
 from boxscore.formats._look import Look
+from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
-from boxscore.formats._snapshots import changed_while_read
 from boxscore.formats._yolo_lines import is_number
 
 RESULTS = re.compile(r"(Task[12])_(.+)\.txt")
@@ -48,6 +48,8 @@ _HEADER = re.compile(r"(imagesource|gsd|acquisition dates?)\s*:\s*(.*)", re.IGNO
 _FOLDERS = ("labelTxt", "labelTxt-v1.0", "labelTxt-v1.5", "labelTxt-v2.0", "labelTxt_hbb")
 
 DIFFICULTIES = ("0", "1", "2")
+UPRIGHT_COLUMNS = 6
+"""Of results of task 2."""
 
 
 class DotaFormat(RowFormat):
@@ -132,27 +134,7 @@ class DotaFormat(RowFormat):
             raise InputError("method", rule, got="one that merges boxes")
         files = _listed(path)
         _refuse_others(output, {file.name: "" for file in files})
-        contents: dict[str, str | bytes] = {}
-        row = 0
-        for file in files:
-            lines = [line for line in read_text(file).splitlines() if line.split()]
-            rows = np.arange(row, row + len(lines))
-            row += len(lines)
-            if row > len(kept.wanted):
-                break
-            texts = []
-            for at in rows[kept.wanted[rows]].tolist():
-                line, score = lines[at - rows[0]], kept.changes(at)[0]
-                fields = line.split()
-                texts.append(line if score is None else " ".join([fields[0], repr(score), *fields[2:]]))
-            contents[file.name] = "".join(f"{text}\n" for text in texts)
-            if kept.is_compared:
-                scores = [float(line.split()[1]) for line in lines]
-                kept.check_rows(rows, scores, None, images=[line.split()[0] for line in lines])
-        if row != len(kept.wanted):
-            raise changed_while_read(path, got=f"more or fewer than {len(kept.wanted)} lines")
-        kept.check_files()
-        write_folder(output, contents)
+        rewrite_results(path, files, _columns(files), kept, output, corners=lambda numbers: None)
 
 
 FORMAT = DotaFormat()
@@ -310,15 +292,7 @@ def _label(fields: Sequence[str], file: Path, number: int) -> tuple[list[float],
         raise FileFormatError(
             "difficult", "be 0 or 1 (2 is also difficult)", got=repr(flag), place=place, cause=""
         )
-    return _finite(fields[:8], place), fields[8], flag != "0"
-
-
-def _finite(fields: Sequence[str], place: str) -> list[float]:
-    try:
-        return [checks.plain_number(field) for field in fields]
-    except ValueError:
-        bad = next(field for field in fields if not is_number(field))
-        raise FileFormatError("scores and coordinates", "be numbers", got=repr(bad), place=place) from None
+    return [float(field) for field in fields[:8]], fields[8], flag != "0"
 
 
 def _warn_of_crossing(corners: FloatArray, path: Path, place: checks.Place) -> None:
@@ -353,84 +327,52 @@ def _listed(path: Path) -> list[Path]:
 def _results(path: Path) -> Rows:
     files = _listed(path)
     warn_of_unread(path, _has_results)
-    task = files[0].name[:5]
-    count = 8 if task == "Task1" else 4
-    names: list[str] = []
-    ends: list[int] = []
-    parts = [np.empty((0, count + 1))]
-    for file in files:
-        lines = [fields for line in read_text(file).splitlines() if (fields := line.split())]
-        if any(len(fields) != count + 2 for fields in lines):
-            _refuse_line(file, count)
-        texts = [text for fields in lines for text in fields[1:]]
-        try:
-            values = np.array([float(text) for text in texts], dtype=np.float64)
-            if any("_" in text or not text.isascii() for text in texts):
-                raise ValueError
-        except ValueError:
-            number, fields = next((n, f) for n, f in _numbered(file) if not all(map(_reads, f[1:])))
-            _finite(fields[1:], f"{file}, line {number}")
-            raise
-        parts.append(values.reshape(-1, count + 1))
-        names += [fields[0] for fields in lines]
-        ends.append(len(names))
-    numbers = np.concatenate(parts)
-    images = collected(cast("list[Id]", names))
-    classes = [cast(re.Match[str], RESULTS.fullmatch(file.name))[2] for file in files]
-    label = np.repeat(np.arange(len(files)), np.diff([0, *ends]))
+    columns = _columns(files)
+    read = [read_results(file, columns, _refusal) for file in files]
+    starts = np.cumsum([0, *(len(names) for names, _ in read)]).tolist()
+    numbers = np.concatenate([values for _, values in read])
+    images = collected([name for names, _ in read for name in names])
+    classes: list[Id] = [cast(re.Match[str], RESULTS.fullmatch(file.name))[2] for file in files]
 
     def place(row: int) -> str:
-        at = int(np.searchsorted(ends, row, side="right"))
-        wanted = row - (ends[at - 1] if at else 0)
-        return f"{files[at]}, line {_numbered(files[at])[wanted][0]}"
+        return place_of_row(files, starts, row)
 
     corners = np.ascontiguousarray(numbers[:, 1:])
-    if count == 8:
+    upright = columns == UPRIGHT_COLUMNS
+    if not upright:
         _warn_of_crossing(corners, path, place)
     return Rows(
         source=str(path),
         images=images.values,
         image=images.positions,
-        labels=cast("list[Id]", classes),
-        label=label,
-        boxes=corners if count == 4 else None,
+        labels=classes,
+        label=np.repeat(np.arange(len(files)), np.diff(starts)),
+        boxes=corners if upright else None,
         box_format="xyxy",
         place=place,
         scores=np.ascontiguousarray(numbers[:, 0]),
-        given={"quadrilaterals": corners} if count == 8 else {},
+        given={} if upright else {"quadrilaterals": corners},
     )
 
 
-def _numbered(file: Path) -> list[tuple[int, list[str]]]:
-    lines = enumerate(read_text(file).splitlines(), start=1)
-    return [(number, fields) for number, line in lines if (fields := line.split())]
+def _columns(files: Sequence[Path]) -> int:
+    """Return how many columns the lines of results of a task have."""
+    return 10 if files[0].name.startswith("Task1") else UPRIGHT_COLUMNS
 
 
-def _reads(text: str) -> bool:
-    try:
-        checks.plain_number(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _refuse_line(file: Path, count: int) -> None:
-    number, fields = next((n, f) for n, f in _numbered(file) if len(f) != count + 2)
-    rule = "be image score x1 y1 x2 y2 x3 y3 x4 y4" if count == 8 else "be image score xmin ymin xmax ymax"
+def _refusal(fields: list[str], columns: int, place: str) -> FileFormatError:
+    """Say that a line has other columns."""
+    upright = columns == UPRIGHT_COLUMNS
+    rule = "be image score xmin ymin xmax ymax" if upright else "be image score x1 y1 x2 y2 x3 y3 x4 y4"
     causes = {
-        (8, 6): "upright boxes belong into Task2_<class>.txt",
-        (8, 7): "is this a rotated box, cx cy w h angle? Results have four corners",
-        (8, 8): "a corner is missing",
-        (4, 7): "is this a rotated box, cx cy w h angle? Task 2 has upright boxes",
-        (4, 10): "four corners belong into Task1_<class>.txt",
+        (False, 6): "upright boxes belong into Task2_<class>.txt",
+        (False, 7): "is this a rotated box, cx cy w h angle? Results have four corners",
+        (False, 8): "a corner is missing",
+        (True, 7): "is this a rotated box, cx cy w h angle? Task 2 has upright boxes",
+        (True, 10): "four corners belong into Task1_<class>.txt",
     }
-    raise FileFormatError(
-        "a line of a results file",
-        rule,
-        got=repr(" ".join(fields))[:80],
-        place=f"{file}, line {number}",
-        cause=causes.get((count, len(fields)), ""),
-    )
+    got, cause = repr(" ".join(fields))[:80], causes.get((upright, len(fields)), "")
+    return FileFormatError("a line of a results file", rule, got=got, place=place, cause=cause)
 
 
 def _warn_of_missing(path: Path, rows: Rows, ground_truth: GroundTruth) -> None:
@@ -468,13 +410,10 @@ def _label_files(table: GroundTruth, images: Sequence[str]) -> dict[str, str | b
 def _result_files(table: Detections, images: Sequence[str]) -> dict[str, str | bytes]:
     upright = table.quadrilaterals is None and table.rotated is None
     shapes = table.boxes if upright else _corners(table)
-    lines: list[list[str]] = [[] for _ in range(len(table.categories))]
-    rows = (table.image.tolist(), table.category.tolist(), table.scores.tolist(), shapes.tolist())
-    for image, category, score, numbers in zip(*rows, strict=True):
-        lines[category].append(" ".join([images[image], repr(score), *map(repr, numbers)]) + "\n")
     task = "Task2" if upright else "Task1"
     names = [checks.plain_name(name, name="a class name") for name in table.categories.names.tolist()]
-    return {f"{task}_{name}.txt": "".join(texts) for name, texts in zip(names, lines, strict=True)}
+    texts = results_texts(table, images, shapes)
+    return {f"{task}_{name}.txt": text for name, text in zip(names, texts, strict=True)}
 
 
 def _refuse_others(path: Path, files: Mapping[str, object]) -> None:

@@ -19,7 +19,6 @@ The PASCAL VOC development kit: ``VOCreadrecxml.m``, ``VOCevaldet.m``, and its d
 from __future__ import annotations
 
 import contextlib
-import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
-from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder
 from boxscore._utils.text import counted_of, verb
 from boxscore._utils.user_warnings import warn_user
@@ -49,7 +48,7 @@ from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._kept import Kept
 from boxscore.formats._look import Look
-from boxscore.formats._snapshots import changed_while_read
+from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
 from boxscore.formats.image_sizes import with_known_sizes
 
 RESULTS = "comp[0-9]_det_*.txt"
@@ -132,22 +131,13 @@ class VocFormat(Format):
         _refuse_file(output)
         files = self.results_files(path)
         _refuse_other_results(output, {file.name for file in files})
-        contents: dict[str, str | bytes] = {}
-        row = 0
-        for file in files:
-            lines = [line for line in read_text(file).splitlines() if line.split()]
-            rows = np.arange(row, row + len(lines))
-            row += len(lines)
-            if row > len(kept.wanted):
-                break
-            if kept.is_compared:
-                _check_lines(file, lines, kept, rows)
-            texts = [_line(lines[at - rows[0]], *kept.changes(at)) for at in rows[kept.wanted[rows]]]
-            contents[file.name] = "".join(f"{text}\n" for text in texts)
-        if row != len(kept.wanted):
-            raise changed_while_read(path, got=f"more or fewer than {len(kept.wanted)} lines")
-        kept.check_files()
-        write_folder(output, contents)
+
+        def corners(numbers: FloatArray) -> FloatArray:
+            boxes = kept.written("xyxy").corners_of(numbers)
+            boxes[(boxes[:, 2:] < boxes[:, :2]).any(axis=1)] = np.nan  # inverted: read in a form of its own
+            return boxes
+
+        rewrite_results(path, files, RESULTS_COLUMNS, kept, output, corners=corners)
 
 
 FORMAT = VocFormat()
@@ -243,7 +233,7 @@ def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptio
     left_out: dict[str, int] = {}
     read: list[tuple[Path, str, list[str], NDArray[np.float64]]] = []
     for file, label in zip(files, labels, strict=True):
-        names, values = _results_lines(file)
+        names, values = read_results(file, RESULTS_COLUMNS, _refusal)
         if known is None or label in known:
             read.append((file, label, names, values))
         elif names:
@@ -252,7 +242,7 @@ def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptio
     starts = (np.cumsum(counts) - counts).tolist()
 
     def place(row: int) -> str:
-        return _results_place([file for file, *_ in read], starts, row)
+        return place_of_row([file for file, *_ in read], starts, row)
 
     images = as_ids([name for _, _, names, _ in read for name in names], name="image")
     numbers = np.concatenate([np.empty((0, 5)), *(values for *_, values in read)])
@@ -322,13 +312,6 @@ def _results_files(path: Path) -> list[Path]:
     return files
 
 
-def _results_place(files: Sequence[Path], starts: Sequence[int], row: int) -> str:
-    """Name the file and line of a row; ``starts`` is the first row of each file."""
-    index = int(np.searchsorted(starts, row, side="right")) - 1
-    filled = (n for n, line in enumerate(read_text(files[index]).splitlines(), start=1) if line.split())
-    return f"{files[index]}, line {next(itertools.islice(filled, row - starts[index], None))}"
-
-
 def classes_without_file(path: Path, classes: Sequence[str]) -> list[str]:
     """Name the classes that have no results file in a folder; none where it is no folder of results."""
     files = sorted(path.glob(RESULTS)) if path.is_dir() else []
@@ -363,40 +346,11 @@ def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
     return classes
 
 
-@paused_collector()
-def _results_lines(file: Path) -> tuple[list[str], NDArray[np.float64]]:
-    """Image of each line, and its score and box [N, 5]."""
-    text = read_text(file)
-    lines = [(number, line.split()) for number, line in enumerate(text.splitlines(), start=1)]
-    lines = [(number, fields) for number, fields in lines if fields]
-    for number, fields in lines:
-        if len(fields) != RESULTS_COLUMNS:
-            raise FileFormatError(
-                "a line of a results file",
-                "have 6 columns: image score xmin ymin xmax ymax",
-                got=f"{len(fields)}, {' '.join(fields)[:60]!r},",
-                place=f"{file}, line {number}",
-            )
-    names = [fields[0] for _, fields in lines]
-    plain = text.isascii() and text.count("_") == "".join(names).count("_")
-    read = float if plain else checks.plain_number
-    try:
-        values = [read(field) for _, fields in lines for field in fields[1:]]
-    except ValueError:
-        number, fields = next((n, f) for n, f in lines if not all(map(_is_number, f[1:])))
-        bad = next(field for field in fields[1:] if not _is_number(field))
-        raise FileFormatError(
-            "scores and coordinates", "be numbers", got=repr(bad), place=f"{file}, line {number}"
-        ) from None
-    return names, np.array(values, dtype=np.float64).reshape(-1, 5)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        checks.plain_number(text)
-    except ValueError:
-        return False
-    return True
+def _refusal(fields: list[str], columns: int, place: str) -> FileFormatError:
+    """Say that a line has other columns."""
+    rule = f"have {columns} columns: image score xmin ymin xmax ymax"
+    got = f"{len(fields)}, {' '.join(fields)[:60]!r},"
+    return FileFormatError("a line of a results file", rule, got=got, place=place)
 
 
 # ---------------------------------------------------------------- results written again
@@ -408,16 +362,12 @@ def _refuse_file(path: Path) -> None:
 
 
 def _results_texts(table: Detections) -> list[str]:
-    """Text of the results of each class."""
+    """Return the text of the results of each class."""
     images = file_stems(table, in_lines=True)
     blank = next((name for name in images if len(name.split()) != 1), None)
     if blank is not None:
         raise InputError("an image's name", "have no blanks in VOC results", got=repr(blank))
-    lines: list[list[str]] = [[] for _ in range(len(table.categories))]
-    rows = (table.image.tolist(), table.category.tolist(), table.scores.tolist(), table.boxes.tolist())
-    for image, category, score, box in zip(*rows, strict=True):
-        lines[category].append(" ".join([images[image], repr(score), *map(repr, box)]) + "\n")
-    return ["".join(texts) for texts in lines]
+    return results_texts(table, images, table.boxes)
 
 
 def _refuse_other_annotations(path: Path, files: Mapping[str, object]) -> None:
@@ -439,25 +389,3 @@ def _refuse_other_results(path: Path, own: set[str]) -> None:
             got=f"{min(others)}",
             place=str(path),
         )
-
-
-def _check_lines(file: Path, lines: Sequence[str], kept: Kept, rows: NDArray[np.int64]) -> None:
-    """Refuse lines that are not those of the table."""
-    fields = [line.split() for line in lines]
-    try:
-        numbers = np.array([[float(text) for text in some[1:]] for some in fields]).reshape(-1, 5)
-    except ValueError:
-        raise changed_while_read(file, got="other lines") from None
-    corners = kept.written("xyxy").corners_of(numbers[:, 1:])
-    corners[(corners[:, 2:] < corners[:, :2]).any(axis=1)] = np.nan  # inverted: read in a form of its own
-    kept.check_rows(rows, numbers[:, 0], corners, images=[some[0] for some in fields])
-
-
-def _line(line: str, score: float | None, box: list[float] | None) -> str:
-    """Text of a line, with a new score or box where there is one."""
-    fields = line.split()
-    if score is not None:
-        fields[1] = repr(score)
-    if box is not None:
-        fields[2:] = map(repr, box)
-    return line if score is None and box is None else " ".join(fields)
