@@ -41,6 +41,7 @@ from boxscore.formats._kept import Kept
 from boxscore.formats._look import Look
 from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
+from boxscore.formats._text_lines import TextLines
 from boxscore.formats._yolo_lines import is_number
 
 RESULTS = re.compile(r"(Task[12])_(.+)\.txt")
@@ -191,44 +192,34 @@ def _labels(path: Path, image_set: str | Path | None) -> Rows:
             )
             warn_user(BoxscoreWarning(text, severity="info"))
     files = _label_paths(folder, image_set)
-    image: list[int] = []
     classes: list[Id] = []
     numbers: list[list[float]] = []
     difficult: list[bool] = []
     resolution = np.full(len(files), np.nan)
-    lines: list[int] = []
-    for position, file in enumerate(files):
-        for number, line in enumerate(read_text(file, "a DOTA label file").splitlines(), start=1):
-            fields = line.split()
-            if not fields:
-                continue
-            header = _HEADER.fullmatch(line.strip())
-            if header is not None:
-                if header[1].lower() == "gsd" and is_number(header[2]):
-                    resolution[position] = float(header[2])
-                continue
-            four, label, flag = _label(fields, file, number)
-            image.append(position)
-            classes.append(label)
-            numbers.append(four)
-            difficult.append(flag)
-            lines.append(number)
+    lines = TextLines(files, "a DOTA label file", largest=None)
+    for line in lines:
+        header = _HEADER.fullmatch(line.strip())
+        if header is not None:
+            image = lines.leave_out()
+            if header[1].lower() == "gsd" and is_number(header[2]):
+                resolution[image] = float(header[2])
+            continue
+        four, label, flag = _label(line.split(), lines)
+        classes.append(label)
+        numbers.append(four)
+        difficult.append(flag)
     corners = np.array(numbers, dtype=np.float64).reshape(-1, 8)
     found = collected(classes)
-
-    def place(row: int) -> str:
-        return f"{files[image[row]]}, line {lines[row]}"
-
-    _warn_of_crossing(corners, path, place)
+    _warn_of_crossing(corners, path, lines.place)
     return Rows(
         source=str(path),
         images=[file.stem for file in files],
-        image=np.array(image, dtype=np.int64),
+        image=lines.image,
         labels=found.values,
         label=found.positions,
         boxes=None,
         box_format="xyxy",
-        place=place,
+        place=lines.place,
         given={"quadrilaterals": corners, "difficult": np.array(difficult, dtype=bool)},
         image_columns={} if np.isnan(resolution).all() else {"gsd": resolution},
     )
@@ -267,9 +258,8 @@ def _label_paths(folder: Path, image_set: str | Path | None) -> list[Path]:
     return files
 
 
-def _label(fields: Sequence[str], file: Path, number: int) -> tuple[list[float], str, bool]:
+def _label(fields: Sequence[str], lines: TextLines) -> tuple[list[float], str, bool]:
     """Return the corners, the class and whether it is difficult."""
-    place = f"{file}, line {number}"
     words = next((at for at, field in enumerate(fields) if not is_number(field)), len(fields))
     if words != 8 or len(fields) not in (9, 10):
         causes = {
@@ -284,13 +274,13 @@ def _label(fields: Sequence[str], file: Path, number: int) -> tuple[list[float],
             "a line of DOTA labels",
             "be x1 y1 x2 y2 x3 y3 x4 y4 class [difficult]",
             got=repr(" ".join(fields))[:80],
-            place=place,
+            place=lines.place(),
             cause=cause,
         )
     flag = fields[9] if len(fields) == 10 else "0"
     if flag not in DIFFICULTIES:
         raise FileFormatError(
-            "difficult", "be 0 or 1 (2 is also difficult)", got=repr(flag), place=place, cause=""
+            "difficult", "be 0 or 1 (2 is also difficult)", got=repr(flag), place=lines.place()
         )
     return [float(field) for field in fields[:8]], fields[8], flag != "0"
 

@@ -21,15 +21,12 @@ from typing import Any
 import numpy as np
 
 from boxscore._utils.collector import paused_collector
-from boxscore._utils.files import read_text
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._rows import RowFormat, Rows, collected
-
-LARGEST = 16_000_000
-"""Bytes of a file."""
+from boxscore.formats._text_lines import TextLines
 
 NUMBERS = 14
 """Behind the type of an object; a detection has one more."""
@@ -60,20 +57,13 @@ class KittiFormat(RowFormat):
         with listed(path) as entries:
             names = sorted(entry.name for entry in entries if is_text_file(entry))
         warn_of_unread(path, self.detect, ending=".txt")
-        index: list[int] = []
-        lines: list[int] = []
         types: list[str] = []
         numbers: list[list[float]] = []
-        for image, name in enumerate(names):
-            text = read_text(path / name, "a KITTI text file", largest=LARGEST)
-            for number, line in enumerate(text.splitlines(), start=1):
-                fields = line.split()
-                if not fields:
-                    continue
-                index.append(image)
-                lines.append(number)
-                types.append(fields[0])
-                numbers.append(_checked(fields, f"{path / name}, line {number}", of_results=of_results))
+        lines = TextLines([path / name for name in names], "a KITTI text file")
+        for line in lines:
+            fields = line.split()
+            types.append(fields[0])
+            numbers.append(_checked(fields, lines, of_results=of_results))
         table = np.array(numbers, dtype=np.float64).reshape(-1, NUMBERS + of_results)
         found = collected(types)
         given: dict[str, Any] = {}
@@ -84,12 +74,12 @@ class KittiFormat(RowFormat):
         return Rows(
             source=str(path),
             images=[name[: -len(".txt")] for name in names],
-            image=np.array(index, dtype=np.int64),
+            image=lines.image,
             labels=found.values,
             label=found.positions,
             boxes=table[:, 3:7],
             box_format="xyxy",
-            place=lambda row: f"{path / names[index[row]]}, line {lines[row]}",
+            place=lines.place,
             scores=table[:, NUMBERS] if of_results else None,
             given=given,
             columns=columns,
@@ -103,7 +93,7 @@ def _numbers(fields: list[str]) -> list[float] | None:
         return None
 
 
-def _checked(fields: list[str], place: str, *, of_results: bool) -> list[float]:
+def _checked(fields: list[str], lines: TextLines, *, of_results: bool) -> list[float]:
     """Return the numbers of a line, of a detection with its score."""
     numbers = _numbers(fields[1:])
     wanted = NUMBERS + of_results
@@ -116,7 +106,7 @@ def _checked(fields: list[str], place: str, *, of_results: bool) -> list[float]:
         cause = "16 values are a detection and its score"
     rule = f"be an object's type and {wanted} numbers{', the score last' * of_results}"
     got = repr(" ".join(fields))[:80]
-    raise FileFormatError("a line", rule, got=got, place=place, cause=cause)
+    raise FileFormatError("a line", rule, got=got, place=lines.place(), cause=cause)
 
 
 FORMAT = KittiFormat()

@@ -26,7 +26,6 @@ import numpy as np
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.collector import paused_collector
-from boxscore._utils.files import read_text
 from boxscore.data.alignment import image_rows_by_name
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.tables import Detections, GroundTruth
@@ -36,12 +35,10 @@ from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._inner_folders import check_folders, inner_folders, warn_of_unread
 from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
+from boxscore.formats._text_lines import TextLines
 from boxscore.formats._yolo_folders import TEXT, files_below
 from boxscore.formats._yolo_lines import is_number
 from boxscore.formats.image_sizes import known_sizes
-
-LARGEST = 16_000_000
-"""Bytes of a file."""
 
 OUTSIDE, FEW = 0.05, 0.05
 """A reading is ruled out if more than the second share of boxes leaves the image by the first of a side."""
@@ -102,27 +99,18 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
     check_folders(path, names, ground_truth)
     if not inner_folders(names):
         warn_of_unread(path, FORMAT.detect, ending=".txt")
-    images: list[int] = []
     labels: list[Id] = []
     numbers: list[list[float]] = []
     difficult: list[bool] = []
-    places: list[tuple[str, int]] = []
-    for image, (_, file) in enumerate(files):
-        text = read_text(Path(file), "a text file with boxes", largest=LARGEST)
-        for number, line in enumerate(text.splitlines(), start=1):
-            fields = line.split()
-            if not fields:
-                continue
-            label, values, marked = _parsed(fields, f"{file}, line {number}", of_results=of_results)
-            images.append(image)
-            labels.append(label)
-            numbers.append(values)
-            difficult.append(marked)
-            places.append((file, number))
+    lines = TextLines([file for _, file in files], "a text file with boxes")
+    for line in lines:
+        label, values, marked = _parsed(line.split(), lines, of_results=of_results)
+        labels.append(label)
+        numbers.append(values)
+        difficult.append(marked)
     table = np.array(numbers, dtype=np.float64).reshape(len(numbers), 5 if of_results else 4)
     boxes = table[:, -4:]
-    index = np.array(images, dtype=np.int64)
-    extent = _extent(names, options, ground_truth)[index]
+    extent = _extent(names, options, ground_truth)[lines.image]
     if options.written is not None:
         form = options.written.form
     else:
@@ -131,12 +119,12 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
     return Rows(
         source=str(path),
         images=names,
-        image=index,
+        image=lines.image,
         labels=found.values,
         label=found.positions,
         boxes=boxes,
         box_format=form,
-        place=lambda row: "{}, line {}".format(*places[row]),
+        place=lines.place,
         fractions=form == "cxcywh" and len(boxes) > 0 and bool(boxes.max() <= 2),
         scores=table[:, 0] if of_results else None,
         numbers="positions",
@@ -161,7 +149,7 @@ def _files(folder: Path, *, below: bool) -> list[tuple[str, str]]:
     return sorted((name, path) for name, path in inner if os.path.split(path)[1] not in _CLASS_LISTS)
 
 
-def _parsed(fields: list[str], place: str, *, of_results: bool) -> tuple[Id, list[float], bool]:
+def _parsed(fields: list[str], lines: TextLines, *, of_results: bool) -> tuple[Id, list[float], bool]:
     """Return the class, the numbers and the mark of difficult objects of a line."""
     count = 5 if of_results else 4
     marked = not of_results and fields[-1] == "difficult"
@@ -177,7 +165,7 @@ def _parsed(fields: list[str], place: str, *, of_results: bool) -> tuple[Id, lis
         cause = "are these detections?" if extra and not of_results else ""
         cause = "is this ground truth?" if of_results and len(fields) == 5 else cause
         got = repr(" ".join(fields))[:80]
-        raise FileFormatError("a line of boxes", rule, got=got, place=place, cause=cause)
+        raise FileFormatError("a line of boxes", rule, got=got, place=lines.place(), cause=cause)
     name = " ".join(words)
     label: Id = int(name) if name.isascii() and name.isdecimal() and len(name) < 10 else name
     return label, numbers, marked

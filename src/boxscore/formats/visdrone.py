@@ -19,15 +19,12 @@ from typing import Any
 import numpy as np
 
 from boxscore._utils.collector import paused_collector
-from boxscore._utils.files import read_text
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._rows import RowFormat, Rows
-
-LARGEST = 16_000_000
-"""Bytes of a file."""
+from boxscore.formats._text_lines import TextLines
 
 CLASSES = (
     "ignored regions",
@@ -67,38 +64,30 @@ class VisDroneFormat(RowFormat):
         with listed(path) as entries:
             names = sorted(entry.name for entry in entries if is_text_file(entry))
         warn_of_unread(path, self.detect, ending=".txt")
-        index: list[int] = []
-        lines: list[int] = []
         numbers: list[list[float]] = []
-        for image, name in enumerate(names):
-            text = read_text(path / name, "a VisDrone text file", largest=LARGEST)
-            for number, line in enumerate(text.splitlines(), start=1):
-                if not line.strip():
-                    continue
-                values = _numbers(line)
-                place = f"{path / name}, line {number}"
-                if values is None or len(values) != 8:
-                    rule = "be x,y,w,h,score,class,truncation,occlusion"
-                    raise FileFormatError("a line", rule, got=repr(line)[:80], place=place)
-                if values[5] not in range(len(CLASSES)):
-                    rule = f"be a whole number from 0 to {len(CLASSES) - 1}"
-                    raise FileFormatError("a class", rule, got=f"{values[5]:g}", place=place)
-                index.append(image)
-                lines.append(number)
-                numbers.append(values)
+        lines = TextLines([path / name for name in names], "a VisDrone text file")
+        for line in lines:
+            values = _numbers(line)
+            if values is None or len(values) != 8:
+                rule = "be x,y,w,h,score,class,truncation,occlusion"
+                raise FileFormatError("a line", rule, got=repr(line)[:80], place=lines.place())
+            if values[5] not in range(len(CLASSES)):
+                rule = f"be a whole number from 0 to {len(CLASSES) - 1}"
+                raise FileFormatError("a class", rule, got=f"{values[5]:g}", place=lines.place())
+            numbers.append(values)
         table = np.array(numbers, dtype=np.float64).reshape(-1, 8)
         given: dict[str, Any] = {} if of_results else {"ignore": table[:, 4] == 0}
         columns = {} if of_results else {"truncation": table[:, 6], "occlusion": table[:, 7]}
         return Rows(
             source=str(path),
             images=[name[: -len(".txt")] for name in names],
-            image=np.array(index, dtype=np.int64),
+            image=lines.image,
             labels=list(range(len(CLASSES))),
             label=table[:, 5].astype(np.int64),
             label_names=CLASSES,
             boxes=table[:, :4],
             box_format="xywh",
-            place=lambda row: f"{path / names[index[row]]}, line {lines[row]}",
+            place=lines.place,
             scores=table[:, 4] if of_results else None,
             given=given,
             columns=columns,

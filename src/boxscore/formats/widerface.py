@@ -26,18 +26,16 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.collector import paused_collector
-from boxscore._utils.files import read_text
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._mat import read_mat
 from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._text_lines import TextLines
 
 ALL_FACES = "wider_face_val.mat"
 SETTINGS = ("easy", "medium", "hard")
-LARGEST = 16_000_000
-"""Bytes of a file of results."""
 
 
 class WiderFaceFormat(RowFormat):
@@ -126,41 +124,16 @@ def _variables(path: Path, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _results(folder: Path, options: ReadOptions) -> Rows:
-    images: list[Id] = []
-    index: list[int] = []
-    numbers: list[list[float]] = []
-    lines: list[int] = []
     files: list[str] = []
     with listed(folder) as entries:
         events = sorted(entry.name for entry in entries if entry.is_dir())
     for event in events:
         with listed(folder / event) as entries:
-            names = sorted(entry.name for entry in entries if is_text_file(entry))
-        for file in names:
-            path = folder / event / file
-            content = read_text(path, "a file of results", largest=LARGEST).splitlines()
-            if len(content) < 2 or len(content[1].split()) != 1:
-                raise FileFormatError(
-                    "a file of results",
-                    "begin with the image's name, the count of faces, and have a face a line",
-                    got=repr(content[1] if len(content) > 1 else "\n".join(content))[:60],
-                    place=f"{path}, line 2",
-                )
-            images.append(f"{event}/{file[: -len('.txt')]}")
-            files.append(str(path))
-            for number, line in enumerate(content[2:], start=3):
-                fields = line.split()
-                if not fields:
-                    continue
-                index.append(len(images) - 1)
-                numbers.append(_face(fields, f"{path}, line {number}"))
-                lines.append(number)
-    table = np.array(numbers, dtype=np.float64).reshape(-1, 5)
+            files += sorted(f"{event}/{entry.name}" for entry in entries if is_text_file(entry))
+    paths = [folder / file for file in files]
+    lines = TextLines(paths, "a file of results", head=_head)
+    table = np.array([_face(line.split(), lines) for line in lines], dtype=np.float64).reshape(-1, 5)
     sides = table[:, 2:4]
-
-    def place(row: int) -> str:
-        return f"{files[index[row]]}, line {lines[row]}"
-
     if options.box_format is None and (sides < 0).any():
         row = int(np.argmax((sides < 0).any(axis=1)))
         got = f"{sides[row, 0]:g} x {sides[row, 1]:g}"
@@ -168,7 +141,7 @@ def _results(folder: Path, options: ReadOptions) -> Rows:
             "a box",
             "have a size >= 0",
             got=got,
-            place=place(row),
+            place=lines.place(row),
             cause="are these two corners? write x y w h",
         )
     boxes = table[:, :4].copy()
@@ -176,18 +149,30 @@ def _results(folder: Path, options: ReadOptions) -> Rows:
         boxes[:, 2:] += boxes[:, :2]
     return Rows(
         source=str(folder),
-        images=images,
-        image=np.array(index, dtype=np.int64),
+        images=[file[: -len(".txt")] for file in files],
+        image=lines.image,
         labels=["face"],
-        label=np.zeros(len(index), dtype=np.int64),
+        label=np.zeros(len(boxes), dtype=np.int64),
         boxes=boxes,
         box_format="xyxy",
-        place=place,
+        place=lines.place,
         scores=table[:, 4],
     )
 
 
-def _face(fields: list[str], place: str) -> list[float]:
+def _head(lines: list[str], file: str | Path) -> int:
+    """Return how many lines come before the faces: the image's name, and their count."""
+    if len(lines) < 2 or len(lines[1].split()) != 1:
+        raise FileFormatError(
+            "a file of results",
+            "begin with the image's name, the count of faces, and have a face a line",
+            got=repr(lines[1] if len(lines) > 1 else "\n".join(lines))[:60],
+            place=f"{file}, line 2",
+        )
+    return 2
+
+
+def _face(fields: list[str], lines: TextLines) -> list[float]:
     try:
         values = [float(field) for field in fields] if "_" not in "".join(fields) else []
     except ValueError:
@@ -197,7 +182,7 @@ def _face(fields: list[str], place: str) -> list[float]:
             "a face",
             "be x y w h score",
             got=repr(" ".join(fields))[:80],
-            place=place,
+            place=lines.place(),
             cause="the score is missing" if len(values) == 4 else "",
         )
     return values
