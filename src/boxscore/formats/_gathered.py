@@ -50,6 +50,13 @@ class Origin(NamedTuple):
         return f"{self.kind} {self.number} of {self.file}"
 
 
+class Size(msgspec.Struct, gc=False):
+    """Of an image, where a file gives it."""
+
+    width: float | None = None
+    height: float | None = None
+
+
 class Gathered:
     """Images and objects of one side.
 

@@ -38,7 +38,7 @@ from boxscore.data.numbering import placed_on
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
-from boxscore.errors import InputError
+from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Format, Read, ReadOptions
 from boxscore.formats.class_lists import called
 from boxscore.formats.image_sizes import known_sizes
@@ -560,6 +560,15 @@ def _warn_of_fractions(rows: Rows, unknown: NDArray[np.bool_]) -> None:
         "given; what needs pixels (small, medium and large "
         f"objects) is undefined. {checks.GIVE_SIZES[0].upper()}{checks.GIVE_SIZES[1:]}.",
     )
+
+
+def check_sides(sides: FloatArray, place: Place, cause: str = "") -> None:
+    """Refuse boxes with a side [N, 2] below 0."""
+    negative = (sides < 0).any(axis=1)
+    if negative.any():
+        row = int(np.argmax(negative))
+        got = f"{sides[row, 0]:g} x {sides[row, 1]:g}"
+        raise FileFormatError("a box", "have a size >= 0", got=got, place=place(row), cause=cause)
 
 
 class Collected(NamedTuple):

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._gathered import Gathered, Origin, decoded
+from boxscore.formats._gathered import Gathered, Origin, Size, decoded
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
 
@@ -37,15 +37,10 @@ class _Label(msgspec.Struct, gc=False):
     attributes: dict[str, Any] | None = None
 
 
-class _Size(msgspec.Struct, gc=False):
-    width: float | None = None
-    height: float | None = None
-
-
 class _Frame(msgspec.Struct, gc=False):
     name: str
     labels: list[_Label] | None = None
-    size: _Size | None = None
+    size: Size | None = None
 
 
 class _Frames(msgspec.Struct, gc=False):
@@ -71,7 +66,7 @@ class BddFormat(RowFormat):
             frames = decoded(path, list[_Frame], record="frame", whole=whole)
         gathered = Gathered(path, options)
         for frame in frames:
-            size = frame.size or _Size()
+            size = frame.size or Size()
             image = gathered.image(frame.name, size.width, size.height)
             for number, label in enumerate(frame.labels or []):
                 if label.box2d is None:

@@ -35,7 +35,7 @@ from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS
 from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._look import Look
-from boxscore.formats._rows import RowFormat, Rows, detections_of
+from boxscore.formats._rows import RowFormat, Rows, check_sides, detections_of
 
 LINE = "line"
 """The column of images that keeps the order of the ground truth's lines."""
@@ -156,14 +156,16 @@ class CrowdHumanFormat(RowFormat):
                     )
                 flags.append(record.tag != "person" or _is_set(record.extra))
                 values.append(_visible(box, record.vbox))
+
+        def place_of(row: int) -> str:
+            return "{1} {0[1]} of line {0[0]} of {2}".format(places[row], wanted, path)
+
         extent = np.array(sizes, dtype=np.float64).reshape(-1, 2)
         at = np.array(index, dtype=np.int64)
         corners = np.array(boxes, dtype=np.float64).reshape(-1, 4)
         if options.box_format is None:
             corners[:, 2:] += corners[:, :2]
-            _check_sides(
-                corners, lambda row: "{1} {0[1]} of line {0[0]} of {2}".format(places[row], wanted, path)
-            )
+            check_sides(corners[:, 2:] - corners[:, :2], place_of)
         numbers = np.array(values, dtype=np.float64)
         given = {} if of_results else {"ignore": np.array(flags, dtype=bool)}
         columns: dict[str, Any] = {} if of_results else {"visibility": numbers}
@@ -177,7 +179,7 @@ class CrowdHumanFormat(RowFormat):
             label=np.zeros(len(at), dtype=np.int64),
             boxes=corners,
             box_format="xyxy",
-            place=lambda row: "{1} {0[1]} of line {0[0]} of {2}".format(places[row], wanted, path),
+            place=place_of,
             scores=numbers if of_results else None,
             sizes=extent,
             given=given,
@@ -219,15 +221,6 @@ def _visible(body: list[float], visible: list[float] | None) -> float:
     if visible is None or len(visible) != 4 or not area > 0:
         return math.nan
     return visible[2] * visible[3] / area
-
-
-def _check_sides(corners: Any, place: Any) -> None:
-    sides = corners[:, 2:] - corners[:, :2]
-    negative = (sides < 0).any(axis=1)
-    if negative.any():
-        row = int(np.argmax(negative))
-        got = f"{sides[row, 0]:g} x {sides[row, 1]:g}"
-        raise FileFormatError("a box", "have a size >= 0", got=got, place=place(row))
 
 
 FORMAT = CrowdHumanFormat()

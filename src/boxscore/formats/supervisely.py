@@ -22,7 +22,7 @@ from boxscore._utils import checks
 from boxscore._utils.files import is_file
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._gathered import Gathered, Origin, decoded
+from boxscore.formats._gathered import Gathered, Origin, Size, decoded
 from boxscore.formats._json_folders import first_json, json_files
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
@@ -34,11 +34,6 @@ class _Class(msgspec.Struct, gc=False):
 
 class _Meta(msgspec.Struct, gc=False):
     classes: list[_Class] = []
-
-
-class _Size(msgspec.Struct, gc=False):
-    width: float | None = None
-    height: float | None = None
 
 
 class _Points(msgspec.Struct, gc=False):
@@ -53,7 +48,7 @@ class _Object(msgspec.Struct, gc=False):
 
 class _File(msgspec.Struct, gc=False):
     objects: list[_Object]
-    size: _Size = msgspec.field(default_factory=_Size)
+    size: Size = msgspec.field(default_factory=Size)
 
 
 class SuperviselyFormat(RowFormat):

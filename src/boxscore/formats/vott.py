@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._gathered import Gathered, Origin, decoded
+from boxscore.formats._gathered import Gathered, Origin, Size, decoded
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
 
@@ -34,14 +34,9 @@ class _Region(msgspec.Struct, gc=False):
     bounding_box: _Box = msgspec.field(name="boundingBox")
 
 
-class _Size(msgspec.Struct, gc=False):
-    width: float | None = None
-    height: float | None = None
-
-
 class _Asset(msgspec.Struct, gc=False):
     name: str
-    size: _Size = msgspec.field(default_factory=_Size)
+    size: Size = msgspec.field(default_factory=Size)
 
 
 class _Entry(msgspec.Struct, gc=False):

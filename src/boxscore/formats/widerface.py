@@ -31,7 +31,7 @@ from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._mat import read_mat
-from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._rows import RowFormat, Rows, check_sides
 from boxscore.formats._text_lines import TextLines
 
 ALL_FACES = "wider_face_val.mat"
@@ -133,19 +133,9 @@ def _results(folder: Path, options: ReadOptions) -> Rows:
     paths = [folder / file for file in files]
     lines = TextLines(paths, "a file of results", head=_head)
     table = np.array([_face(line.split(), lines) for line in lines], dtype=np.float64).reshape(-1, 5)
-    sides = table[:, 2:4]
-    if options.box_format is None and (sides < 0).any():
-        row = int(np.argmax((sides < 0).any(axis=1)))
-        got = f"{sides[row, 0]:g} x {sides[row, 1]:g}"
-        raise FileFormatError(
-            "a box",
-            "have a size >= 0",
-            got=got,
-            place=lines.place(row),
-            cause="are these two corners? write x y w h",
-        )
     boxes = table[:, :4].copy()
     if options.box_format is None:
+        check_sides(boxes[:, 2:], lines.place, cause="are these two corners? write x y w h")
         boxes[:, 2:] += boxes[:, :2]
     return Rows(
         source=str(folder),
