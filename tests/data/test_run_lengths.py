@@ -12,31 +12,9 @@ from pycocotools import mask as coco_mask
 
 import boxscore
 from boxscore.data.masks import Masks
-from boxscore.data.run_lengths import DAMAGED, MOST_CHARACTERS, run_totals
+from boxscore.data.run_lengths import DAMAGED, run_totals
+from oracles.run_lengths import slow_total
 from support.program import run_boxscore
-
-
-def slow_total(text: bytes) -> int:
-    """What ``rleFrString`` does, in whole numbers that do not overflow."""
-    runs: list[int] = []
-    place = 0
-    while place < len(text):
-        value, shift = 0, 0
-        while True:
-            digit = text[place] - 48
-            place += 1
-            if not 0 <= digit < 64:
-                return DAMAGED
-            value |= (digit & 31) << shift
-            shift += 5
-            if not digit & 32:
-                break
-        if shift > 5 * MOST_CHARACTERS:
-            return DAMAGED
-        if digit & 16:
-            value -= 1 << shift
-        runs.append(value + (runs[-2] if len(runs) > 2 else 0))
-    return DAMAGED if min(runs, default=0) < 0 else sum(runs)
 
 
 def test_totals_of_masks() -> None:

@@ -26,40 +26,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import boxscore
 from boxscore.data.masks import Masks
-from boxscore.data.run_lengths import DAMAGED, MOST_CHARACTERS, MOST_PIXELS, run_totals
+from boxscore.data.run_lengths import MOST_PIXELS, run_totals
 from boxscore.similarity.boundary import boundary_iou, mask_boundary
 from boxscore.similarity.mask import mask_iof, mask_iou
+from oracles.run_lengths import slow_total
 from support.instances import assert_same_bits, evaluate, mask_case, run_pycocotools
 
 Random = np.random.Generator
 
 SECONDS, MEGABYTES, TOGETHER = 300, 1500, 20_000
 """What a child process may take for a batch of hostile masks, and how many these are."""
-
-
-def slow_total(text: bytes) -> int:
-    """What ``rleFrString`` does, in whole numbers that do not overflow."""
-    runs: list[int] = []
-    place = 0
-    while place < len(text):
-        value, shift = 0, 0
-        while True:
-            if place == len(text) or not 0 <= text[place] - 48 < 64:
-                return DAMAGED
-            digit = text[place] - 48
-            place += 1
-            value |= (digit & 31) << shift
-            shift += 5
-            if not digit & 32:
-                break
-        if shift > 5 * MOST_CHARACTERS:
-            return DAMAGED
-        if digit & 16:
-            value -= 1 << shift
-        runs.append(value + (runs[-2] if len(runs) > 2 else 0))
-    if min(runs, default=0) < 0 or max(runs, default=0) > MOST_PIXELS:
-        return DAMAGED
-    return sum(runs)
 
 
 def damaged_code(random: Random) -> bytes:
