@@ -9,44 +9,21 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import boxscore
-from boxscore.cli import COMMANDS, main
+from boxscore.cli import COMMANDS
 from boxscore.protocols import load_protocol, protocol_names, protocol_toml
 from support.examples import first_of
 from support.program import SOURCES, run_boxscore, run_python
+from support.running import Run
 from support.samples import DT, GT, SHAPES_VOC
 from support.scenes import CROWDS
 
 COCO = ["evaluate", "--gt", GT, "--dt", DT]
 VOC_GT, VOC_DT = str(SHAPES_VOC / "VOC2007"), str(SHAPES_VOC / "results")
 VOC = ["evaluate", "--gt", VOC_GT, "--dt", VOC_DT, "--image-set", "test", "--protocol", "voc2007"]
-
-
-class Run:
-    """Runs the command line in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-
-    def __call__(self, *arguments: str, status: int = 0) -> tuple[str, str]:
-        assert main(arguments) == status
-        output, errors = self.capsys.readouterr()
-        return output, errors
-
-    def json(self, *arguments: str) -> dict[str, Any]:
-        output, errors = self(*arguments, "--output", "json")
-        assert errors == ""
-        value: dict[str, Any] = json.loads(output)
-        return value
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    return Run(capsys)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore import BoxscoreWarning, Detections
-from boxscore.cli import main
+from support.running import Run
 
 FORMATS = ("yolo", "darknet", "text", "visdrone")
 LINES = {
@@ -120,15 +120,14 @@ def test_results_files_in_folders_beside_those_that_are_read_are_said(
     assert _said([*caught]) == [_message(folder, "", "folders a/new, old")]
 
 
-def test_strict_refuses_predictions_that_are_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_strict_refuses_predictions_that_are_left_out(tmp_path: Path, run: Run) -> None:
     truth = _truth(tmp_path, "0001", "cam1/0002")
     folder = _written(
         tmp_path / "dt", {"0001.txt": LINES["yolo"], "cam1/0002.txt": LINES["yolo"], "classes.txt": "cat"}
     )
-    assert main(["evaluate", str(truth), str(folder), "--strict"]) == 2
-    assert "not those in its folder cam1" in " ".join(capsys.readouterr().err.split())
+    assert "not those in its folder cam1" in " ".join(
+        run.error("evaluate", truth, folder, "--strict").split()
+    )
 
 
 def test_folders_that_hold_something_else_are_not_spoken_of(tmp_path: Path) -> None:
@@ -164,20 +163,18 @@ def _predictions(folder: Path, name: str, prefix: str = "", *, classes: bool = T
 @pytest.mark.parametrize("prefix", ["", "labels/", "detections/"])
 @pytest.mark.parametrize("name", ["text", "yolo", "darknet"])
 def test_folders_that_images_lie_in_are_read_as_one_set(
-    name: str, prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, prefix: str, tmp_path: Path, run: Run
 ) -> None:
     truth = _truth(tmp_path, "cam1/0001", "cam2/0001")
     (tmp_path / "dt.csv").write_text(
         "image,class,x1,y1,x2,y2,score\n"
         + "".join(f"{image},cat,{box.replace(' ', ',')},0.9\n" for image, box in BOXES.items())
     )
-    assert main(["evaluate", str(truth), str(tmp_path / "dt.csv"), "--strict"]) == 0
-    expected = capsys.readouterr().out
+    expected = run("evaluate", truth, tmp_path / "dt.csv", "--strict").out
     assert "AP      1.0000 " in expected
     folder = _predictions(tmp_path / "dt", name, prefix)
     options = ["--dt-classes", str(folder / prefix / "classes.txt")] if name != "text" else []
-    assert main(["evaluate", str(truth), str(folder), "--strict", *options]) == 0
-    assert capsys.readouterr().out == expected
+    assert run("evaluate", truth, folder, "--strict", *options).out == expected
     detections = boxscore.load_detections(
         folder, truth_table := boxscore.load_ground_truth(truth), format=name
     )
@@ -216,8 +213,8 @@ def test_one_folder_that_no_image_lies_in_is_enough_to_refuse(tmp_path: Path) ->
 
 def test_two_runs_of_the_same_cameras_are_not_one_set(tmp_path: Path) -> None:
     truth = boxscore.load_ground_truth(_truth(tmp_path, "cam1/0001", "cam2/0001"))
-    for run in ("exp1/", "exp2/"):
-        _predictions(tmp_path / "dt", "text", run)
+    for experiment in ("exp1/", "exp2/"):
+        _predictions(tmp_path / "dt", "text", experiment)
     with pytest.raises(
         boxscore.FileFormatError, match=r"Got exp1/cam1, exp1/cam2, exp2/cam1, exp2/cam2, in which"
     ):

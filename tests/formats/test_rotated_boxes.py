@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.cli import main
 from boxscore.formats import _coco_records, coco
 from boxscore.formats.reading import load_both, read_detections, read_options
 from oracles.pycoco import assert_equal_to_pycocotools
 from support.quiet import quiet
 from support.rotated import rotated_case, run_pycocotools, tables
+from support.running import Run
 
 KEYS = {"segmentation": [[1, 1, 5, 1, 5, 5]], "keypoints": [1, 1, 2], "num_keypoints": 1, "note": None}
 
@@ -54,12 +54,11 @@ def test_files_score_as_pycocotools_told_the_overlaps(seed: int, tmp_path: Path)
     assert evaluation.detections.boxes_given
 
 
-def test_the_command_line_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_reads_them(tmp_path: Path, run: Run) -> None:
     truth, found = rotated_case(3)
     paths = write(tmp_path, truth, found)
     command = ["evaluate", "--gt", str(paths[0]), "--dt", str(paths[1]), "--protocol", "coco-rotated"]
-    assert main([*command, "--output", "json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = json.loads(run(*command, "--output", "json").out)
     expected = boxscore.evaluate(*tables(truth, found), protocol="coco-rotated").metrics
     assert printed["metrics"]["AP"] == expected["AP"]
 
@@ -164,13 +163,13 @@ def test_suppression_of_files_says_what_it_compares(tmp_path: Path) -> None:
     _, found = rotated_case(6)
     paths = write(tmp_path, {}, found)
     command = [sys.executable, "-m", "boxscore", "nms", "--detections", str(paths[1])]
-    run = subprocess.run(
+    done = subprocess.run(
         [*command, "--output", str(tmp_path / "kept.json"), "--iou-threshold", "0.5"],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "the upright boxes around them are suppressed or fused" in run.stderr
+    assert "the upright boxes around them are suppressed or fused" in done.stderr
     kept = json.loads((tmp_path / "kept.json").read_text())
     assert kept
     assert all(row in found for row in kept)
