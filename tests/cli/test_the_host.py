@@ -131,7 +131,7 @@ sys.exit(status)
 @pytest.mark.parametrize("ignored", [False, True])
 def test_a_shell_that_ignores_the_ends_of_children(ignored: bool, large: str) -> None:
     """SIGCHLD ignored is inherited: waiting for a child then is an error of the system."""
-    call = ["evaluate", "--gt", GT, "--dt", large, "--no-digest", "--protocol", "voc2012", "--workers"]
+    call = ["evaluate", "--gt", GT, "--dt", large, "--quiet", "--protocol", "voc2012", "--workers"]
     trap = "trap '' CHLD; " if ignored else ""
     done = subprocess.run(
         ["sh", "-c", f'{trap}exec "$0" "$@"', sys.executable, "-c", SPIED, *call, "2"],

@@ -52,7 +52,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk(small_disk: Path) -> None:
     (small_disk / "ballast").write_bytes(b"x" * 12 * 1024)
     (small_disk / "report.md").write_text("the old report")
-    status, output, errors = run_boxscore([*EVALUATE, "--report", str(small_disk)])
+    status, output, errors = run_boxscore([*EVALUATE, "--quiet", "--report", str(small_disk)])
     assert (status, output) == (2, "")
     assert errors.startswith(f"boxscore: error: {small_disk}")
     assert errors.endswith(": cannot be written: No space left on device.\n")
@@ -131,7 +131,7 @@ def start_and_wait(arguments: list[str]) -> subprocess.Popen[bytes]:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL")
 def test_killed_in_the_middle_of_a_write(tmp_path: Path) -> None:
     (tmp_path / "report.md").write_text("the old report")
-    process = start_and_wait([*EVALUATE, "--report", str(tmp_path)])
+    process = start_and_wait([*EVALUATE, "--quiet", "--report", str(tmp_path)])
     process.kill()
     process.communicate(timeout=30)
     left = names(tmp_path)
@@ -144,7 +144,7 @@ def test_killed_in_the_middle_of_a_write(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_interrupted_in_the_middle_of_a_write(tmp_path: Path) -> None:
-    process = start_and_wait([*EVALUATE, "--report", str(tmp_path)])
+    process = start_and_wait([*EVALUATE, "--quiet", "--report", str(tmp_path)])
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=30)
     assert (process.returncode, output, errors) == (130, b"", b"boxscore: interrupted\n")
@@ -201,7 +201,9 @@ def test_unreadable_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    status, output, errors = run_boxscore([*EVALUATE, "--report", str(tmp_path / "file" / "reports")])
+    status, output, errors = run_boxscore(
+        [*EVALUATE, "--quiet", "--report", str(tmp_path / "file" / "reports")]
+    )
     assert (status, output) == (2, "")
     assert errors == f"boxscore: error: {tmp_path / 'file' / 'reports'}: cannot be made: Not a directory.\n"
 
