@@ -40,7 +40,7 @@ def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:
 test_coco = every(every_kind.coco, check, 25)
 test_voc_whose_equal_scores_go_in_file_order = every(every_kind.voc, check, 20)
 test_masks_and_keypoints = every(every_kind.masks_and_keypoints, check, 4)
-test_federated = every(every_kind.federated, check, 25)
+test_federated = every(every_kind.federated, check, 40)
 test_groups_that_count_in_part = every(every_kind.groups_in_part, check, 15)
 test_rotated_boxes = every(every_kind.rotated_boxes, check, 15)
 

@@ -39,7 +39,7 @@ def check_pieces(parts: list[Part], most: int, expected: boxscore.Evaluation) ->
 test_coco = every(every_kind.coco, check, 40)
 test_voc = every(every_kind.voc, check, 20)
 test_masks_and_keypoints = every(every_kind.masks_and_keypoints, check, 4)
-test_federated = every(every_kind.federated, check, 25)
+test_federated = every(every_kind.federated, check, 40)
 test_groups_that_count_in_part = every(every_kind.groups_in_part, check, 10)
 test_rotated_boxes = every(every_kind.rotated_boxes, check, 15)
 

@@ -59,7 +59,7 @@ def check_weighted(parts: list[Part], expected: boxscore.Evaluation, weights: An
 test_coco = every(every_kind.coco, check, 40)
 test_voc = every(every_kind.voc, check, 20)
 test_masks_and_keypoints = every(every_kind.masks_and_keypoints, check, 4)
-test_federated = every(every_kind.federated, check, 25)
+test_federated = every(every_kind.federated, check, 40)
 
 
 RULES = [
