@@ -131,6 +131,8 @@ def form_of(text: str, place: str, own: OwnNames | None = None) -> _Form | None:
         for names, head in ((tuple(name.strip() for name in lines[0]), 1), (_RETINANET, 0)):
             if head == 0 and not (separator == "," and _is_retinanet(lines)):
                 continue
+            if any("{" in name for name in names):  # JSON without its beginning
+                continue
             try:
                 parts = column_parts(names, place=place, own=own if head else None)
             except InputError:
