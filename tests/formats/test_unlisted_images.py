@@ -264,6 +264,12 @@ def test_one_size_for_all_images(tmp_path: Path) -> None:
     assert table.boxes.tolist() == [[256, 192, 384, 288]]
     with pytest.raises(InputError, match=r"width must be a number of pixels, 1 or more\. Got '0'"):
         load_ground_truth(tmp_path / "labels", image_sizes="0x480")
+    with pytest.raises(InputError) as caught:
+        load_ground_truth(tmp_path / "labels", image_sizes=(640, 480))  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        "image_sizes must be a path, 'WIDTHxHEIGHT', or a mapping of images to sizes. Got (640, 480); "
+        "'640x480' is the size of every image."
+    )
 
 
 def test_the_message_for_sizes_names_every_way(tmp_path: Path) -> None:

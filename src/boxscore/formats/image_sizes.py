@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -58,6 +59,13 @@ def image_sizes_of(
     """Return the sizes that a table, ``WIDTHxHEIGHT`` and the pictures in a folder say; None without any."""
     if source is None and folder is None:
         return None
+    if not isinstance(source, (str, os.PathLike, Mapping, type(None))):
+        raise InputError(
+            "image_sizes",
+            "be a path, 'WIDTHxHEIGHT', or a mapping of images to sizes",
+            got=repr(source)[:80],
+            cause="'640x480' is the size of every image",
+        )
     named = {} if folder is None else _sizes_in(Path(folder))
     if source is None:
         return ImageSizes(named, source=str(folder))
