@@ -40,6 +40,8 @@ def drawn(seed: int) -> bytes:
             for number in range(draw.choice([0, 0, 20]))
         },
     }
+    is_sorted = draw.choice([False, True])
+    sorting = {"sorting_columns": [pq.SortingColumn(0)]} if is_sorted and hasattr(pq, "SortingColumn") else {}
     output = io.BytesIO()
     pq.write_table(
         pa.table(columns).replace_schema_metadata({b"k": b"v" * draw.choice([0, 1, 300])}),
@@ -50,7 +52,7 @@ def drawn(seed: int) -> bytes:
         write_page_index=draw.random() < 0.5,
         use_dictionary=draw.random() < 0.5,
         version=draw.choice(["1.0", "2.6"]),
-        sorting_columns=draw.choice([None, [pq.SortingColumn(0)]]),
+        **sorting,
     )
     return output.getvalue()
 
