@@ -9,6 +9,9 @@ import numpy as np
 
 from boxscore._utils.array_types import IntArray
 from boxscore._utils.files import read_text
+from boxscore.errors import FileFormatError
+from boxscore.formats._inner_folders import warn_of_unread
+from boxscore.formats._look import Look, is_text_file, listed
 
 LARGEST = 16_000_000
 """Bytes of a file."""
@@ -52,3 +55,23 @@ class TextLines:
     def place(self, row: int = -1) -> str:
         """Name the file and line of a row, by default of the last."""
         return f"{self._files[self._image[row]]}, line {self._line[row]}"
+
+
+def text_files(folder: Path, what: str, detect: Callable[[Look], str | None]) -> list[str]:
+    """Return the names of a folder's text files, sorted; warn of folders in it that are not read."""
+    if not folder.is_dir():
+        raise FileFormatError(
+            what, "be the folder of the .txt files, one per image", got=f"one file, {folder}"
+        )
+    with listed(folder) as entries:
+        names = sorted(entry.name for entry in entries if is_text_file(entry))
+    warn_of_unread(folder, detect, ending=".txt")
+    return names
+
+
+def numbers_of(fields: Sequence[str]) -> list[float] | None:
+    """Return the numbers that fields spell; None where one spells none, or has the underscores of Python."""
+    try:
+        return None if "_" in "".join(fields) else [float(field) for field in fields]
+    except ValueError:
+        return None

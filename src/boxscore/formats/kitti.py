@@ -23,10 +23,9 @@ import numpy as np
 from boxscore._utils.collector import paused_collector
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._inner_folders import warn_of_unread
-from boxscore.formats._look import Look, is_text_file, listed
+from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows, collected
-from boxscore.formats._text_lines import TextLines
+from boxscore.formats._text_lines import TextLines, numbers_of, text_files
 
 NUMBERS = 14
 """Behind the type of an object; a detection has one more."""
@@ -44,19 +43,14 @@ class KittiFormat(RowFormat):
         """Recognise a word and 14 or 15 numbers in the first files."""
         line = next((text.first_line for text in look.texts if text.first_line), "")
         word, *fields = line.split() or [""]
-        numbers = _numbers(fields)
-        is_one = not _numbers([word]) and numbers is not None and len(numbers) in (NUMBERS, NUMBERS + 1)
+        numbers = numbers_of(fields)
+        is_one = not numbers_of([word]) and numbers is not None and len(numbers) in (NUMBERS, NUMBERS + 1)
         return "KITTI's text files" if is_one else None
 
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every file."""
-        if not path.is_dir():
-            rule = "be the folder of the .txt files, one per image"
-            raise FileFormatError("KITTI's text files", rule, got=f"one file, {path}")
-        with listed(path) as entries:
-            names = sorted(entry.name for entry in entries if is_text_file(entry))
-        warn_of_unread(path, self.detect, ending=".txt")
+        names = text_files(path, "KITTI's text files", self.detect)
         types: list[str] = []
         numbers: list[list[float]] = []
         lines = TextLines([path / name for name in names], "a KITTI text file")
@@ -86,16 +80,9 @@ class KittiFormat(RowFormat):
         )
 
 
-def _numbers(fields: list[str]) -> list[float] | None:
-    try:
-        return None if any("_" in field for field in fields) else [float(field) for field in fields]
-    except ValueError:
-        return None
-
-
 def _checked(fields: list[str], lines: TextLines, *, of_results: bool) -> list[float]:
     """Return the numbers of a line, of a detection with its score."""
-    numbers = _numbers(fields[1:])
+    numbers = numbers_of(fields[1:])
     wanted = NUMBERS + of_results
     if numbers is not None and len(numbers) == wanted:
         return numbers

@@ -21,10 +21,9 @@ import numpy as np
 from boxscore._utils.collector import paused_collector
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._inner_folders import warn_of_unread
-from boxscore.formats._look import Look, is_text_file, listed
+from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
-from boxscore.formats._text_lines import TextLines
+from boxscore.formats._text_lines import TextLines, numbers_of, text_files
 
 CLASSES = (
     "ignored regions",
@@ -58,12 +57,7 @@ class VisDroneFormat(RowFormat):
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every file."""
-        if not path.is_dir():
-            rule = "be the folder of the .txt files, one per image"
-            raise FileFormatError("VisDrone's text files", rule, got=f"one file, {path}")
-        with listed(path) as entries:
-            names = sorted(entry.name for entry in entries if is_text_file(entry))
-        warn_of_unread(path, self.detect, ending=".txt")
+        names = text_files(path, "VisDrone's text files", self.detect)
         numbers: list[list[float]] = []
         lines = TextLines([path / name for name in names], "a VisDrone text file")
         for line in lines:
@@ -95,11 +89,7 @@ class VisDroneFormat(RowFormat):
 
 
 def _numbers(line: str) -> list[float] | None:
-    fields = line.strip().rstrip(",").split(",")
-    try:
-        return None if "_" in line else [float(field) for field in fields]
-    except ValueError:
-        return None
+    return numbers_of(line.strip().rstrip(",").split(","))
 
 
 FORMAT = VisDroneFormat()

@@ -32,7 +32,7 @@ from boxscore.formats._format import ReadOptions
 from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._mat import read_mat
 from boxscore.formats._rows import RowFormat, Rows, check_sides
-from boxscore.formats._text_lines import TextLines
+from boxscore.formats._text_lines import TextLines, numbers_of
 
 ALL_FACES = "wider_face_val.mat"
 SETTINGS = ("easy", "medium", "hard")
@@ -163,10 +163,7 @@ def _head(lines: list[str], file: str | Path) -> int:
 
 
 def _face(fields: list[str], lines: TextLines) -> list[float]:
-    try:
-        values = [float(field) for field in fields] if "_" not in "".join(fields) else []
-    except ValueError:
-        values = []
+    values = numbers_of(fields) or []
     if len(values) != 5 or not all(map(math.isfinite, values)):
         raise FileFormatError(
             "a face",
