@@ -15,9 +15,9 @@ The IoU of two boxes is at most the IoU of their extents along either axis. So I
 
 Boxes are put in *levels* by height (a level spans a ratio of 1/t, so partners are at most one level apart)
 and inside a level in *strips* by centre. Level and strip, hashed together with the group, are the row of the
-grid; a row is sorted by ``x1``, and a query is a range of it. A hash that sends two rows to one key only
-adds candidates. For measures that may exceed the IoU the same windows are used with t = 0 (boxes that meet),
-where the ratio of heights is no bound and every level is asked.
+grid; a row is sorted by ``x1``, and a query is a range of it. Rows with equal hashes only add candidates. For
+measures that may exceed the IoU the same windows are used with t = 0 (boxes that meet), where the ratio of
+heights is no bound and every level is queried.
 
 Rounding is covered by a slack, so a candidate is never missed: t is lowered by one part in 10^9, and
 coordinates are given some units in the last place.
@@ -64,7 +64,7 @@ MOST_STRIPS = 256
 
 ROW_BITS = 16
 X_BITS, FINE_X_BITS = 16, 32
-"""``x1`` is rastered to 16 bits, or to 32 when a typical box would be narrower than eight of its steps."""
+"""``x1`` is quantised to 16 bits, or to 32 when a typical box would be narrower than eight steps."""
 
 LEVEL_FACTOR = np.uint64(0xD1B54A32D192ED03)
 GROUP_FACTOR = np.uint64(0xAEF17502108EF2D9)
@@ -123,7 +123,7 @@ class _Extents:
         return cls(x1, width, height, y1, members, None if group is None else group.take(members))
 
     def take(self, rows: IntArray) -> _Extents:
-        """Keep only some boxes, in this order."""
+        """Select some boxes, in this order."""
         return _Extents(
             self.x1.take(rows),
             self.width.take(rows),
@@ -184,16 +184,16 @@ class Grid:
         self._rows, self._keys = rows.take(order), keys.take(order)
 
     def _fit(self, extents: _Extents, iou_threshold: float) -> float:
-        """Choose bounds that hold in spite of rounding, and the raster of ``x1``."""
+        """Choose bounds that hold in spite of rounding, and the quantisation of ``x1``."""
         x1, width, height = extents.x1, extents.width, extents.height
         left, right = float(x1.min()), float(x1.max())
         reach = max(abs(left), abs(right), float(np.abs(extents.centre).max()))
         reach += float(width.max()) + float(height.max())
         self._rounding = 8 * np.finfo(np.float64).eps * reach
         # Corners computed from a width and a position far away hold that width only roughly.
-        doubt = SLACK + self._rounding / min(float(width.min()), float(height.min()))
-        bound = min(iou_threshold, HIGHEST_BOUND) * (1 - doubt)
-        useful = self._measure.at_most_iou and iou_threshold >= LOWEST_BOUND and doubt < 1e-3
+        relative_rounding = SLACK + self._rounding / min(float(width.min()), float(height.min()))
+        bound = min(iou_threshold, HIGHEST_BOUND) * (1 - relative_rounding)
+        useful = self._measure.at_most_iou and iou_threshold >= LOWEST_BOUND and relative_rounding < 1e-3
         self._bound = bound if useful else 0.0
         self._base = 1 / self._bound if useful else 2.0
         self._spread = (1 - self._bound) / (1 + self._bound)
@@ -242,7 +242,7 @@ class Grid:
         for start in range(0, len(self), QUERIES):
             numbers = np.arange(start, min(start + QUERIES, len(self)))
             extents = self._extents if len(numbers) == len(self) else self._extents.take(numbers)
-            yield from self._candidates(self._members, *self._own_ranges(extents, numbers), chunk)
+            yield from self._candidates(self._members, *self._ranges_once(extents, numbers), chunk)
 
     def neighbours(self, positions: IntArray, chunk: int = CHUNK) -> Iterator[Pairs]:
         """Candidates (position, member) of some members; each also meets itself, and some meet twice."""
@@ -254,14 +254,16 @@ class Grid:
             extents, positions = extents.take(good), positions.take(good)
         self._set_levels(extents)
         extents.level -= self._lowest
-        # In the grid's own order, neighbouring look-ups stay in the cache.
+        # In the order of the grid, neighbouring look-ups stay in the cache.
         rows = self._row_ids(extents.group, extents.level, self._strips(extents.centre, extents.level))
         order = np.argsort(self._keys_at(rows, extents.x1))
         extents, positions = extents.take(order), positions.take(order)
         for start in range(0, len(positions), QUERIES):
             numbers = np.arange(start, min(start + QUERIES, len(positions)))
             some = extents if len(numbers) == len(positions) else extents.take(numbers)
-            parts = [self._windows(some, numbers, target) for target in self._targets(some, own=False)]
+            parts = [
+                self._windows(some, numbers, target) for target in self._targets(some, higher_only=False)
+            ]
             query, start, end, _ = self._look_up(parts)
             yield from self._candidates(positions, query, start, end, None, chunk)
 
@@ -280,19 +282,19 @@ class Grid:
         right += self._rounding
         return right
 
-    def _targets(self, extents: _Extents, *, own: bool) -> Iterator[IntArray]:
-        """Levels to query, -1 for none; without a box's own level, and those below, when ``own``."""
+    def _targets(self, extents: _Extents, *, higher_only: bool) -> Iterator[IntArray]:
+        """Levels to query, -1 for none; with ``higher_only`` those above a box's level."""
         if self._bound:
-            for step in (1,) if own else (-1, 0, 1):
+            for step in (1,) if higher_only else (-1, 0, 1):
                 target = extents.level + step
                 yield np.where(self._filled.take(target), target, -1)
         else:
             for level in np.flatnonzero(self._filled):
-                asked = np.full(len(extents.level), level)
-                yield np.where(extents.level < level, asked, -1) if own else asked
+                target = np.full(len(extents.level), level)
+                yield np.where(extents.level < level, target, -1) if higher_only else target
 
-    def _own_ranges(self, extents: _Extents, numbers: IntArray) -> _Ranges:
-        """Ranges that hold every unordered pair once: to the right in the own level, all of higher levels."""
+    def _ranges_once(self, extents: _Extents, numbers: IntArray) -> _Ranges:
+        """Ranges that hold every unordered pair once: to the right in a box's level, all of higher levels."""
         right = self._right(extents)
         reach = self._reach(extents, self._top.take(extents.level))
         lowest = self._strips(extents.centre - reach, extents.level)
@@ -308,7 +310,9 @@ class Grid:
                 if step < 0:  # boxes at equal positions meet once: from the lower strip to the higher
                     low += np.uint64(1)
                 parts.append((numbers.take(query), low, self._keys_at(beside, right.take(query)), beside))
-        parts += [self._windows(extents, numbers, target) for target in self._targets(extents, own=True)]
+        parts += [
+            self._windows(extents, numbers, target) for target in self._targets(extents, higher_only=True)
+        ]
         query, start, end, wanted = self._look_up(parts)
         start[: len(numbers)] = numbers + 1
         return query, start, end, wanted
@@ -321,9 +325,9 @@ class Grid:
 
     def _windows(self, extents: _Extents, numbers: IntArray, target: IntArray) -> _Ranges:
         """Ranges of keys that hold the boxes of the target level that may overlap."""
-        asking = np.flatnonzero(target >= 0)
-        if len(asking) < len(target):
-            extents, numbers, target = extents.take(asking), numbers.take(asking), target.take(asking)
+        querying = np.flatnonzero(target >= 0)
+        if len(querying) < len(target):
+            extents, numbers, target = extents.take(querying), numbers.take(querying), target.take(querying)
         left = self._widest.take(target)
         if self._bound:
             np.minimum(left, extents.width / self._bound, out=left)

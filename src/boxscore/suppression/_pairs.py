@@ -20,7 +20,7 @@ from boxscore.suppression._grid import Grid, Pairs, expand
 from boxscore.suppression._ranked import Block, HeldPairs, Ranked, ValuedPairs
 
 FEW = 2000
-"""Up to here a sweep along x beats building a grid."""
+"""For so many boxes a sweep along x is faster than building a grid."""
 
 MOST_HELD = 1 << 24
 """Pairs that are held for several settings, 16 bytes each; any beyond are computed again by each."""
@@ -61,7 +61,7 @@ class Sweep:
     """Candidate pairs of a few boxes by a sweep along x.
 
     Boxes are sorted by where they start; those that start inside a box, or far enough inside for the
-    threshold, are a range. Pairs that lie apart in y are left out before anything else is looked at.
+    threshold, are a range. Pairs that lie apart in y are left out before anything else is computed.
     """
 
     def __init__(self, measure: Measure, members: IntArray, threshold: float) -> None:
@@ -78,21 +78,22 @@ class Sweep:
 
     def pairs(self, group: IntArray | None) -> Iterator[Pairs]:
         """Candidates of one group, each unordered pair once, in chunks."""
-        own = None if group is None else group.take(self._order)
-        for one, other in expand(self._first, self._end):
-            near = self._y2.take(other) >= self._low_y.take(one)
-            near &= self._y1.take(other) <= self._high_y.take(one)
-            if own is not None:
-                near &= own.take(one) == own.take(other)
+        groups = None if group is None else group.take(self._order)
+        for first, second in expand(self._first, self._end):
+            near = self._y2.take(second) >= self._low_y.take(first)
+            near &= self._y1.take(second) <= self._high_y.take(first)
+            if groups is not None:
+                near &= groups.take(first) == groups.take(second)
             some = near.nonzero()[0]
-            yield self._order.take(one.take(some)), self._order.take(other.take(some))
+            yield self._order.take(first.take(some)), self._order.take(second.take(some))
 
 
 class PairStore:
     """Every pair of a block that overlaps by more than a threshold: (better, worse, overlap), in chunks.
 
-    May be iterated over several times, always in the same order, each pair once. The pairs are kept when they
-    are few enough and computed again otherwise, so memory stays bounded. Pairs that a block holds are reused.
+    May be iterated over several times, always in the same order, each pair once. The pairs are cached when
+    they are few enough and computed again otherwise, so memory stays bounded. Pairs that a block holds are
+    reused.
     """
 
     def __init__(self, block: Block, threshold: float, *, limit: int = 1 << 22) -> None:
@@ -100,7 +101,7 @@ class PairStore:
         self._cached: list[ValuedPairs] | None = None
 
     def __iter__(self) -> Iterator[ValuedPairs]:
-        """Walk over the pairs."""
+        """Iterate over the pairs."""
         held = self._block.held
         if self._cached is None and held is not None and held.threshold <= self._threshold:
             self._cached = [held.above(self._threshold)]
@@ -108,12 +109,12 @@ class PairStore:
             yield from self._cached
             return
         cached, total = [], 0
-        for one, other in self._candidates():
-            values = np.minimum(self._block.measure.between(one, other), 1)  # rounding may exceed 1
-            hit = np.flatnonzero(values > self._threshold)
-            one, other = one.take(hit), other.take(hit)
-            pairs = np.minimum(one, other), np.maximum(one, other), values.take(hit)
-            total += len(hit)
+        for first, second in self._candidates():
+            values = np.minimum(self._block.measure.between(first, second), 1)  # rounding may exceed 1
+            above = np.flatnonzero(values > self._threshold)
+            first, second = first.take(above), second.take(above)
+            pairs = np.minimum(first, second), np.maximum(first, second), values.take(above)
+            total += len(above)
             if total <= self._limit:
                 cached.append(pairs)
             else:
@@ -141,8 +142,8 @@ class PairStore:
         return better.take(order), worse.take(order), values.take(order)
 
     def _candidates(self) -> Iterator[Pairs]:
-        block, everyone = self._block, np.arange(len(self._block))
+        block, members = self._block, np.arange(len(self._block))
         if len(block) > FEW:
-            yield from Grid(block.measure, everyone, self._threshold, block.group).pairs()
+            yield from Grid(block.measure, members, self._threshold, block.group).pairs()
             return
-        yield from Sweep(block.measure, everyone, self._threshold).pairs(block.group)
+        yield from Sweep(block.measure, members, self._threshold).pairs(block.group)

@@ -7,23 +7,23 @@ The result of the textbook loop (take the best box left, drop what overlaps it, 
 Plans
 -----
 - **Lockstep**, for many groups: every group takes its best box left at the same time. The work of the
-  textbook loop, in as many rounds as the most boxes kept in a group.
-- **Rounds over pairs**, for few boxes: find the overlapping pairs by a sweep along x, then in every round
-  keep what has no undecided better neighbour and drop its neighbours. Rounds are few: a box waits only for
-  boxes it overlaps, not for its rank.
-- **Grid and stages**, for large groups: the pairs come from ``Grid``. When they
-  would be many, the best boxes of each group are settled first, by rounds; those kept drop what they overlap
-  in the whole grid; then the next, larger part of what is left. Dense input is mostly dropped before it is
-  ever paired. Of boxes that are equal to the last bit only the best takes part: what becomes of it becomes
-  of its copies. A stage with more pairs than there are boxes left is made smaller, so that the work grows
-  with the boxes, not with the pairs of those that look alike.
+  textbook loop, in as many rounds as the most survivors of a group.
+- **Rounds over pairs**, for few boxes: collect the overlapping pairs by a sweep along x, then in every
+  round keep what has no undecided better neighbour and drop its neighbours. Rounds are few: a box waits only
+  for boxes it overlaps, not for its rank.
+- **Grid and stages**, for large groups: the pairs come from ``Grid``. When they would be many, the best boxes
+  of each group are decided first, by rounds; the survivors drop what they overlap in the whole grid; then the
+  next, larger part of what is left. Dense input is mostly dropped before it is ever paired. Of boxes that are
+  equal to the last bit only the best takes part: it drops its copies, or they are dropped with it. A stage
+  with more pairs than there are boxes left is made smaller, so that the work grows with the boxes, not with
+  the pairs of those that look alike.
 
 Where the pairs of the block are held already (``share_pairs``), only the rounds remain. All plans give the
 same result to the last index: a test compares them.
 
 Conventions
 -----------
-``suppressor`` [n] is -1 for a box kept. For a box dropped it is the position of the best kept box that
+``suppressor`` [n] is -1 for a survivor. For a dropped box it is the position of the best survivor that
 overlaps it, or, when the caller does not ask for ``owners``, any position: finding the best costs a pass
 over the pairs. Positions are counted from the start of the block; a better box has a lower position.
 """
@@ -48,7 +48,7 @@ Plan = Literal["auto", "lockstep", "sweep", "grid"]
 SWEEP_PAIRS = 60
 """A sweep with more candidates per box than this does not pay off."""
 
-WORTH_A_LOOK = 2048
+HEIGHTS_FIRST = 2048
 """From this many candidates on, comparing heights first is cheaper than measuring all of them."""
 
 LOCKSTEP_LARGEST = 1500
@@ -58,10 +58,10 @@ LOCKSTEP_SHARE = 30
 """Lockstep needs this many times more boxes than its largest group: a round costs some 30 calls."""
 
 LAST_PAIRS = 1 << 16
-"""Groups with fewer pairs than this together are settled at once: more rounds would be as many calls."""
+"""Groups with fewer pairs than this together are decided at once: more rounds would be as many calls."""
 
 CROWDED = 2.5
-"""Grids with more boxes than this within reach in a row are settled in stages."""
+"""Grids with more boxes than this within reach in a row are decided in stages."""
 
 FIRST_STAGE, STAGE_GROWTH = 1024, 4
 
@@ -69,7 +69,7 @@ SMALLEST_STAGE = 16
 """A stage is a fixed number of calls."""
 
 VERY_CROWDED, FIRST_BEST = 64, 8
-"""Grids more crowded than this are asked for the neighbours of the best boxes first, so many a group."""
+"""In grids more crowded than this the best boxes are queried first, so many of each group."""
 
 
 def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan = "auto") -> IntArray:
@@ -101,15 +101,15 @@ def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan =
     if chosen == "lockstep":
         _lockstep(block.measure, block.starts[:-1], counts, threshold, suppressor, owners)
     else:
-        everyone = np.arange(len(block))
+        members = np.arange(len(block))
         most = np.inf if plan == "sweep" else SWEEP_PAIRS
-        if chosen == "grid" or not _swept(block, everyone, threshold, suppressor, owners, most=most):
-            _staged(block, everyone, threshold, suppressor, owners)
+        if chosen == "grid" or not _swept(block, members, threshold, suppressor, owners, most=most):
+            _staged(block, members, threshold, suppressor, owners)
     return suppressor
 
 
 def best_overlapping(block: Block, threshold: float) -> IntArray:
-    """Position [n] of the best better box, kept or not, that overlaps each by more than ``threshold``.
+    """Position [n] of the best better box, dropped or not, that overlaps each by more than ``threshold``.
 
     A box that no better one overlaps names itself.
     """
@@ -125,47 +125,47 @@ def best_overlapping(block: Block, threshold: float) -> IntArray:
     return best
 
 
-def pairs_with(block: Block, threshold: float, kept: BoolArray) -> Iterable[ValuedPairs]:
-    """Pairs (better, worse, overlap) above ``threshold`` whose better box is kept; [n] flags.
+def pairs_with(block: Block, threshold: float, keep: BoolArray) -> Iterable[ValuedPairs]:
+    """Pairs (better, worse, overlap) above ``threshold`` whose better box survives: ``keep`` [n].
 
     May be iterated over several times; a pair may come twice.
     """
     grid = _crowded(block, threshold)
     return (
-        _PairsWith(PairStore(block, threshold), kept)
+        _PairsWith(PairStore(block, threshold), keep)
         if grid is None
-        else _Around(block, grid, threshold, kept)
+        else _Around(block, grid, threshold, keep)
     )
 
 
 class _PairsWith:
-    """The pairs of a store whose better box is kept."""
+    """The pairs of a store whose better box survives."""
 
-    def __init__(self, store: PairStore, kept: BoolArray) -> None:
-        self._store, self._kept = store, kept
+    def __init__(self, store: PairStore, keep: BoolArray) -> None:
+        self._store, self._keep = store, keep
 
     def __iter__(self) -> Iterator[ValuedPairs]:
-        """Walk over the pairs."""
+        """Iterate over the pairs."""
         for better, worse, overlap in self._store:
-            some = np.flatnonzero(self._kept.take(better))
+            some = np.flatnonzero(self._keep.take(better))
             yield better.take(some), worse.take(some), overlap.take(some)
 
 
 class _Around:
-    """The pairs of a crowded grid whose better box is kept: those boxes are asked for their neighbours."""
+    """The pairs of a crowded grid whose better box survives: only survivors query the grid."""
 
-    def __init__(self, block: Block, grid: Grid, threshold: float, kept: BoolArray) -> None:
+    def __init__(self, block: Block, grid: Grid, threshold: float, keep: BoolArray) -> None:
         self._measure, self._grid, self._threshold = block.measure, grid, threshold
-        self._asked = np.flatnonzero(kept)
+        self._survivors = np.flatnonzero(keep)
 
     def __iter__(self) -> Iterator[ValuedPairs]:
-        """Walk over the pairs."""
-        for better, worse in self._grid.neighbours(self._asked):
+        """Iterate over the pairs."""
+        for better, worse in self._grid.neighbours(self._survivors):
             real = np.flatnonzero(better < worse)
             better, worse = better.take(real), worse.take(real)
             overlap = np.minimum(self._measure.between(better, worse), 1)
-            hit = np.flatnonzero(overlap > self._threshold)
-            yield better.take(hit), worse.take(hit), overlap.take(hit)
+            above = np.flatnonzero(overlap > self._threshold)
+            yield better.take(above), worse.take(above), overlap.take(above)
 
 
 def _crowded(block: Block, threshold: float) -> Grid | None:
@@ -177,20 +177,20 @@ def _crowded(block: Block, threshold: float) -> Grid | None:
 
 
 def _best_in_stages(block: Block, grid: Grid, threshold: float, best: IntArray) -> None:
-    """Ask the best boxes of each group for what they overlap, then the next: what is found is settled."""
+    """Query the grid with the best boxes of each group, then the next; what they overlap is decided."""
     group = block.group
     rank = np.arange(len(block)) if group is None else rank_in_runs(group)
-    open_, low, high = np.arange(len(block)), 0, FIRST_BEST
-    while len(open_):
-        asked = np.flatnonzero((rank >= low) & (rank < high))
+    undecided, low, high = np.arange(len(block)), 0, FIRST_BEST
+    while len(undecided):
+        queries = np.flatnonzero((rank >= low) & (rank < high))
         if low:
-            grid = Grid(block.measure, np.union1d(asked, open_), threshold, group)
-        for one, other in grid.neighbours(asked):
-            worse = np.flatnonzero(one < other)
-            one, other = one.take(worse), other.take(worse)
-            hit = np.flatnonzero(block.measure.between(one, other) > threshold)
-            np.minimum.at(best, other.take(hit), one.take(hit))
-        open_ = open_.compress((best.take(open_) == open_) & (rank.take(open_) >= high))
+            grid = Grid(block.measure, np.union1d(queries, undecided), threshold, group)
+        for better, worse in grid.neighbours(queries):
+            real = np.flatnonzero(better < worse)
+            better, worse = better.take(real), worse.take(real)
+            above = np.flatnonzero(block.measure.between(better, worse) > threshold)
+            np.minimum.at(best, worse.take(above), better.take(above))
+        undecided = undecided.compress((best.take(undecided) == undecided) & (rank.take(undecided) >= high))
         low, high = high, high * STAGE_GROWTH
 
 
@@ -216,10 +216,10 @@ def _lockstep(
         meets = near.nonzero()[0]
         first, second = heads.repeat(counts).take(meets), running.take(meets)
         stays = np.ones(len(running), dtype=bool)
-        hit = (measure.between(first, second) > threshold).nonzero()[0]
-        dropped = second.take(hit)
-        suppressor[dropped] = first.take(hit)
-        stays[meets.take(hit)] = False
+        above = (measure.between(first, second) > threshold).nonzero()[0]
+        dropped = second.take(above)
+        suppressor[dropped] = first.take(above)
+        stays[meets.take(above)] = False
         starts = counts.cumsum() - counts
         stays[starts] = False  # the heads themselves
         suppressor[heads] = -1
@@ -227,10 +227,10 @@ def _lockstep(
         running = running.compress(stays)
         counts = counts.compress(counts > 0)
         heads = running.take(counts.cumsum() - counts)
-    _settle_small(measure, running, counts, (low_x, high_x), threshold, suppressor, owners)
+    _decide_small(measure, running, counts, (low_x, high_x), threshold, suppressor, owners)
 
 
-def _settle_small(
+def _decide_small(
     measure: Measure,
     running: IntArray,
     counts: IntArray,
@@ -239,16 +239,16 @@ def _settle_small(
     suppressor: IntArray,
     owners: bool,
 ) -> None:
-    """Settle groups with few pairs by looking at all: ``counts`` of the positions ``running`` each."""
+    """Decide groups with few pairs by comparing all: ``counts`` of the positions ``running`` each."""
     low_x, high_x = bounds
     x1, x2 = measure.x1.take(running), measure.x2.take(running)
     low_x, high_x = low_x.take(running), high_x.take(running)
     parts = []
-    for one, other in expand(np.arange(1, len(running) + 1), counts.cumsum().repeat(counts)):
-        near = x2.take(other) >= low_x.take(one)
-        near &= x1.take(other) <= high_x.take(one)
+    for first, second in expand(np.arange(1, len(running) + 1), counts.cumsum().repeat(counts)):
+        near = x2.take(second) >= low_x.take(first)
+        near &= x1.take(second) <= high_x.take(first)
         meets = near.nonzero()[0]
-        pairs = running.take(one.take(meets)), running.take(other.take(meets))
+        pairs = running.take(first.take(meets)), running.take(second.take(meets))
         parts.append(_exceeding(measure, *pairs, threshold))
     _rounds(_join(parts), suppressor, owners)
 
@@ -262,33 +262,35 @@ def _swept(
     *,
     most: float,
 ) -> bool:
-    """Settle by a sweep along x and rounds; False, and nothing done, for over ``most`` candidates per box."""
+    """Decide by a sweep along x and rounds; False, and nothing done, for over ``most`` candidates per box."""
     sweep = Sweep(block.measure, members, threshold)
     if len(sweep) > most * len(members):
         return False
-    pairs = [_exceeding(block.measure, one, other, threshold) for one, other in sweep.pairs(block.group)]
+    pairs = [
+        _exceeding(block.measure, first, second, threshold) for first, second in sweep.pairs(block.group)
+    ]
     _rounds(_join(pairs), suppressor, owners)
     return True
 
 
-def _tall_enough(measure: Measure, one: IntArray, other: IntArray, threshold: float) -> Pairs:
+def _tall_enough(measure: Measure, first: IntArray, second: IntArray, threshold: float) -> Pairs:
     """Pairs that share enough height: comparing heights first is cheaper than measuring all."""
-    if not measure.at_most_iou or len(one) <= WORTH_A_LOOK:
-        return one, other
+    if not measure.at_most_iou or len(first) <= HEIGHTS_FIRST:
+        return first, second
     low, high = measure.y1, measure.y2
-    tall = shared_length(low, high, low, high, measure.offset, one, other)
+    tall = shared_length(low, high, low, high, measure.offset, first, second)
     height = high - low
     height += measure.offset
     height *= threshold * (1 - 1e-6)
-    near = np.flatnonzero(tall > height.take(one))
-    return one.take(near), other.take(near)
+    near = np.flatnonzero(tall > height.take(first))
+    return first.take(near), second.take(near)
 
 
-def _exceeding(measure: Measure, one: IntArray, other: IntArray, threshold: float) -> Pairs:
+def _exceeding(measure: Measure, first: IntArray, second: IntArray, threshold: float) -> Pairs:
     """Pairs that overlap by more than the threshold, as (better, worse)."""
-    hit = (measure.between(one, other) > threshold).nonzero()[0]
-    one, other = one.take(hit), other.take(hit)
-    return np.minimum(one, other), np.maximum(one, other)
+    above = (measure.between(first, second) > threshold).nonzero()[0]
+    first, second = first.take(above), second.take(above)
+    return np.minimum(first, second), np.maximum(first, second)
 
 
 def _join(parts: list[Pairs]) -> Pairs:
@@ -300,14 +302,14 @@ def _join(parts: list[Pairs]) -> Pairs:
 
 
 def _rounds(pairs: Pairs, suppressor: IntArray, owners: bool) -> None:
-    """Settle all boxes that are in a pair; pairs are (better, worse)."""
+    """Decide all boxes that are in a pair; pairs are (better, worse)."""
     better, worse = pairs
     if len(better) == 0:
         return
     dead = np.zeros(len(suppressor), dtype=bool)
     while len(better):
-        # A box that is worse in no open pair is kept, and drops what it overlaps; pairs with a dropped box
-        # are closed. The result is that of taking the boxes one by one.
+        # A box that is worse in no pair left survives, and drops what it overlaps; pairs with a dropped box
+        # are removed. By induction over the rank this is the result of taking the boxes one by one.
         waits = np.zeros(len(suppressor), dtype=bool)
         waits[worse] = True
         waits_for = waits.take(better)
@@ -322,10 +324,10 @@ def _rounds(pairs: Pairs, suppressor: IntArray, owners: bool) -> None:
 
 
 def _credit(pairs: Pairs, dead: BoolArray, suppressor: IntArray) -> None:
-    """Name for each dropped box the best kept one that overlaps it."""
+    """Record for each dropped box the best survivor that overlaps it."""
     better, worse = pairs
-    by_kept = np.flatnonzero(~dead.take(better))
-    better, worse = better.take(by_kept), worse.take(by_kept)
+    by_survivor = np.flatnonzero(~dead.take(better))
+    better, worse = better.take(by_survivor), worse.take(by_survivor)
     best = np.full(len(suppressor), len(suppressor))
     np.minimum.at(best, worse, better)
     dropped = np.flatnonzero(best < len(suppressor))
@@ -333,13 +335,13 @@ def _credit(pairs: Pairs, dead: BoolArray, suppressor: IntArray) -> None:
 
 
 def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntArray, owners: bool) -> None:
-    """Settle large groups from a grid, at once or best boxes first."""
+    """Decide large groups from a grid, at once or best boxes first."""
     measure = block.measure
     group = block.group
     grid = Grid(measure, members, threshold, group)
     crowding = grid.crowding()
     if crowding <= CROWDED:
-        _settle(block, grid, threshold, suppressor, owners)
+        _decide(block, grid, threshold, suppressor, owners)
         return
     if crowding > VERY_CROWDED:
         first = _first_copies(measure, members, group, threshold)
@@ -361,22 +363,22 @@ def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntAr
             if size > SMALLEST_STAGE and len(best) * of_best.crowding() > len(left) + LAST_PAIRS:
                 size //= STAGE_GROWTH
                 continue
-            _settle(block, of_best, threshold, suppressor, owners)
+            _decide(block, of_best, threshold, suppressor, owners)
         if len(best) == len(left):
             return
         waiting = np.zeros(len(suppressor), dtype=bool)
         waiting[left] = True
         waiting[best] = False
         best_by = np.full(len(suppressor) if owners else 0, len(suppressor))
-        for one, other in grid.neighbours(best.compress(suppressor.take(best) < 0)):
-            open_ = np.flatnonzero(waiting.take(other))
-            one, other = one.take(open_), other.take(open_)
-            hit = np.flatnonzero(measure.between(one, other) > threshold)
-            one, other = one.take(hit), other.take(hit)
+        for better, worse in grid.neighbours(best.compress(suppressor.take(best) < 0)):
+            undecided = np.flatnonzero(waiting.take(worse))
+            better, worse = better.take(undecided), worse.take(undecided)
+            above = np.flatnonzero(measure.between(better, worse) > threshold)
+            better, worse = better.take(above), worse.take(above)
             if owners:
-                np.minimum.at(best_by, other, one)
+                np.minimum.at(best_by, worse, better)
             else:
-                suppressor[other] = one
+                suppressor[worse] = better
         if owners:
             dropped = np.flatnonzero(best_by < len(suppressor))
             suppressor[dropped] = best_by.take(dropped)
@@ -413,10 +415,10 @@ def _first_copies(measure: Measure, members: IntArray, group: IntArray | None, t
     return first
 
 
-def _settle(block: Block, grid: Grid, threshold: float, suppressor: IntArray, owners: bool) -> None:
+def _decide(block: Block, grid: Grid, threshold: float, suppressor: IntArray, owners: bool) -> None:
     measure = block.measure
     parts = [
-        _exceeding(measure, *_tall_enough(measure, one, other, threshold), threshold)
-        for one, other in grid.pairs()
+        _exceeding(measure, *_tall_enough(measure, first, second, threshold), threshold)
+        for first, second in grid.pairs()
     ]
     _rounds(_join(parts), suppressor, owners)

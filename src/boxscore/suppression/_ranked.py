@@ -52,9 +52,9 @@ class HeldPairs(NamedTuple):
 
     def above(self, threshold: float) -> ValuedPairs:
         """Return those that overlap by more than another threshold, no lower than this one."""
-        more = np.flatnonzero(self.overlap > threshold)
-        better, worse = (column.take(more).astype(np.int64) for column in (self.better, self.worse))
-        return better, worse, self.overlap.take(more)
+        above = np.flatnonzero(self.overlap > threshold)
+        better, worse = (column.take(above).astype(np.int64) for column in (self.better, self.worse))
+        return better, worse, self.overlap.take(above)
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,9 @@ class Ranked:
             yield Block(begin, self.measure_of(rows), rows, self.scores.take(rows), starts)
             first = last
 
-    def by_score(self, kept: BoolArray) -> IntArray:
-        """Rows of the input kept ([n] flags in positions), by descending score, ties by lowest index."""
-        rows = self.order.compress(kept)
+    def by_score(self, keep: BoolArray) -> IntArray:
+        """Rows of the input where ``keep`` [n] is set, by descending score, ties by lowest index."""
+        rows = self.order.compress(keep)
         if len(self.starts) <= 2:
             return rows
         chosen = np.zeros(len(self.scores), dtype=bool)
@@ -164,14 +164,14 @@ def rank(
     if score_threshold is not None:
         rows = np.flatnonzero(scores >= threshold(score_threshold))
         groups = None if groups is None else groups.take(rows)
-    taking_part = scores if rows is None else scores.take(rows)
-    if len(taking_part) == 0:
+    eligible = scores if rows is None else scores.take(rows)
+    if len(eligible) == 0:
         return Ranked(scores, np.empty(0, np.int64), np.zeros(1, np.int64), measure_of)
     if groups is None:
-        order = descending_order(taking_part)
+        order = descending_order(eligible)
         starts = np.array([0, len(order)])
     else:
-        order = group_order(groups, taking_part)
+        order = group_order(groups, eligible)
         sorted_groups = groups.take(order)
         inner = np.flatnonzero(sorted_groups[1:] != sorted_groups[:-1]) + 1
         starts = np.concatenate([[0], inner, [len(order)]])
@@ -256,7 +256,7 @@ def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: st
     checks.same_length(length, of=of, **{name: array})
     if array.dtype.kind in "fcmMSV":
         raise InputError(name, "be whole numbers or names", got=f"values of type {array.dtype}")
-    if array.dtype == object and len({isinstance(one, str) for one in array.tolist()}) > 1:
+    if array.dtype == object and len({isinstance(value, str) for value in array.tolist()}) > 1:
         raise InputError(name, "be whole numbers or names", got="both")
     if array.dtype.kind in "iub" and array.dtype != np.uint64:
         array = array.astype(np.int64, copy=False)

@@ -24,7 +24,7 @@ from boxscore.suppression._pairs import PairStore
 from boxscore.suppression._plans import best_overlapping
 from boxscore.suppression._ranked import Block, BoxOptions, Ranked, prepare
 from boxscore.suppression.hard import cap_groups, select
-from boxscore.suppression.result import Kept
+from boxscore.suppression.result import Survivors
 
 
 def fast_nms(
@@ -39,10 +39,10 @@ def fast_nms(
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
 ) -> IntArray:
-    """Fast NMS: drop a box that any better box overlaps, kept or not.
+    """Fast NMS: drop a box that any better box overlaps, dropped itself or not.
 
     Parameters, results and errors as in :func:`boxscore.batched_nms`; ``groups=None`` is one group.
-    Offered to reproduce YOLACT's results: here hard NMS is as fast.
+    It reproduces YOLACT's results; it is no faster than hard NMS here.
 
     Examples
     --------
@@ -105,26 +105,26 @@ def select_in_rounds(
     max_rounds: int | None = None,
     max_per_group: int | None = None,
     owners: bool = False,
-) -> Kept:
+) -> Survivors:
     """Suppress ranked boxes: :func:`cluster_nms` after checking; ``owners`` only without ``max_rounds``."""
     if max_rounds is None:
         return select(ranked, iou_threshold, max_per_group=max_per_group, owners=owners)
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
     rounds = checks.whole_number(max_rounds, 1, name="max_rounds")
-    kept = np.empty(len(ranked.order), dtype=bool)
+    keep = np.empty(len(ranked.order), dtype=bool)
     for block in ranked.blocks():
-        kept[block.start : block.start + len(block)] = _repeat(block, threshold, rounds)
+        keep[block.start : block.start + len(block)] = _repeat(block, threshold, rounds)
     if max_per_group is not None:
-        cap_groups(kept, ranked.starts, checks.whole_number(max_per_group, 1, name="max_per_group"))
-    indices = ranked.by_score(kept)
-    return Kept(indices, ranked.scores.take(indices))
+        cap_groups(keep, ranked.starts, checks.whole_number(max_per_group, 1, name="max_per_group"))
+    indices = ranked.by_score(keep)
+    return Survivors(indices, ranked.scores.take(indices))
 
 
 def _repeat(block: Block, threshold: float, rounds: int) -> BoolArray:
     """Drop, in each round, all boxes that a survivor of the last round overlaps."""
     if rounds == 1:
-        kept: BoolArray = best_overlapping(block, threshold) == np.arange(len(block))
-        return kept
+        keep: BoolArray = best_overlapping(block, threshold) == np.arange(len(block))
+        return keep
     alive = np.ones(len(block), dtype=bool)
     if threshold >= 1:
         return alive

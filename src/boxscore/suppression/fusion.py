@@ -162,7 +162,7 @@ def nmw(
     score_threshold: float = 0.0,
     box_format: BoxFormat = "xyxy",
 ) -> Fused:
-    """Non-maximum weighted: average into each box hard NMS keeps those it drops.
+    """Non-maximum weighted: average into each box that hard NMS keeps those it drops.
 
     Scores are multiplied by the model's weight over the largest weight.
     Parameters, results and errors as in :func:`weighted_boxes_fusion`.
@@ -180,7 +180,7 @@ def nmw(
     weight = np.empty(len(ranked.order))
     for block in ranked.blocks():
         here = slice(block.start, block.start + len(block))
-        owner = _nearest_kept(block, threshold)
+        owner = _nearest_survivor(block, threshold)
         cluster[here] = owner + block.start
         same = owner == np.arange(len(block))
         weight[here] = block.scores * np.where(same, 1.0, block.measure.between(owner, np.arange(len(block))))
@@ -209,10 +209,10 @@ def _gather(
     if groups is not None:
         lists["groups"] = groups
     checks.same_length(len(boxes), of="boxes (one entry per model)", **lists)
-    trust = np.ones(len(boxes)) if weights is None else checks.float_array(weights, name="weights")
-    checks.same_length(len(boxes), of="boxes (one entry per model)", weights=trust)
-    if not ((trust > 0) & (trust < np.inf)).all():
-        raise InputError("weights", "be positive and finite", got=trust.tolist())
+    model_weights = np.ones(len(boxes)) if weights is None else checks.float_array(weights, name="weights")
+    checks.same_length(len(boxes), of="boxes (one entry per model)", weights=model_weights)
+    if not ((model_weights > 0) & (model_weights < np.inf)).all():
+        raise InputError("weights", "be positive and finite", got=model_weights.tolist())
     box_list = [check_boxes(some, box_format=box_format) for some in boxes]
     score_list = [check_scores(some, length=len(of)) for some, of in zip(scores, box_list, strict=True)]
     counts = [len(some) for some in box_list]
@@ -238,13 +238,13 @@ def _gather(
     left = np.flatnonzero(score_array >= floor)
     corners = box_array if box_format == "xyxy" else corners_and_sizes(box_array, box_format)[0]
     with np.errstate(over="ignore"):
-        weighted = score_array * trust.take(model)
+        weighted = score_array * model_weights.take(model)
     checks.finite(weighted, name="weighted scores", cause="a diverged model?")
     measure_of = box_measure(corners, box_format="xyxy", pixel_offset=0, overlap="iou")
     # The threshold is on the scores, the order by weighted ones.
-    of_left = rank(weighted.take(left), None if numbers is None else numbers.take(left), measure_of)
-    ranked = Ranked(weighted, left.take(of_left.order), of_left.starts, measure_of)
-    return _Ensemble(corners, model, names, trust, ranked)
+    ranked_left = rank(weighted.take(left), None if numbers is None else numbers.take(left), measure_of)
+    ranked = Ranked(weighted, left.take(ranked_left.order), ranked_left.starts, measure_of)
+    return _Ensemble(corners, model, names, model_weights, ranked)
 
 
 class _Clusters(NamedTuple):
@@ -289,19 +289,19 @@ def _cluster_abreast(
         new = first + turn
         box, weight = boxes.take(new, axis=1), weighted.take(new, axis=1)
         slot = _best_slot(fused, box, first, count, threshold)
-        founds = slot == first + count
-        founder[slot.compress(founds)] = new.compress(founds)
-        count += founds
+        is_founder = slot == first + count
+        founder[slot.compress(is_founder)] = new.compress(is_founder)
+        count += is_founder
         cluster[new] = founder.take(slot)
         total = sums.take(slot, axis=1)
         total += weight
         sums[:, slot] = total
         # A single box stays as given; so does a cluster whose scores are all 0.
-        changes = np.flatnonzero(~founds & (total[4] > 0))
+        changes = np.flatnonzero(~is_founder & (total[4] > 0))
         total, now = total.take(changes, axis=1), slot.take(changes)
         box[:4, changes] = total[:4] / total[4]
         box[4, changes] = (box[2] - box[0]).take(changes) * (box[3] - box[1]).take(changes)
-        fused[:, slot.compress(founds)] = box.compress(founds, axis=1)
+        fused[:, slot.compress(is_founder)] = box.compress(is_founder, axis=1)
         fused[:, now] = box.take(changes, axis=1)
 
 
@@ -309,7 +309,8 @@ def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, c
     """Cluster one group, many boxes at a time.
 
     The slot of each is guessed from the fused boxes as they are. With the guesses every fused box is known
-    at every moment, and the boxes up to the first wrong guess are settled.
+    at every moment. A guess is right if all before it are and the slot is the best at its moment, so the
+    boxes up to the first wrong guess are decided.
     """
     boxes, weighted, fused, sums, founder = clusters
     count, most = 0, 1
@@ -326,10 +327,10 @@ def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, c
             count, at = count + 1, at + 1
             continue
         guess, ours = guess[:joins], ours[:, :joins]
-        named, which = np.unique(guess, return_inverse=True)
+        joined, which = np.unique(guess, return_inverse=True)
         states, totals, first = [fused[:, slots]], [sums[:, slots]], count
         latest = np.tile(np.arange(count), (joins, 1))  # [joins, count], state that a box meets in each slot
-        for number, slot in enumerate(named.tolist()):
+        for number, slot in enumerate(joined.tolist()):
             members = np.flatnonzero(which == number)
             total = np.cumsum(np.column_stack([sums[:, start + slot], weighted[:, at + members]]), axis=1)[
                 :, 1:
@@ -338,23 +339,23 @@ def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, c
             heavy = np.flatnonzero(total[4] > 0)  # a cluster whose scores are all 0 stays as given
             state[:4, heavy] = total[:4, heavy] / total[4, heavy]
             state[4, heavy] = (state[2, heavy] - state[0, heavy]) * (state[3, heavy] - state[1, heavy])
-            seen = np.searchsorted(members, np.arange(joins))  # how many joined before each box
-            latest[:, slot] = np.where(seen > 0, first + seen - 1, slot)
+            joined_before = np.searchsorted(members, np.arange(joins))  # of this cluster, before each box
+            latest[:, slot] = np.where(joined_before > 0, first + joined_before - 1, slot)
             states.append(state)
             totals.append(total)
             first += len(members)
         state, total = np.concatenate(states, axis=1), np.concatenate(totals, axis=1)
-        right = _best_of(_ious(state[:, latest], ours[:, :, None]), threshold) == guess
-        settled = int(np.argmin(np.append(right, False)))
-        cluster[at : at + settled] = founder[start + guess[:settled]]
-        if settled < joins:
-            now = latest[settled]  # what the first box that is not settled meets
+        correct = _best_of(_ious(state[:, latest], ours[:, :, None]), threshold) == guess
+        decided = int(np.argmin(np.append(correct, False)))
+        cluster[at : at + decided] = founder[start + guess[:decided]]
+        if decided < joins:
+            now = latest[decided]  # what the first undecided box meets
         else:
             now = np.arange(count)
-            now[named] = count + np.cumsum(np.bincount(which)) - 1
+            now[joined] = count + np.cumsum(np.bincount(which)) - 1
         fused[:, slots], sums[:, slots] = state[:, now], total[:, now]
-        at += settled
-        most = 2 * most if settled == most else max(2 * settled, 1)
+        at += decided
+        most = 2 * most if decided == most else max(2 * decided, 1)
 
 
 def _ious(theirs: FloatArray, ours: FloatArray) -> FloatArray:
@@ -403,8 +404,8 @@ def _best_slot(
     return slot
 
 
-def _nearest_kept(block: Block, threshold: float) -> IntArray:
-    """For each position the better kept box it overlaps most, itself when kept; [n]."""
+def _nearest_survivor(block: Block, threshold: float) -> IntArray:
+    """For each position the better survivor it overlaps most, itself for a survivor; [n]."""
     suppressor = greedy(block, threshold, owners=True)
     owner = np.where(suppressor < 0, np.arange(len(block)), suppressor)
     if threshold >= 1:
@@ -434,22 +435,26 @@ def _confidence(
     allow_overflow: bool,
 ) -> FloatArray:
     """Score [n] of each cluster, at the position of its first member."""
-    trust, size = ensemble.weights, len(cluster)
+    model_weights, size = ensemble.weights, len(cluster)
     if confidence == "max" or size == 0:
-        return weight / trust.max(initial=0) if size else weight
+        return weight / model_weights.max(initial=0) if size else weight
     members = np.bincount(cluster, minlength=size)
     sums = np.bincount(cluster, weights=weight, minlength=size)
     if confidence == "average":
-        counted = members if allow_overflow else np.minimum(members, len(trust))
-        return np.asarray(sums / np.maximum(members, 1) * counted / trust.sum())
+        counted = members if allow_overflow else np.minimum(members, len(model_weights))
+        return np.asarray(sums / np.maximum(members, 1) * counted / model_weights.sum())
     model = ensemble.model.take(ensemble.ranked.order)
-    of_members = np.bincount(cluster, weights=trust.take(model), minlength=size)
-    present = np.unique(cluster * len(trust) + model)  # each model of a cluster once
-    of_models = np.bincount(present // len(trust), weights=trust.take(present % len(trust)), minlength=size)
+    of_members = np.bincount(cluster, weights=model_weights.take(model), minlength=size)
+    present = np.unique(cluster * len(model_weights) + model)  # each model of a cluster once
+    of_models = np.bincount(
+        present // len(model_weights),
+        weights=model_weights.take(present % len(model_weights)),
+        minlength=size,
+    )
     with np.errstate(invalid="ignore"):  # 0 / 0 at positions that are no first member
         if confidence == "box_and_model_average":
-            return np.asarray(sums / of_members * of_models / trust.sum())
-        return np.asarray(sums / (of_members + trust.sum() - of_models))
+            return np.asarray(sums / of_members * of_models / model_weights.sum())
+        return np.asarray(sums / (of_members + model_weights.sum() - of_models))
 
 
 def _average(

@@ -32,7 +32,7 @@ from boxscore.data.boxes import BoxFormat
 from boxscore.errors import InputError
 from boxscore.suppression._plans import Plan, greedy
 from boxscore.suppression._ranked import BoxOptions, Ranked, check_groups, prepare
-from boxscore.suppression.result import Kept
+from boxscore.suppression.result import Survivors
 
 
 def nms(
@@ -200,29 +200,29 @@ def select(
     max_per_group: int | None = None,
     owners: bool = False,
     plan: Plan = "auto",
-) -> Kept:
+) -> Survivors:
     """Suppress ranked boxes, for all hard variants; ``owners`` records which box dropped which."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
-    kept = np.empty(len(ranked.order), dtype=bool)
+    keep = np.empty(len(ranked.order), dtype=bool)
     suppressed_by = np.full(len(ranked.scores), -1) if owners else None
     for block in ranked.blocks():
         suppressor = greedy(block, threshold, owners=owners, plan=plan)
         end = block.start + len(block)
-        np.less(suppressor, 0, out=kept[block.start : end])
+        np.less(suppressor, 0, out=keep[block.start : end])
         if suppressed_by is not None:
             dropped = np.flatnonzero(suppressor >= 0)
             rows = ranked.order[block.start : end]
             suppressed_by[rows.take(dropped)] = rows.take(suppressor.take(dropped))
     if max_per_group is not None:
-        cap_groups(kept, ranked.starts, checks.whole_number(max_per_group, 1, name="max_per_group"))
-    indices = ranked.by_score(kept)
-    return Kept(indices, ranked.scores.take(indices), suppressed_by=suppressed_by)
+        cap_groups(keep, ranked.starts, checks.whole_number(max_per_group, 1, name="max_per_group"))
+    indices = ranked.by_score(keep)
+    return Survivors(indices, ranked.scores.take(indices), suppressed_by=suppressed_by)
 
 
-def cap_groups(kept: BoolArray, starts: IntArray, most: int) -> None:
+def cap_groups(keep: BoolArray, starts: IntArray, most: int) -> None:
     """Keep the first ``most`` of the boxes kept in each group, in place."""
-    if len(kept) == 0:
+    if len(keep) == 0:
         return
-    running = np.cumsum(kept)
-    before: IntArray = running.take(starts[:-1]) - kept.take(starts[:-1])
-    kept &= running - np.repeat(before, np.diff(starts)) <= most
+    running = np.cumsum(keep)
+    before: IntArray = running.take(starts[:-1]) - keep.take(starts[:-1])
+    keep &= running - np.repeat(before, np.diff(starts)) <= most

@@ -23,7 +23,7 @@ from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.data.boxes import BoxFormat
 from boxscore.suppression._pairs import PairStore
 from boxscore.suppression._ranked import BoxOptions, Ranked, prepare
-from boxscore.suppression.result import Kept
+from boxscore.suppression.result import Survivors
 from boxscore.suppression.soft import SoftMethod, by_new_score, check_floor, check_not_negative
 
 
@@ -72,10 +72,10 @@ def matrix_nms(
     """
     options = BoxOptions(box_format, pixel_offset, "iou", check_floor(score_threshold), pre_top_k)
     ranked = prepare(boxes, scores, groups, options)
-    kept = decay_all(
+    survivors = decay_all(
         ranked, method=method, sigma=sigma, score_threshold=score_threshold, max_per_group=max_per_group
     )
-    return kept.indices, kept.scores
+    return survivors.indices, survivors.scores
 
 
 def decay_all(
@@ -85,7 +85,7 @@ def decay_all(
     sigma: float = 2.0,
     score_threshold: float = 0.0,
     max_per_group: int | None = None,
-) -> Kept:
+) -> Survivors:
     """Lower the scores of ranked boxes: :func:`matrix_nms` after checking and sorting.
 
     Boxes below the threshold may be dropped early: scores only fall, and a worse box lowers no better one.
@@ -104,10 +104,10 @@ def decay_all(
         covered = np.zeros(len(block))  # [n], by the better box that covers most
         for _, worse, iou in pairs:
             np.maximum.at(covered, worse, iou)
-        kept_part = decay(covered)
+        compensation = decay(covered)
         smallest = np.ones(len(block))
         for better, worse, iou in pairs:
-            divisor = kept_part.take(better)
+            divisor = compensation.take(better)
             # A box that another covers completely has no effect: its divisor is 0.
             share = np.divide(decay(iou), divisor, out=np.ones(len(iou)), where=divisor > 0)
             np.minimum.at(smallest, worse, share)

@@ -30,7 +30,7 @@ from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.suppression._plans import best_overlapping, greedy
 from boxscore.suppression._ranked import Block, BoxOptions, Ranked, prepare
-from boxscore.suppression.result import Kept, Suppression
+from boxscore.suppression.result import Suppression, Survivors
 
 
 def greedy_nmm(
@@ -104,29 +104,31 @@ def _merge(
 ) -> Suppression:
     checks.one_of(options.overlap, ("iou", "ios"), name="overlap")
     ranked = prepare(boxes, scores, groups, options)
-    kept = merge(ranked, iou_threshold, transitive=transitive)
-    assert kept.boxes is not None
-    merged = box_convert(kept.boxes, "xyxy", options.box_format)
-    return Suppression(kept.indices, kept.scores, merged, kept.suppressed_by, "boxes", len(ranked.scores))
+    survivors = merge(ranked, iou_threshold, transitive=transitive)
+    assert survivors.boxes is not None
+    merged = box_convert(survivors.boxes, "xyxy", options.box_format)
+    return Suppression(
+        survivors.indices, survivors.scores, merged, survivors.suppressed_by, "boxes", len(ranked.scores)
+    )
 
 
-def merge(ranked: Ranked, iou_threshold: float, *, transitive: bool) -> Kept:
+def merge(ranked: Ranked, iou_threshold: float, *, transitive: bool) -> Survivors:
     """Merge ranked boxes, after checking and sorting; the boxes returned are corners."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
     suppressed_by = np.full(len(ranked.scores), -1)
     around = np.empty((len(ranked.order), 4))  # corners, only valid at the owners' positions
-    kept = np.empty(len(ranked.order), dtype=bool)
+    keep = np.empty(len(ranked.order), dtype=bool)
     for block in ranked.blocks():
         owner = _chained(block, threshold) if transitive else _dropped_by(block, threshold)
-        here = slice(block.start, block.start + len(block))
-        kept[here] = owner == np.arange(len(block))
-        suppressed_by[block.rows] = np.where(kept[here], -1, block.rows.take(owner))
-        around[here] = _hulls(block, owner)
-    indices = ranked.by_score(kept)
+        span = slice(block.start, block.start + len(block))
+        keep[span] = owner == np.arange(len(block))
+        suppressed_by[block.rows] = np.where(keep[span], -1, block.rows.take(owner))
+        around[span] = _hulls(block, owner)
+    indices = ranked.by_score(keep)
     position = np.empty(len(ranked.scores), dtype=np.int64)
     position[ranked.order] = np.arange(len(ranked.order))
     hulls = around.take(position.take(indices), axis=0)
-    return Kept(indices, ranked.scores.take(indices), hulls, suppressed_by)
+    return Survivors(indices, ranked.scores.take(indices), hulls, suppressed_by)
 
 
 def _dropped_by(block: Block, threshold: float) -> IntArray:

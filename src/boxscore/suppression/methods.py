@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple
 
 from boxscore._utils import checks
@@ -13,17 +13,17 @@ from boxscore.suppression.fast import select_in_rounds
 from boxscore.suppression.hard import select
 from boxscore.suppression.matrix import decay_all
 from boxscore.suppression.merging import merge
-from boxscore.suppression.result import Changes, Kept
+from boxscore.suppression.result import Changes, Survivors
 from boxscore.suppression.soft import soften
 
 
 class Method(NamedTuple):
     """What one name of :data:`METHODS` does."""
 
-    call: Callable[..., Kept]
+    call: Callable[..., Survivors]
     """The function on ranked boxes, with the arguments that the name fixes."""
     changes: Changes
-    """What changes in the detections that are kept."""
+    """What changes in the survivors."""
     reads: frozenset[str]
     """The options it reads, of ``iou_threshold``, ``sigma``, ``overlap`` and ``owners``."""
     score_threshold: float | None = None
@@ -34,19 +34,18 @@ class Method(NamedTuple):
 
 _IOU, _SIGMA, _OVERLAP = frozenset({"iou_threshold"}), frozenset({"sigma"}), frozenset({"overlap"})
 _OWNERS = frozenset({"owners"})
-_of = functools.partial
 
 METHODS: dict[str, Method] = {
     "hard": Method(select, "nothing", _IOU | _OVERLAP | _OWNERS),
-    "soft-linear": Method(_of(soften, method="linear"), "scores", _IOU, 0.001),
-    "soft-gaussian": Method(_of(soften, method="gaussian"), "scores", _SIGMA, 0.001),
+    "soft-linear": Method(partial(soften, method="linear"), "scores", _IOU, 0.001),
+    "soft-gaussian": Method(partial(soften, method="gaussian"), "scores", _SIGMA, 0.001),
     "diou": Method(select, "nothing", _IOU | _OWNERS, overlap="diou"),
-    "matrix-linear": Method(_of(decay_all, method="linear"), "scores", frozenset(), 0.0),
-    "matrix-gaussian": Method(_of(decay_all, method="gaussian"), "scores", _SIGMA, 0.0),
-    "fast": Method(_of(select_in_rounds, max_rounds=1), "nothing", _IOU),
+    "matrix-linear": Method(partial(decay_all, method="linear"), "scores", frozenset(), 0.0),
+    "matrix-gaussian": Method(partial(decay_all, method="gaussian"), "scores", _SIGMA, 0.0),
+    "fast": Method(partial(select_in_rounds, max_rounds=1), "nothing", _IOU),
     "cluster": Method(select_in_rounds, "nothing", _IOU | _OWNERS),
-    "greedy-nmm": Method(_of(merge, transitive=False), "boxes", _IOU | _OVERLAP),
-    "nmm": Method(_of(merge, transitive=True), "boxes", _IOU | _OVERLAP),
+    "greedy-nmm": Method(partial(merge, transitive=False), "boxes", _IOU | _OVERLAP),
+    "nmm": Method(partial(merge, transitive=True), "boxes", _IOU | _OVERLAP),
 }
 """The methods by name; a name with a dash fixes the method of a function."""
 
@@ -87,7 +86,9 @@ def check_method(
     if similarity != "box" and (chosen.overlap == "diou" or chosen.changes == "boxes"):
         named = {"mask": "masks", "quadrilateral": "corners"}
         named |= dict.fromkeys(("rotated", "probiou"), "rotated boxes")
-        only = [name for name, one in METHODS.items() if one.overlap != "diou" and one.changes != "boxes"]
+        only = [
+            name for name, known in METHODS.items() if known.overlap != "diou" and known.changes != "boxes"
+        ]
         raise InputError(
             "method",
             f"be one that compares {named.get(similarity, similarity)}",

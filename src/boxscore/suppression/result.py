@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 Changes = Literal["nothing", "scores", "boxes"]
 
 
-class Kept(NamedTuple):
-    """The boxes that a method keeps, best first."""
+class Survivors(NamedTuple):
+    """The boxes that survive a method, best first."""
 
     indices: IntArray  # [K], rows of the input
     scores: FloatArray  # [K]
@@ -39,13 +39,13 @@ class Suppression:
         Their boxes afterwards, in the form of the input: merged by the merging methods, else as they were.
     suppressed_by : ndarray of int64, [N], or None
         For each row given, the kept row that dropped it or that it was merged into; -1 where there is none:
-        it is kept, or was left out by a score threshold or a top-k. It tells what the method did, before
-        ``max_per_group`` and ``max_per_image`` cut. None for methods in which no one box drops another: the
+        it survived, or was left out by a score threshold or a top-k. It is what the method did, before
+        ``max_per_group`` and ``max_per_image``. None for methods in which no one box drops another: the
         ``soft`` and ``matrix`` ones and ``fast``.
     changes : {"nothing", "scores", "boxes"}
         What the method changes in the rows it keeps.
     given : int
-        How many rows there were.
+        Number of rows before suppression.
     """
 
     indices: IntArray
@@ -74,12 +74,12 @@ class Suppression:
         Detections
         """
         order = np.argsort(self.indices)
-        kept = detections.take(self.indices[order])
+        remaining = detections.take(self.indices[order])
         if self.changes == "scores":
-            return dataclasses.replace(kept, scores=self.scores[order])
+            return dataclasses.replace(remaining, scores=self.scores[order])
         if self.changes == "boxes":
             boxes = self.boxes[order]
-            merged = (boxes != kept.boxes).any(axis=1)
-            sizes = np.where(merged[:, None], boxes[:, 2:] - boxes[:, :2], kept.sizes)
-            return dataclasses.replace(kept, boxes=boxes, sizes=sizes)
-        return kept
+            merged = (boxes != remaining.boxes).any(axis=1)
+            sizes = np.where(merged[:, None], boxes[:, 2:] - boxes[:, :2], remaining.sizes)
+            return dataclasses.replace(remaining, boxes=boxes, sizes=sizes)
+        return remaining

@@ -12,7 +12,7 @@ Conventions
 Method
 ------
 Scores only fall. So a box whose current score beats every undecided box it overlaps is final, whatever its
-rank: all such boxes of all groups are settled at once. A box lowered by several in one round is multiplied in
+rank: all such boxes of all groups are decided at once. A box lowered by several in one round is multiplied in
 the order of their original scores, not in the loop's, so a score may differ from the loop's in its last bit.
 The order depends on nothing else: whatever computed the pairs, the scores are the same to the last bit.
 
@@ -36,7 +36,7 @@ from boxscore.data.boxes import BoxFormat
 from boxscore.errors import InputError
 from boxscore.suppression._pairs import PairStore
 from boxscore.suppression._ranked import Block, BoxOptions, Ranked, ValuedPairs, prepare
-from boxscore.suppression.result import Kept
+from boxscore.suppression.result import Survivors
 
 SoftMethod = Literal["gaussian", "linear"]
 
@@ -96,7 +96,7 @@ def soft_nms(
     """
     options = BoxOptions(box_format, pixel_offset, "iou", check_floor(score_threshold), pre_top_k)
     ranked = prepare(boxes, scores, groups, options)
-    kept = soften(
+    survivors = soften(
         ranked,
         method=method,
         iou_threshold=iou_threshold,
@@ -104,7 +104,7 @@ def soft_nms(
         score_threshold=score_threshold,
         max_per_group=max_per_group,
     )
-    return kept.indices, kept.scores
+    return survivors.indices, survivors.scores
 
 
 def soften(
@@ -115,7 +115,7 @@ def soften(
     sigma: float = 0.5,
     score_threshold: float = 0.001,
     max_per_group: int | None = None,
-) -> Kept:
+) -> Survivors:
     """Lower the scores of ranked boxes: :func:`soft_nms` after checking and sorting."""
     checks.one_of(method, get_args(SoftMethod), name="method")
     ignored = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
@@ -151,7 +151,7 @@ def check_not_negative(scores: FloatArray) -> None:
         raise InputError("scores", "be >= 0", got=scores[row], place=f"row {row}", cause="are these logits?")
 
 
-def by_new_score(ranked: Ranked, lowered: FloatArray, floor: float, max_per_group: int | None) -> Kept:
+def by_new_score(ranked: Ranked, lowered: FloatArray, floor: float, max_per_group: int | None) -> Survivors:
     """Rows of the input and new scores, best first; ``lowered`` [n] is in positions."""
     left = np.flatnonzero(lowered >= floor)
     if max_per_group is not None:
@@ -162,7 +162,7 @@ def by_new_score(ranked: Ranked, lowered: FloatArray, floor: float, max_per_grou
         left = left.compress(rank_in_runs(group) < most)
     left = left.take(np.argsort(ranked.order.take(left), kind="stable"))
     order = left.take(descending_order(lowered.take(left)))
-    return Kept(ranked.order.take(order), lowered.take(order))
+    return Survivors(ranked.order.take(order), lowered.take(order))
 
 
 def _rounds(
@@ -172,24 +172,24 @@ def _rounds(
     floor: float,
     final: FloatArray,
 ) -> None:
-    """In every round, settle each box that beats all undecided boxes it overlaps."""
+    """In every round, decide each box that beats all undecided boxes it overlaps."""
     final[:] = block.scores
-    one, other, iou = pairs
+    first, second, iou = pairs
     factors = factor(iou)
     # The first of two boxes with equal scores, whatever they were at the start.
-    earlier = block.rows.take(one) < block.rows.take(other)
-    while len(one):
-        score1, score2 = final.take(one), final.take(other)
+    earlier = block.rows.take(first) < block.rows.take(second)
+    while len(first):
+        score1, score2 = final.take(first), final.take(second)
         wins = (score1 > score2) | ((score1 == score2) & earlier)
         beaten = np.zeros(len(final), dtype=bool)
-        beaten[np.where(wins, other, one)] = True
-        beaten1, beaten2 = beaten.take(one), beaten.take(other)
+        beaten[np.where(wins, second, first)] = True
+        beaten1, beaten2 = beaten.take(first), beaten.take(second)
         undecided = beaten1 & beaten2
         decided = ~undecided
-        loser = np.where(beaten1, one, other).compress(decided)
+        loser = np.where(beaten1, first, second).compress(decided)
         np.multiply.at(final, loser, factors.compress(decided))
-        undecided &= (final.take(one) >= floor) & (final.take(other) >= floor)
-        one, other = one.compress(undecided), other.compress(undecided)
+        undecided &= (final.take(first) >= floor) & (final.take(second) >= floor)
+        first, second = first.compress(undecided), second.compress(undecided)
         factors, earlier = factors.compress(undecided), earlier.compress(undecided)
 
 
@@ -206,6 +206,6 @@ def _one_by_one(
             head = left[best]
             left = np.delete(left, best)
             iou = np.minimum(block.measure.between(np.full(len(left), head), left), 1)
-            hit = np.flatnonzero(iou > ignored)
-            final[left.take(hit)] *= factor(iou.take(hit))
+            above = np.flatnonzero(iou > ignored)
+            final[left.take(above)] *= factor(iou.take(above))
             left = left.compress(final.take(left) >= floor)

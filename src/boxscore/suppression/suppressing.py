@@ -9,8 +9,8 @@ Conventions
 -----------
 - A group is an image and a class, an image alone (``class_agnostic``), or an image and a set of classes that
   are suppressed together (``class_groups``).
-- ``score_threshold`` is the functions' own: of the scores given, or of the lowered ones where a method lowers
-  them. The caps come last: the best of each group, then of each image.
+- ``score_threshold`` is that of the method's function: of the scores given, or of the lowered ones where a
+  method lowers them. The caps come last: the best of each group, then of each image.
 - Overlaps are taken of the corners in ``Detections.boxes``.
 - A table is read by its columns; nothing of ``data.tables`` is imported to run.
 """
@@ -96,10 +96,10 @@ def suppress(
     overlap : {"iou", "ios"}, default "iou"
         For ``hard``, ``greedy-nmm`` and ``nmm``; the others use only the IoU.
     sigma : float, optional
-        For the Gaussian methods; their own default when not given.
+        For the Gaussian methods; the default of each when not given.
     score_threshold : float, optional
-        Keep only what scores at least this, afterwards where the method lowers scores. The function's own
-        default when not given: 0.001 for the ``soft`` methods, else none.
+        Keep only what scores at least this, afterwards where the method lowers scores. When not given, 0.001
+        for the ``soft`` methods, else none.
     max_per_group, max_per_image : int, optional
         Keep only the best of each group, then of each image.
     class_agnostic : bool, default False
@@ -115,7 +115,8 @@ def suppress(
     Returns
     -------
     Suppression
-        The rows kept, their scores and boxes, and which dropped which; ``apply`` returns the remaining table.
+        The rows that survive, their scores and boxes, and which dropped which; ``apply`` returns the table
+        that remains.
 
     Raises
     ------
@@ -221,7 +222,7 @@ def suppress_boxes(
 
 
 def _checked(setting: Setting, similarity: Overlapping = "box") -> Setting:
-    """Check that a method can do what is asked; warn of what it does not read."""
+    """Check that a method supports its options; warn of those it does not read."""
     chosen = check_method(
         setting.method,
         iou_threshold=setting.iou_threshold,
@@ -256,16 +257,16 @@ def _carry_out(
         options["score_threshold"] = setting.floor
     if owners and "owners" in method.reads:
         options["owners"] = True
-    kept = method.call(ranked, **options)
-    indices, scores = kept.indices, kept.scores
-    if kept.boxes is None:
+    survivors = method.call(ranked, **options)
+    indices, scores = survivors.indices, survivors.scores
+    if survivors.boxes is None:
         left = boxes.take(indices, axis=0)
     else:
-        left = box_convert(kept.boxes, "xyxy", box_format)
+        left = box_convert(survivors.boxes, "xyxy", box_format)
     for of, k in caps:
-        few = top_k_per_group(of[indices], k)
-        indices, scores, left = indices[few], scores[few], left[few]
-    return Suppression(indices, scores, left, kept.suppressed_by, method.changes, len(boxes))
+        best = top_k_per_group(of[indices], k)
+        indices, scores, left = indices[best], scores[best], left[best]
+    return Suppression(indices, scores, left, survivors.suppressed_by, method.changes, len(boxes))
 
 
 class Suppressor:
