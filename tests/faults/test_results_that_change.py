@@ -57,7 +57,7 @@ def test_a_file_replaced_between_two_readings(form: str, tmp_path: Path) -> None
     path = tmp_path / "dt.json"
     write(path, records(), form)
     results = load_results(path)
-    assert [snapshot.settled for snapshot in results.snapshots] == [False]
+    assert [snapshot.is_old for snapshot in results.snapshots] == [False]
     save(results, tmp_path)  # just written, and the same: every row is compared
     kept = json.loads((tmp_path / "out").read_text())
     assert len(kept if isinstance(kept, list) else kept["annotations"]) == 4
@@ -99,12 +99,12 @@ def test_a_file_overwritten_within_one_tick_of_the_clock(
     assert [entry.name for entry in tmp_path.iterdir()] == ["dt.json"]
 
 
-def test_a_settled_file_is_known_by_its_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_file_is_known_by_its_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "dt.json"
     write(path, records(), "numbers")
     monkeypatch.setattr("boxscore.formats._snapshots.TICK", -(10**18))  # as if it were old
     results = load_results(path)
-    assert [snapshot.settled for snapshot in results.snapshots] == [True]
+    assert [snapshot.is_old for snapshot in results.snapshots] == [True]
     save(results, tmp_path)
     before = path.stat()
     write(path, records(0.01), "numbers")

@@ -17,7 +17,7 @@ import pytest
 import boxscore
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats import detect_format, load_detections, load_ground_truth
-from boxscore.formats._gathered import short_names, turned
+from boxscore.formats._gathered import rotated_corners, short_names
 from boxscore.formats._unpacking import unpacked
 from support.annotations import BOXES, FORMATS, example, record, write
 from support.real_data import real
@@ -478,7 +478,7 @@ def test_short_names_stay_different() -> None:
 
 
 def test_boxes_turn_clockwise() -> None:
-    corners = turned((0, 0, 2, 1), 90, about=(0, 0)).round(9) + 0
+    corners = rotated_corners((0, 0, 2, 1), 90, centre=(0, 0)).round(9) + 0
     assert corners.tolist() == [[0, 0], [0, 2], [-1, 2], [-1, 0]]
 
 

@@ -224,4 +224,4 @@ def test_the_first_record_decides_in_any_slice(
     for size in (1, 50, 3000):
         monkeypatch.setattr(coco._json, "SLICE_BYTES", size)
         assert read_detections(paths[1], table, read_options(processes=processes)).boxes.tolist() == expected
-    assert _coco_records.first_record(_coco_records.text_in_file(paths[1])).stand_in == "keypoints"
+    assert _coco_records.first_record(_coco_records.text_in_file(paths[1])).fallback == "keypoints"

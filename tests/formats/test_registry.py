@@ -15,7 +15,7 @@ import boxscore
 from boxscore.errors import FileFormatError
 from boxscore.formats import detect_format, format_names, registry
 from boxscore.formats._format import Format, ReadOptions
-from boxscore.formats._look import Look
+from boxscore.formats._sniffer import Sniffer
 from boxscore.formats.columns import ColumnsFormat
 from boxscore.formats.converting import lost
 from boxscore.validation import validate_files
@@ -41,8 +41,8 @@ class _Lines(Format):
     name = "lines"
     boxes = "xyxy"
 
-    def detect(self, look: Look) -> str | None:
-        return "a file of lines" if look.suffix == ".lines" else None
+    def detect(self, sniffer: Sniffer) -> str | None:
+        return "a file of lines" if sniffer.suffix == ".lines" else None
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> boxscore.GroundTruth:
         rows = [line.split() for line in path.read_text().splitlines()]
@@ -122,15 +122,17 @@ def test_what_a_format_recognises_passes_its_quick_test(tmp_path: Path) -> None:
         path.write_bytes(text)
         for name, entry in registry._FORMATS.items():
             try:
-                reason = registry.format_named(name).detect(Look(path))
+                reason = registry.format_named(name).detect(Sniffer(path))
             except boxscore.FileFormatError:
                 reason = "refused"
             if reason is not None:
                 found.add(name)
-                assert entry.may_be(Look(path)), (name, path.name, text)
+                assert entry.may_be(Sniffer(path)), (name, path.name, text)
     for folder in [SHAPES, SHAPES.parent, tmp_path]:
         for name, entry in registry._FORMATS.items():
-            assert registry.format_named(name).detect(Look(folder)) is None or entry.may_be(Look(folder))
+            assert registry.format_named(name).detect(Sniffer(folder)) is None or entry.may_be(
+                Sniffer(folder)
+            )
     assert len(found) >= len(registry._FORMATS) - 8  # folders of benchmarks are not drawn
 
 

@@ -16,7 +16,7 @@ from boxscore import BoxscoreWarning, Detections, GroundTruth, load_detections, 
 from boxscore.cli import main
 from boxscore.data import class_names, vocabulary
 from boxscore.data.class_names import likely_classes
-from boxscore.formats.class_maps import typed_map
+from boxscore.formats.class_maps import class_map_advice
 from boxscore.validation import validate_files
 from support.quiet import quiet
 from support.running import Run
@@ -206,9 +206,9 @@ def test_work_follows_the_number_of_classes(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_typed_for_several_and_for_commas() -> None:
-    assert typed_map({"hotdog": "hot dog", "ovenold": "oven, old"}) == (
+    assert class_map_advice({"hotdog": "hot dog", "ovenold": "oven, old"}) == (
         'Read the detections with --class-map FILE, and in FILE the lines hotdog,hot dog and ovenold,"oven, old" '
         "(in Python class_map={'hotdog': 'hot dog', 'ovenold': 'oven, old'})"
     )
-    many = typed_map({f"c_{n}": f"c {n}" for n in range(6)})
+    many = class_map_advice({f"c_{n}": f"c {n}" for n in range(6)})
     assert re.search(r"c_3,c 3 and so on \(in Python class_map=\{.*'c_3': 'c 3', \.\.\.\}\)$", many)

@@ -21,7 +21,7 @@ from boxscore.data.box_reading import are_fractions
 from boxscore.data.column_names import column_parts
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats import detect_format, load_detections, load_ground_truth
-from boxscore.formats._look import Look
+from boxscore.formats._sniffer import Sniffer
 from boxscore.formats.registry import format_named
 from support.examples import examples
 from support.real_data import real
@@ -627,7 +627,7 @@ def test_no_other_sample_is_taken_for_a_table() -> None:
         str(path)
         for path in samples
         for name in ("csv", "jsonl", "parquet")
-        if path.name != "hf_objects_parquet" and format_named(name).detect(Look(path)) is not None
+        if path.name != "hf_objects_parquet" and format_named(name).detect(Sniffer(path)) is not None
     }
     assert taken == set()
 

@@ -442,11 +442,11 @@ def test_a_data_yaml_sends_nobody_through_other_folders(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_taken_for_yolo(files: dict[str, str], tmp_path: Path) -> None:
-    from boxscore.formats._look import Look
+    from boxscore.formats._sniffer import Sniffer
 
     write(tmp_path, files)
-    assert format_named("yolo").detect(Look(tmp_path)) is None
-    assert all(format_named("yolo").detect(Look(path)) is None for path in tmp_path.rglob("*.*"))
+    assert format_named("yolo").detect(Sniffer(tmp_path)) is None
+    assert all(format_named("yolo").detect(Sniffer(path)) is None for path in tmp_path.rglob("*.*"))
 
 
 # ---------------------------------------------------------------- writing
@@ -528,7 +528,7 @@ def test_padilla_without_pixels() -> None:
 
 
 def test_no_other_sample_is_taken_for_yolo() -> None:
-    from boxscore.formats._look import Look
+    from boxscore.formats._sniffer import Sniffer
 
     ours = {
         "ultralytics_real",
@@ -546,7 +546,7 @@ def test_no_other_sample_is_taken_for_yolo() -> None:
     found = {
         str(path.relative_to(real("formats")))
         for path in folders
-        if path.name != "ORIGIN.txt" and format_named("yolo").detect(Look(path)) is not None
+        if path.name != "ORIGIN.txt" and format_named("yolo").detect(Sniffer(path)) is not None
     }
     roboflow = "datumaro_roboflow_dataset/tests/assets/roboflow_dataset"
     assert found == {

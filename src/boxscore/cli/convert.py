@@ -170,13 +170,13 @@ def run(arguments: argparse.Namespace) -> int:
     if hierarchy is not None:
         table = _expanded(table, hierarchy)
     if mapping is not None:
-        table = remap_classes(table, mapping.settled(table.categories, table.categories))
+        table = remap_classes(table, mapping.resolved(table.categories, table.categories))
     table = _part(table, arguments)
     if arguments.output_image_labels is not None:
         _write_labels(table, arguments.output_image_labels)
         table = table.replaced(image_labels=None)  # a file of boxes need not hold them
     if arguments.partitions is not None:
-        with target.kept(table, arguments.output) as (kept, _):
+        with target.without_lost(table, arguments.output) as (kept, _):
             FORMAT_OF_PARTITIONS.save_partitions(kept, arguments.output, arguments.partitions)
         say(f"{counted(len(table), 'row')} written to {arguments.output}")
         return 0
@@ -265,7 +265,7 @@ def _part(table: GroundTruth | Detections, arguments: argparse.Namespace) -> Gro
 
 
 def _write(table: GroundTruth | Detections, path: Path, target: Target) -> None:
-    with target.kept(table, path) as (kept, _):
+    with target.without_lost(table, path) as (kept, _):
         target.format.save(kept, path)
     size = path.stat().st_size if path.is_file() else 0
     text = f" ({size / 1e6:.1f} MB)" if size >= 1e6 else f" ({size / 1e3:.0f} kB)" if size else ""

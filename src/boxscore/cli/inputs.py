@@ -23,7 +23,7 @@ from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
-from boxscore.formats._leading import SIDES, Side
+from boxscore.formats._data_below import SIDES, Side
 from boxscore.formats.reading import read_options, takes_sizes
 from boxscore.formats.registry import format_at
 from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type

@@ -42,9 +42,9 @@ from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import (
     Rows,
     detections_of,
+    file_categories,
     ground_truth_of,
     images_of_unknown_size,
-    own_categories,
 )
 from boxscore.formats._tables import classes_of, images_of, rows_of
 from boxscore.formats.parquet import arrow
@@ -416,7 +416,7 @@ def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) 
         classes=table.class_list,
         label_names=names,
     )
-    return own_categories(rows, options)[0]
+    return file_categories(rows, options)[0]
 
 
 def _have_boxes(table: BoxesTable, parts: ColumnParts) -> NDArray[np.bool_]:

@@ -165,10 +165,10 @@ def warn_of_numbering(result: Evaluation, workers: int) -> None:
 
 def _read_again(ground_truth: GroundTruth, detections: Detections) -> tuple[FoundClassMap, Detections] | None:
     """Read the file with the detections that were left out; None where there is none, or it cannot be."""
-    if not isinstance(detections.left_out, LeftOut) or detections.left_out.again is None:
+    if not isinstance(detections.left_out, LeftOut) or detections.left_out.renumbered is None:
         return None
     try:
-        return detections.left_out.again(ground_truth)
+        return detections.left_out.renumbered(ground_truth)
     except (BoxscoreError, OSError):
         return None
 

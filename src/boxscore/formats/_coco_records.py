@@ -140,7 +140,7 @@ class FirstRecord(msgspec.Struct):
         return frozenset(name for name, value in values.items() if value not in (None, [], ""))
 
     @property
-    def stand_in(self) -> str | None:
+    def fallback(self) -> str | None:
         """The instance column that stands for boxes; None where there are some, or nothing can."""
         if self.bbox not in (None, []):
             return None

@@ -19,22 +19,22 @@ from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotated_records
-from boxscore.formats._kept import Kept
 from boxscore.formats._packed import packed_columns
 from boxscore.formats._snapshots import changed_while_read
+from boxscore.formats._survivors import Survivors
 
 RECORDS = 1 << 14
 """Records made into text together."""
 
 
-def rewrite_results(path: Path, kept: Kept, output: Path) -> None:
+def rewrite_results(path: Path, survivors: Survivors, output: Path) -> None:
     """Write the records that are left of a file; one in which nothing is new byte by byte."""
     _refuse_folder(output)
     if _json.first_byte(path) == b"[":
         records = _json.decode_records(_json.chunks_of(path), _decode_raw, path.read_bytes)
-        write_atomically(output, itertools.chain(_array(path, records, kept), [b"\n"]))
+        write_atomically(output, itertools.chain(_array(path, records, survivors), [b"\n"]))
     else:
-        write_atomically(output, _object(path, kept))
+        write_atomically(output, _object(path, survivors))
 
 
 def save_ground_truth(table: GroundTruth, output: Path) -> None:
@@ -54,28 +54,28 @@ def _refuse_folder(path: Path, what: str = "COCO results") -> None:
         raise InputError(f"the output of {what}", "be a file", got=f"the folder {path}")
 
 
-def _array(path: Path, parts: Iterable[list[msgspec.Raw]], kept: Kept) -> Iterator[bytes]:
+def _array(path: Path, parts: Iterable[list[msgspec.Raw]], survivors: Survivors) -> Iterator[bytes]:
     """Text of the array of the records that are left, piece by piece."""
     before, row = b"[", 0
     for records in parts:
-        if row + len(records) <= len(kept.wanted):
-            at = np.flatnonzero(kept.wanted[row : row + len(records)])
+        if row + len(records) <= len(survivors.wanted):
+            at = np.flatnonzero(survivors.wanted[row : row + len(records)])
             if len(at):
                 chosen = [records[index] for index in at.tolist()]
-                if kept.is_compared:
-                    _check(path, kept, row + at, chosen)
+                if survivors.are_compared:
+                    _check(path, survivors, row + at, chosen)
                 numbered = zip((row + at).tolist(), chosen, strict=True)
-                texts = [_record(record, *kept.changes(number, "xywh")) for number, record in numbered]
+                texts = [_record(record, *survivors.changes(number, "xywh")) for number, record in numbered]
                 yield before + b"\n" + b",\n".join(texts)
                 before = b","
         row += len(records)
-    if row != len(kept.wanted):
-        raise changed_while_read(path, got=f"{row} records after {len(kept.wanted)}")
-    kept.check_files()
-    yield b"\n]" if kept.count else b"[]"
+    if row != len(survivors.wanted):
+        raise changed_while_read(path, got=f"{row} records after {len(survivors.wanted)}")
+    survivors.check_files()
+    yield b"\n]" if survivors.count else b"[]"
 
 
-def _object(path: Path, kept: Kept) -> Iterator[bytes]:
+def _object(path: Path, survivors: Survivors) -> Iterator[bytes]:
     """Text of a COCO object with the annotations that are left, piece by piece."""
     text = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     before = b"{"
@@ -83,19 +83,19 @@ def _object(path: Path, kept: Kept) -> Iterator[bytes]:
         yield before + msgspec.json.encode(key) + b":"
         before = b","
         if key == "annotations":
-            yield from _array(path, [_decode_raw(bytes(value))], kept)
+            yield from _array(path, [_decode_raw(bytes(value))], survivors)
         else:
             yield bytes(value)
     yield b"}\n"
 
 
-def _check(path: Path, kept: Kept, rows: NDArray[np.int64], records: list[msgspec.Raw]) -> None:
+def _check(path: Path, survivors: Survivors, rows: NDArray[np.int64], records: list[msgspec.Raw]) -> None:
     """Refuse records that are not those of the table."""
     text = b"[" + b",".join(records) + b"]"
-    given = kept.table.boxes_given
+    given = survivors.table.boxes_given
     columns = _packed(text)
     if columns is None:  # ids that are text or very large, rotated boxes or none
-        upright = given and kept.table.rotated is None
+        upright = given and survivors.table.rotated is None
         try:
             stated = _STATED.decode(text)
             columns = {name: [getattr(one, name) for one in stated] for name in _Stated.__struct_fields__}
@@ -104,9 +104,9 @@ def _check(path: Path, kept: Kept, rows: NDArray[np.int64], records: list[msgspe
             raise changed_while_read(path, got="another form of records") from None
     boxes, corners = columns["bbox"], None
     if boxes is not None and given:
-        corners = kept.written("xywh").corners_of(boxes)
+        corners = survivors.written("xywh").corners_of(boxes)
         corners[(corners[:, 2:] < corners[:, :2]).any(axis=1)] = np.nan
-    kept.check_rows(
+    survivors.check_rows(
         rows, columns["score"], corners, images=columns["image_id"], categories=columns["category_id"]
     )
 

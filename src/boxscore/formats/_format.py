@@ -24,8 +24,8 @@ from boxscore.errors import InputError
 
 if TYPE_CHECKING:
     from boxscore.data.column_names import OwnNames
-    from boxscore.formats._kept import Kept
-    from boxscore.formats._look import Look
+    from boxscore.formats._sniffer import Sniffer
+    from boxscore.formats._survivors import Survivors
     from boxscore.formats.image_sizes import ImageSizes
 
 CONTENT = frozenset(
@@ -142,7 +142,7 @@ class Format(abc.ABC):
     takes_of_detections: ClassVar[frozenset[str]] = frozenset()
 
     @abc.abstractmethod
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Say what identifies this format at an existing path; None where it is another."""
 
     @abc.abstractmethod
@@ -178,7 +178,7 @@ class Format(abc.ABC):
         """List the files of the results at a path, in the order in which they are read."""
         return [path]
 
-    def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
+    def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
         """Write results again with the remaining rows, each as it stood unless it changes."""
         raise InputError(
             "results that are written again",

@@ -200,7 +200,7 @@ class Gathered:
         mask = [outline.tolist()]
         self.add(image, label, around(outline), origin, score=score, area=area, mask=mask, crowd=crowd)
 
-    def add_turned(
+    def add_rotated(
         self, image: int, label: Id, corners: FloatArray, origin: Origin, *, score: float | None = None
     ) -> None:
         """Add a rotated rectangle by its corners in order, [4, 2]."""
@@ -254,7 +254,7 @@ class Gathered:
             label=labels.positions,
             boxes=boxes,
             box_format="xyxy" if self._said is None else self._said.form,
-            is_said=said,
+            form_applied=said,
             fractions=self._said is not None and self._said.fractions,
             place=lambda row: str(self._origins[row]),
             scores=scores if of_results else None,
@@ -303,13 +303,13 @@ def around(points: Sequence[float] | FloatArray) -> Corners:
     return min(points[0::2]), min(points[1::2]), max(points[0::2]), max(points[1::2])
 
 
-def turned(box: Corners, degrees: float, *, about: tuple[float, float]) -> FloatArray:
-    """Return the corners [4, 2] of a box turned clockwise on the screen about a point."""
+def rotated_corners(box: Corners, degrees: float, *, centre: tuple[float, float]) -> FloatArray:
+    """Return the corners [4, 2] of a box rotated clockwise on the screen about a point."""
     x1, y1, x2, y2 = box
-    offsets = np.array([(x1, y1), (x2, y1), (x2, y2), (x1, y2)], dtype=np.float64) - about
+    offsets = np.array([(x1, y1), (x2, y1), (x2, y2), (x1, y2)], dtype=np.float64) - centre
     angle = math.radians(math.fmod(degrees, 360)) if math.isfinite(degrees) else math.nan
     cosine, sine = math.cos(angle), math.sin(angle)
-    return np.asarray(offsets @ np.array([[cosine, sine], [-sine, cosine]]) + about)
+    return np.asarray(offsets @ np.array([[cosine, sine], [-sine, cosine]]) + centre)
 
 
 def short_names(names: Sequence[Id]) -> list[Id]:

@@ -18,18 +18,18 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.image_names import below_their_root, folders_of
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import FileFormatError
-from boxscore.formats._look import Look, listed
+from boxscore.formats._sniffer import Sniffer, listed
 
 DEEPEST, MOST_FOLDERS = 4, 200
 
 
-def warn_of_unread(folder: Path, can_be_read: Callable[[Look], object], *, ending: str = "") -> None:
+def warn_of_unread(folder: Path, can_be_read: Callable[[Sniffer], object], *, ending: str = "") -> None:
     """Warn of folders in a folder whose own files are read; ``ending`` is that of files of one image each."""
     unread = _folders(folder, can_be_read)
     if not unread:
         return
     advice = "give the folder that is meant"
-    file = next((one for inner in unread if (one := Look(folder / inner).first_with(ending))), None)
+    file = next((one for inner in unread if (one := Sniffer(folder / inner).first_with(ending))), None)
     if ending and file is not None:
         name = file.relative_to(folder).with_suffix("").as_posix()
         advice += f", or make one CSV file of all whose images are called {name!r}"
@@ -60,13 +60,13 @@ def inner_folders(names: Iterable[str]) -> list[str]:
     return sorted({name.rpartition("/")[0] for name in names if "/" in name})
 
 
-def _folders(folder: Path, can_be_read: Callable[[Look], object]) -> list[str]:
+def _folders(folder: Path, can_be_read: Callable[[Sniffer], object]) -> list[str]:
     """Return the folders below a folder that a format can read, the outermost, as paths in it."""
     found: list[str] = []
     level = [folder]
     for _ in range(DEEPEST):
         inner = [one for outer in level for one in _inner(outer)][:MOST_FOLDERS]
-        readable = [one for one in inner if can_be_read(Look(one))]
+        readable = [one for one in inner if can_be_read(Sniffer(one))]
         found += [one.relative_to(folder).as_posix() for one in readable]
         level = [one for one in inner if one not in readable]
     return sorted(found)

@@ -6,7 +6,7 @@ Conventions
   structs; the caller turns each slice into columns before the next is read. Where a cut falls wrong
   (a record that itself holds records), the whole is decoded at once instead.
 - The garbage collector is paused meanwhile: it would walk objects that cannot form cycles.
-- Text is UTF-8 also in the keys that are skipped, which msgspec does not look at: ``json`` refuses it too.
+- Text is UTF-8 also in the keys that are skipped, which msgspec does not check: ``json`` refuses it too.
 - Errors name the file, the record, the field, the rule and the value.
 """
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from boxscore.formats._look import Look, listed
+from boxscore.formats._sniffer import Sniffer, listed
 
 DEEPEST = 4
 
 
-def first_json(look: Look) -> Look | None:
-    """Look at the file itself, or at the first JSON file right in a folder; None where there is none."""
-    if not look.is_folder:
-        return look if look.is_json else None
-    first = look.first_with(".json")
-    return None if first is None or not first.is_file() else Look(first)
+def first_json(sniffer: Sniffer) -> Sniffer | None:
+    """Sniff the file itself, or the first JSON file right in a folder; None where there is none."""
+    if not sniffer.is_folder:
+        return sniffer if sniffer.is_json else None
+    first = sniffer.first_with(".json")
+    return None if first is None or not first.is_file() else Sniffer(first)
 
 
 def json_files(path: Path, *, depth: int = DEEPEST) -> list[Path]:

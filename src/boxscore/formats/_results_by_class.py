@@ -14,8 +14,8 @@ from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import read_text, write_folder
 from boxscore.data.tables import Detections
 from boxscore.errors import FileFormatError
-from boxscore.formats._kept import Kept
 from boxscore.formats._snapshots import changed_while_read
+from boxscore.formats._survivors import Survivors
 
 
 @paused_collector()
@@ -73,7 +73,7 @@ def rewrite_results(
     path: Path,
     files: Sequence[Path],
     columns: int,
-    kept: Kept,
+    survivors: Survivors,
     output: Path,
     *,
     corners: Callable[[FloatArray], FloatArray | None],
@@ -88,16 +88,16 @@ def rewrite_results(
         lines = [line for line in read_text(file).splitlines() if line.split()]
         rows = np.arange(row, row + len(lines))
         row += len(lines)
-        if row > len(kept.wanted):
+        if row > len(survivors.wanted):
             break
-        if kept.is_compared:
+        if survivors.are_compared:
             images, numbers = _compared(file, lines, columns)
-            kept.check_rows(rows, numbers[:, 0], corners(numbers[:, 1:]), images=images)
-        texts = [_line(lines[at - rows[0]], *kept.changes(at)) for at in rows[kept.wanted[rows]]]
+            survivors.check_rows(rows, numbers[:, 0], corners(numbers[:, 1:]), images=images)
+        texts = [_line(lines[at - rows[0]], *survivors.changes(at)) for at in rows[survivors.wanted[rows]]]
         contents[file.name] = "".join(f"{text}\n" for text in texts)
-    if row != len(kept.wanted):
-        raise changed_while_read(path, got=f"more or fewer than {len(kept.wanted)} lines")
-    kept.check_files()
+    if row != len(survivors.wanted):
+        raise changed_while_read(path, got=f"more or fewer than {len(survivors.wanted)} lines")
+    survivors.check_files()
     write_folder(output, contents)
 
 

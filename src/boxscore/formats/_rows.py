@@ -66,8 +66,8 @@ class Rows:
         None: those around the other shapes.
         Where the user says ``box_format``, the four numbers as the files have them.
     box_format : {"xyxy", "xywh", "cxcywh"}
-    is_said : bool
-        Whether ``boxes`` are read as the user says already.
+    form_applied : bool
+        Whether ``boxes`` are in the form that the user says already.
     place : callable
         Names row ``i`` in messages.
     fractions : bool
@@ -123,7 +123,7 @@ class Rows:
     columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     image_columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     any_sides: bool = False
-    is_said: bool = False
+    form_applied: bool = False
     stays_in_fractions: bool | None = None
 
 
@@ -151,7 +151,7 @@ class RowFormat(Format):
 def _as_said(rows: Rows, options: ReadOptions) -> Rows:
     """Return rows whose boxes are what the user says, if anything."""
     written = options.written
-    if written is None or rows.is_said:
+    if written is None or rows.form_applied:
         return rows
     if rows.boxes is None:
         rule, got = "be left out where boxes are not four numbers", options.box_format
@@ -172,7 +172,7 @@ def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
     """Return the table of ground truth that rows describe."""
     rows = _as_said(rows, options)
     sizes = _sizes(rows, options)
-    categories, category = own_categories(rows, options)
+    categories, category = file_categories(rows, options)
     ids = as_ids(rows.images, name="image ids")
     images = Images.build(ids, file_names=rows.file_names, sizes=sizes, columns=rows.image_columns)
     image = images.rows(ids)[rows.image]
@@ -205,7 +205,7 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
         ids = as_ids(rows.images, name="image ids")
         images = Images.build(ids, file_names=rows.file_names, sizes=sizes)
         image = images.rows(ids)[rows.image]
-        categories, category = own_categories(rows, options)
+        categories, category = file_categories(rows, options)
         in_fractions = rows.fractions and bool(unknown[rows.image].any())
     else:
         images, categories = ground_truth.images, ground_truth.categories
@@ -536,7 +536,7 @@ def _name(rows: Rows, names: Sequence[str], position: int) -> Id:
     raise InputError("a class", f"be in the {called(names)}", got=repr(label), place=rows.place(row))
 
 
-def own_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArray[np.int32]]:
+def file_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArray[np.int32]]:
     """Return the vocabulary of classes of the files, and each row's class in it, [N]."""
     names = options.classes if options.classes is not None else rows.classes
     written = _named(rows, options)

@@ -18,7 +18,7 @@ class Snapshot:
     Attributes
     ----------
     path : Path
-    settled : bool
+    is_old : bool
         Whether the last change is long enough ago that another one has another time: clocks of file systems
         tick coarsely. Until then a file that looks the same may have been written once more.
     """
@@ -27,7 +27,7 @@ class Snapshot:
         self.path = path
         status = self._status()
         self._state = status
-        self.settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > TICK
+        self.is_old = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > TICK
 
     def _status(self) -> os.stat_result:
         try:

@@ -38,9 +38,9 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Read, ReadOptions
-from boxscore.formats._kept import Kept
 from boxscore.formats._open_images_masks import boxes_of_masks, decoded_masks, joined_with_segments
 from boxscore.formats._rows import RowFormat, Rows, detections_of
+from boxscore.formats._survivors import Survivors
 from boxscore.formats.image_sizes import known_sizes
 
 HELD_BY_TABLES = frozenset(
@@ -159,9 +159,9 @@ class TableFormat(RowFormat):
         """Images without a row are not listed."""
         return False
 
-    def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
+    def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
         """Write the remaining rows under our own column names, with every other column."""
-        self.save(kept.as_table(), output)
+        self.save(survivors.as_table(), output)
 
     def check_written(self, table: BoxTable) -> None:
         """Refuse what readers refuse, and pixels that they would take for fractions of the image's size."""
@@ -289,7 +289,7 @@ def rows_of(
         label=label,
         boxes=boxes,
         box_format=form,
-        is_said=True,
+        form_applied=True,
         place=place,
         fractions=fractions,
         scores=scores if scores is None or everything else scores[kept],

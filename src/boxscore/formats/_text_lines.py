@@ -11,7 +11,7 @@ from boxscore._utils.array_types import IntArray
 from boxscore._utils.files import read_text
 from boxscore.errors import FileFormatError
 from boxscore.formats._inner_folders import warn_of_unread
-from boxscore.formats._look import Look, is_text_file, listed
+from boxscore.formats._sniffer import Sniffer, is_text_file, listed
 
 LARGEST = 16_000_000
 """Bytes of a file."""
@@ -57,7 +57,7 @@ class TextLines:
         return f"{self._files[self._image[row]]}, line {self._line[row]}"
 
 
-def text_files(folder: Path, what: str, detect: Callable[[Look], str | None]) -> list[str]:
+def text_files(folder: Path, what: str, detect: Callable[[Sniffer], str | None]) -> list[str]:
     """Return the names of a folder's text files, sorted; warn of folders in it that are not read."""
     if not folder.is_dir():
         raise FileFormatError(

@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Format, Read, ReadOptions
-from boxscore.formats._look import Look
+from boxscore.formats._sniffer import Sniffer
 
 if TYPE_CHECKING:
     import zipfile
@@ -66,9 +66,9 @@ class Unpacked(Format):
         self.takes = inner.takes  # type: ignore[misc]
         self.takes_of_detections = inner.takes_of_detections  # type: ignore[misc]
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise what was unpacked."""
-        return self.inner.detect(Look(self.folder))
+        return self.inner.detect(Sniffer(self.folder))
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read ground truth from the archive."""
@@ -110,16 +110,16 @@ class Unpacked(Format):
 _Table = TypeVar("_Table", bound=BoxTable)
 
 
-def is_packed(look: Look) -> bool:
+def is_packed(sniffer: Sniffer) -> bool:
     """Whether a path is a compressed file or an archive that is unpacked."""
-    starts = {".gz": b"\x1f\x8b", ".zip": b"PK"}.get(look.suffix)
-    tar = look.path.name.lower().endswith(".tar.gz")
-    return starts is not None and not tar and not look.is_folder and look.head.startswith(starts)
+    starts = {".gz": b"\x1f\x8b", ".zip": b"PK"}.get(sniffer.suffix)
+    tar = sniffer.path.name.lower().endswith(".tar.gz")
+    return starts is not None and not tar and not sniffer.is_folder and sniffer.head.startswith(starts)
 
 
 def unpacked(path: Path) -> Path:
     """Return the file or folder that an archive holds, unpacked; any other path as it is."""
-    if not path.exists() or not is_packed(Look(path)):
+    if not path.exists() or not is_packed(Sniffer(path)):
         return path
     import shutil
 

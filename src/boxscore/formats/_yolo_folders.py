@@ -24,7 +24,7 @@ from boxscore._utils.files import is_file, read_text
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._look import MOST_NAMES, MOST_TEXTS, is_text_file
+from boxscore.formats._sniffer import MOST_NAMES, MOST_TEXTS, is_text_file
 from boxscore.formats._yaml import names_of, read_yaml
 from boxscore.formats._yolo_lines import is_number
 from boxscore.formats.class_lists import class_list

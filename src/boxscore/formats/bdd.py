@@ -19,8 +19,8 @@ import msgspec
 
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import Gathered, Origin, Size, decoded
-from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
 
 
 class _Box(msgspec.Struct, gc=False):
@@ -53,14 +53,14 @@ class BddFormat(RowFormat):
     name = "bdd"
     boxes = "xyxy"
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise frames with labels."""
-        return "BDD100K's JSON" if look.has_keys("labels", "category", "box2d") else None
+        return "BDD100K's JSON" if sniffer.has_keys("labels", "category", "box2d") else None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every frame."""
         whole = ("BDD100K's JSON", "a list of frames")
-        if Look(path).text.lstrip().startswith("{"):
+        if Sniffer(path).text.lstrip().startswith("{"):
             frames = decoded(path, _Frames, record="frame", whole=whole).frames
         else:
             frames = decoded(path, list[_Frame], record="frame", whole=whole)

@@ -21,8 +21,8 @@ from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import decoded
-from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
 
 
 class _Image(msgspec.Struct, gc=False):
@@ -60,9 +60,9 @@ class CityPersonsFormat(RowFormat):
     name = "citypersons"
     boxes = "xywh"
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise annotations with the share that is visible."""
-        return "CityPersons' JSON" if look.has_keys("vis_ratio", "bbox") else None
+        return "CityPersons' JSON" if sniffer.has_keys("vis_ratio", "bbox") else None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read the annotations."""

@@ -98,7 +98,7 @@ class PairsInFile(dict[Id, "Id | None"]):
         self[source] = target
         self.lines[source] = line
 
-    def settled(self, own: Categories, known: Categories) -> PairsInFile:
+    def resolved(self, own: Categories, known: Categories) -> PairsInFile:
         """Return the pairs from one vocabulary to another, the first line among them where it is no head."""
         pairs = PairsInFile(self.path)
         if self.head is not None:
@@ -205,7 +205,9 @@ def _id(word: str) -> Id:
     return int(word) if is_number and str(int(word)) == word else word
 
 
-def in_own_classes(read: Callable[[GroundTruth | None], Detections], ground_truth: GroundTruth) -> Detections:
+def in_file_classes(
+    read: Callable[[GroundTruth | None], Detections], ground_truth: GroundTruth
+) -> Detections:
     """Read detections in the images of the ground truth, but in the classes of their file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # the second reading says it again
@@ -214,7 +216,7 @@ def in_own_classes(read: Callable[[GroundTruth | None], Detections], ground_trut
     return read(dataclasses.replace(empty, categories=own))
 
 
-def hint_of_map(detections: Detections, ground_truth: GroundTruth) -> str:
+def class_map_hint(detections: Detections, ground_truth: GroundTruth) -> str:
     """Return the class map to type where detections were left out, in a sentence; empty where none is clear.
 
     The evidence for a numbering is the detections that are not left out, in a few images.
@@ -222,7 +224,7 @@ def hint_of_map(detections: Detections, ground_truth: GroundTruth) -> str:
     known = ground_truth.categories
     renamed = renamed_classes(detections.left_out, known, detections.category)
     if renamed:
-        return f"{question_of_renamed(renamed)} {typed_map(renamed)}."
+        return f"{question_of_renamed(renamed)} {class_map_advice(renamed)}."
     if len(detections) and any(word.isdecimal() for word in detections.left_out):
         found = found_class_map(ground_truth, detections, most=FEW_IMAGES)
         if found.name not in (None, AS_THEY_ARE):
@@ -230,7 +232,7 @@ def hint_of_map(detections: Detections, ground_truth: GroundTruth) -> str:
     return ""
 
 
-def typed_map(pairs: Mapping[str, str]) -> str:
+def class_map_advice(pairs: Mapping[str, str]) -> str:
     """Say how a class map of these pairs is given, without a full stop."""
     lines = []
     for pair in list(pairs.items())[:FEW_SHOWN]:
@@ -272,7 +274,7 @@ def _given_rows(
 ) -> NDArray[np.int32]:
     """Return the class that each class of the detections has by pairs of a user, [len(own)]; -1 for none."""
     own = detections.categories
-    pairs = given.settled(own, known) if isinstance(given, PairsInFile) else given
+    pairs = given.resolved(own, known) if isinstance(given, PairsInFile) else given
     in_file = isinstance(pairs, PairsInFile)
     sources = own.finder(numbers=in_file)
     targets = known.finder(numbers=in_file)
@@ -294,7 +296,7 @@ def _given_rows(
     return rows
 
 
-def counted_otherwise(path: Path, ground_truth: GroundTruth, own: Detections) -> Detections | None:
+def renumbered_by_boxes(path: Path, ground_truth: GroundTruth, own: Detections) -> Detections | None:
     """Return detections by the numbering that their boxes show, where it is not the ground truth's.
 
     None where it is, or is not clear, which is said, or where the file names its classes. Only numberings

@@ -70,9 +70,9 @@ from boxscore.formats._coco_records import (
     whole,
 )
 from boxscore.formats._format import Format, Read, ReadOptions
-from boxscore.formats._kept import Kept
-from boxscore.formats._look import Look
 from boxscore.formats._snapshots import Snapshot
+from boxscore.formats._sniffer import Sniffer
+from boxscore.formats._survivors import Survivors
 from boxscore.formats.recognising import resemblance
 
 ROBOFLOW = "_annotations.coco.json"
@@ -128,12 +128,12 @@ class CocoFormat(Format):
     }
     takes_of_detections = frozenset({"classes"})
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Accept any JSON file, and a folder with one of annotations: reading reports what is not COCO's."""
-        if look.is_folder:
-            name = _annotations_in(look.path)
+        if sniffer.is_folder:
+            name = _annotations_in(sniffer.path)
             return None if name is None else f"a folder with {name.name}"
-        if not (look.is_json or look.suffix == ".json"):
+        if not (sniffer.is_json or sniffer.suffix == ".json"):
             return None
         return "a JSON file"
 
@@ -221,11 +221,11 @@ class CocoFormat(Format):
         else:
             _coco_writing.save_results(table, path)
 
-    def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
+    def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
         """Write the remaining records, each as it stood unless it changes."""
         from boxscore.formats._coco_writing import rewrite_results
 
-        rewrite_results(path, kept, output)
+        rewrite_results(path, survivors, output)
 
 
 FORMAT = CocoFormat()
@@ -285,7 +285,7 @@ class ResultsReading:
         self._snapshot = Snapshot(path)
         text = self._object() if _json.first_byte(path) == b"{" else text_in_file(path)
         first = first_record(text)
-        self._instances = list(dict.fromkeys([*columns, *([first.stand_in] if first.stand_in else [])]))
+        self._instances = list(dict.fromkeys([*columns, *([first.fallback] if first.fallback else [])]))
         self._with_file_name = isinstance(first.file_name, str)
         self._shown = first.instances
         kind = result_kind(self._instances, first, with_file_name=self._with_file_name)
@@ -514,7 +514,7 @@ def _ground_truth_object(path: Path) -> _File:
 
 
 def _resembled(path: Path) -> str:
-    like = resemblance(Look(path))
+    like = resemblance(Sniffer(path))
     return "" if like is None else f"this looks like {like.what}: {like.advice}"
 
 

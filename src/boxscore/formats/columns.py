@@ -47,9 +47,9 @@ from boxscore.data.vocabulary import Categories, Images, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._archive import Archive, Member, open_archive
 from boxscore.formats._format import CONTENT, Format, Read, ReadOptions
-from boxscore.formats._kept import Kept
-from boxscore.formats._look import Look
 from boxscore.formats._snapshots import Snapshot
+from boxscore.formats._sniffer import Sniffer
+from boxscore.formats._survivors import Survivors
 from boxscore.formats.image_sizes import with_known_sizes
 
 FORMAT_VERSION = 1
@@ -88,9 +88,9 @@ class ColumnsFormat(Format):
     endings = (".npz",)
     holds: ClassVar[Mapping[str, frozenset[str]]] = dict.fromkeys(("ground truth", "detections"), CONTENT)
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise an archive by its first bytes."""
-        return "an .npz archive" if look.head.startswith(b"PK\x03\x04") else None
+        return "an .npz archive" if sniffer.head.startswith(b"PK\x03\x04") else None
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read a ground truth."""
@@ -120,9 +120,9 @@ class ColumnsFormat(Format):
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
         write_atomically(path, buffer.getvalue())
 
-    def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
+    def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
         """Write the remaining rows, with new scores and boxes where given."""
-        self.save(kept.as_table(), output)
+        self.save(survivors.as_table(), output)
 
 
 FORMAT = ColumnsFormat()
@@ -496,8 +496,8 @@ def _check_values(
         if column.name in arrays:
             column.check(arrays[column.name], place)
     # A side below 0 is a box's own only where its corners say so too: it was read from such a file.
-    turned = arrays["boxes"][:, 2:] <= arrays["boxes"][:, :2]
-    checks.sizes_not_negative(np.where(turned, 0.0, arrays["sizes"]), place=place, cause="")
+    inverted = arrays["boxes"][:, 2:] <= arrays["boxes"][:, :2]
+    checks.sizes_not_negative(np.where(inverted, 0.0, arrays["sizes"]), place=place, cause="")
     check_sizes_fit(arrays["boxes"], arrays["sizes"], name="sizes", place=place, cause=cause)
     for name, ids in (("image", "image_ids"), ("category", "category_ids")):
         size, rows = len(header[ids]), arrays[name]

@@ -112,7 +112,7 @@ class Target:
         self._ids: str | None = ""
 
     def check_ids(self, table: BoxTable) -> None:
-        """Look at the ids of a whole, before parts of it are written, whose ids have gaps."""
+        """Check the ids of a whole table, before parts of it are written, whose ids have gaps."""
         self._ids = lost(table, self.format).get("ids")
 
     def check(self, table: BoxTable) -> None:
@@ -122,15 +122,15 @@ class Target:
 
     def save(self, table: GroundTruth | Detections, path: Path) -> list[str]:
         """Write a table; return what was left out."""
-        with self.kept(table, path) as (kept, words):
-            self.format.save(kept, path)
+        with self.without_lost(table, path) as (writable, words):
+            self.format.save(writable, path)
         return words
 
     @contextlib.contextmanager
-    def kept(
+    def without_lost(
         self, table: GroundTruth | Detections, path: Path
     ) -> Iterator[tuple[GroundTruth | Detections, list[str]]]:
-        """Yield what can be written, and what is left out; warn of that once the rest is written."""
+        """Yield the table without what the format would lose, and what that is; then warn of it."""
         words = self._left_out(table)
         what = ", ".join(words.values())
         text = f"{path}: left out, for {self.format.name} files cannot hold it: {what}."
@@ -170,7 +170,7 @@ def _refusal(words: dict[str, str], at: Format, table: BoxTable) -> InputError:
 
 
 def lost(table: BoxTable, at: Format) -> dict[str, str]:
-    """Return what files of a format could not hold of a table: words of ``CONTENT`` and what they stand for.
+    """Return what of a table a format's files could not hold: words of ``CONTENT``, and each in words.
 
     Raises
     ------
@@ -183,13 +183,13 @@ def lost(table: BoxTable, at: Format) -> dict[str, str]:
         raise InputError("the format of the output", rule, got=repr(at.name))
     if table.units == "fractions" and "fractions" not in holds:
         kind = table.schema.name
-        keeping = [name for name in writable_formats() if "fractions" in _all_held(name, kind)]
+        holding = [name for name in writable_formats() if "fractions" in _all_held(name, kind)]
         raise InputError(
             f"boxes of {at.name} files",
             "be pixels",
             got="fractions of images whose sizes are unknown",
             place=table.source,
-            cause=f"{checks.GIVE_SIZES}; or write {', '.join(keeping)}",
+            cause=f"{checks.GIVE_SIZES}; or write {', '.join(holding)}",
         )
     return {word: text for word, text in _content(table, at) if not _is_held(word, holds)}
 
@@ -222,7 +222,7 @@ def _is_held(word: str, holds: frozenset[str]) -> bool:
 
 
 def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
-    """Go through what a table has beside images, classes, upright boxes and scores."""
+    """Yield what a table has beside images, classes, upright boxes and scores."""
     masks = table.masks
     if masks is not None and not masks.missing.all():
         yield "masks", f"{counted(int((~masks.missing).sum()), 'mask')}"
@@ -232,9 +232,9 @@ def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
         yield "rotated", "rotated boxes (upright ones around them stay)"
     if table.quadrilaterals is not None:
         yield "quadrilaterals", "corners (upright boxes around them stay)"
-    turned = int((table.sizes < 0).any(axis=1).sum())
-    if turned:
-        yield "sides below 0", f"{counted(turned, 'box')} with a side below 0"
+    inverted = int((table.sizes < 0).any(axis=1).sum())
+    if inverted:
+        yield "sides below 0", f"{counted(inverted, 'box')} with a side below 0"
     for name, values in table.columns.items():
         if values.dtype != bool or values.any():
             yield f"column {name}", f"column {name}"
@@ -276,17 +276,17 @@ def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str
     if len(set(table.ids.tolist())) < len(table):
         yield "repeated ids", "annotation ids that occur more than once"
     class_ids = table.categories.ids.tolist()
-    meaning = [
+    meaningful = [
         what
-        for what, is_meant in (
+        for what, has_meaning in (
             ("images", not _only_count(images.ids) and not _are_in_names(images.ids, images.file_names)),
             ("classes", at.class_ids(table) != class_ids and class_ids != table.categories.names.tolist()),
             ("annotations", table.ids.dtype == object or not _only_count(np.sort(table.ids))),
         )
-        if is_meant
+        if has_meaning
     ]
-    if meaning:
-        yield "ids", f"ids of {', '.join(meaning)}"
+    if meaningful:
+        yield "ids", f"ids of {', '.join(meaningful)}"
 
 
 def _only_count(ids: NDArray[Any]) -> bool:
@@ -321,13 +321,13 @@ def _without(table: BoxTable, words: list[str]) -> Any:
         elif word == "ignore beside image labels":
             changes["ignore"] = blank
         elif word in ("image labels", "positive labels"):
-            kept = ("positive",) if word == "image labels" else ("negative", "not_exhaustive")
+            kinds = ("positive",) if word == "image labels" else ("negative", "not_exhaustive")
             labels = changes.get("image_labels", getattr(table, "image_labels", None))
-            changes["image_labels"] = None if labels is None else labels.of(*kept)
+            changes["image_labels"] = None if labels is None else labels.of(*kinds)
         elif word == "repeated ids":
             changes["ids"] = np.arange(1, len(table) + 1)
     dropped = {word.removeprefix("column ") for word in words if word.startswith("column ")}
     if dropped & {*table.columns}:
         changes["columns"] = {name: values for name, values in table.columns.items() if name not in dropped}
-    left = table.replaced(**changes) if changes else table
-    return left.take(np.flatnonzero((left.sizes >= 0).all(axis=1))) if "sides below 0" in words else left
+    rest = table.replaced(**changes) if changes else table
+    return rest.take(np.flatnonzero((rest.sizes >= 0).all(axis=1))) if "sides below 0" in words else rest

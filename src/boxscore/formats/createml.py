@@ -19,8 +19,8 @@ import msgspec
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import Gathered, Origin, decoded
-from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
 
 
 class _Box(msgspec.Struct, gc=False):
@@ -50,9 +50,9 @@ class CreateMLFormat(RowFormat):
     boxes = "xywh"
     takes = frozenset({"image_sizes"})
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise a list with coordinates."""
-        known = look.text.lstrip().startswith("[") and look.has_keys("coordinates", "label")
+        known = sniffer.text.lstrip().startswith("[") and sniffer.has_keys("coordinates", "label")
         return "CreateML's JSON" if known else None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:

@@ -34,8 +34,8 @@ from boxscore.errors import FileFormatError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS
 from boxscore.formats._format import Read, ReadOptions
-from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows, check_sides, detections_of
+from boxscore.formats._sniffer import Sniffer
 
 LINE = "line"
 """The column of images that keeps the order of the ground truth's lines."""
@@ -71,9 +71,9 @@ class CrowdHumanFormat(RowFormat):
     boxes = "xywh"
     takes = frozenset({"image_sizes"})
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise a first line with boxes of CrowdHuman."""
-        line = look.first_line
+        line = sniffer.first_line
         known = line.startswith("{") and '"ID"' in line and ('"gtboxes"' in line or '"dtboxes"' in line)
         return "CrowdHuman's lines of JSON" if known else None
 

@@ -31,7 +31,7 @@ from boxscore.data.column_names import ColumnParts, OwnNames, column_parts
 from boxscore.data.tables import BoxTable
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._look import Look
+from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._tables import (
     HELD_BY_TABLES,
     MOST_COLUMNS,
@@ -66,20 +66,20 @@ class CsvFormat(TableFormat):
         "detections": frozenset({"columns"}),
     }
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise a head line of boxes, or a file called a table."""
-        if look.is_folder or look.is_json or look.is_xml:
+        if sniffer.is_folder or sniffer.is_json or sniffer.is_xml:
             return None
-        form = None if b"\0" in look.head else form_of(look.text, str(look.path))
+        form = None if b"\0" in sniffer.head else form_of(sniffer.text, str(sniffer.path))
         if form is not None:
             return "a table without a head line" if form.head == 0 else "a table of boxes"
-        return "a table" if look.suffix in (".csv", ".tsv") and look.head.strip() else None
+        return "a table" if sniffer.suffix in (".csv", ".tsv") and sniffer.head.strip() else None
 
     def table(self, path: Path, options: ReadOptions) -> Table:
         """Read the columns of a file."""
-        look = Look(path)
+        sniffer = Sniffer(path)
         own = options.columns
-        form = form_of(look.text, str(path), own) or _form_of_table(look, path, own)
+        form = form_of(sniffer.text, str(path), own) or _form_of_table(sniffer, path, own)
         _refuse_nul(path)
         return _CsvTable(path, form, _cells(path, form))
 
@@ -141,14 +141,14 @@ def form_of(text: str, place: str, own: OwnNames | None = None) -> _Form | None:
     return None
 
 
-def _form_of_table(look: Look, path: Path, own: OwnNames | None) -> _Form:
+def _form_of_table(sniffer: Sniffer, path: Path, own: OwnNames | None) -> _Form:
     """Say why a file is no table of boxes."""
-    if not look.head.strip():
+    if not sniffer.head.strip():
         raise FileFormatError("a table", "have a head line", got="an empty file", place=str(path))
-    if look.head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in look.head:
+    if sniffer.head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in sniffer.head:
         raise FileFormatError("a table", "be UTF-8", got="other bytes", place=str(path))
-    separator = max(_SEPARATORS, key=look.first_line.count)
-    lines = _first_lines(look.text, separator)
+    separator = max(_SEPARATORS, key=sniffer.first_line.count)
+    lines = _first_lines(sniffer.text, separator)
     names = tuple(name.strip() for name in lines[0]) if lines else ()
     if len(names) > MOST_COLUMNS:
         rule = f"have at most {MOST_COLUMNS:,} columns"
@@ -157,7 +157,7 @@ def _form_of_table(look: Look, path: Path, own: OwnNames | None) -> _Form:
         raise FileFormatError(
             "the first line of a table",
             "name the columns",
-            got=repr(look.first_line)[:80],
+            got=repr(sniffer.first_line)[:80],
             place=str(path),
             cause="put a line like image,class,x1,y1,x2,y2 before it (detections: and score)",
         )
@@ -167,7 +167,7 @@ def _form_of_table(look: Look, path: Path, own: OwnNames | None) -> _Form:
         if own is not None and error.name == own.name:
             raise
         raise FileFormatError(*_parts_of(error)) from None
-    raise FileFormatError("a table", "have a head line", got=repr(look.first_line)[:80], place=str(path))
+    raise FileFormatError("a table", "have a head line", got=repr(sniffer.first_line)[:80], place=str(path))
 
 
 def _parts_of(error: InputError) -> tuple[str]:

@@ -27,9 +27,9 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._gathered import Gathered, turned
-from boxscore.formats._look import Look
+from boxscore.formats._gathered import Gathered, rotated_corners
 from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._voc_xml import XmlFile, read_xml
 
 MOST_FRAMES = 10_000_000
@@ -47,12 +47,12 @@ class CvatFormat(RowFormat):
     boxes = "xyxy"
     takes = frozenset({"image_set"})
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise the outermost element, in a file or in the ``annotations.xml`` of a folder."""
-        if look.is_folder:
-            only = _only_xml(look)
-            return None if only is None else self.detect(Look(only))
-        start = look.text[:4096] if look.is_xml else ""
+        if sniffer.is_folder:
+            only = _only_xml(sniffer)
+            return None if only is None else self.detect(Sniffer(only))
+        start = sniffer.text[:4096] if sniffer.is_xml else ""
         found = re.search(r"<annotations[\s>]", start) and re.search(
             r"<(?:meta|image|track|version)\b", start
         )
@@ -60,7 +60,7 @@ class CvatFormat(RowFormat):
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read images or tracks."""
-        file = read_xml((_only_xml(Look(path)) or path) if path.is_dir() else path)
+        file = read_xml((_only_xml(Sniffer(path)) or path) if path.is_dir() else path)
         if file.root.tag != "annotations":
             got = f"<{file.root.tag}>"
             raise FileFormatError("CVAT's XML", "be <annotations>", got=got, place=str(file.path))
@@ -78,9 +78,9 @@ class CvatFormat(RowFormat):
 FORMAT = CvatFormat()
 
 
-def _only_xml(look: Look) -> Path | None:
+def _only_xml(sniffer: Sniffer) -> Path | None:
     """Return the only XML file of a folder."""
-    files = [look.path / name for name in look.names if name.lower().endswith(".xml")]
+    files = [sniffer.path / name for name in sniffer.names if name.lower().endswith(".xml")]
     return files[0] if len(files) == 1 and files[0].is_file() else None
 
 
@@ -193,7 +193,7 @@ def _add(
         gathered.add_box(image, label, (x1, y1, x2, y2), "xyxy", origin)
         return
     centre = ((x1 + x2) / 2, (y1 + y2) / 2)
-    gathered.add_turned(image, label, turned((x1, y1, x2, y2), rotation, about=centre), origin)
+    gathered.add_rotated(image, label, rotated_corners((x1, y1, x2, y2), rotation, centre=centre), origin)
 
 
 def _add_mask(

@@ -20,8 +20,8 @@ import msgspec
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import Gathered, Origin, decoded
-from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
 
 
 class _Label(msgspec.Struct, gc=False):
@@ -67,11 +67,11 @@ class DatumaroFormat(RowFormat):
     name = "datumaro"
     boxes = "xywh"
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise the categories, which are an object."""
-        if not look.has_keys("categories") or not look.text.lstrip().startswith("{"):
+        if not sniffer.has_keys("categories") or not sniffer.text.lstrip().startswith("{"):
             return None
-        compact = "".join(look.text.split())
+        compact = "".join(sniffer.text.split())
         known = '"categories":{' in compact and (
             '"label":{' in compact or '"items":[' in compact or '"dm_format_version"' in compact
         )

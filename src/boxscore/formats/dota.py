@@ -37,10 +37,10 @@ from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import warn_of_unread
-from boxscore.formats._kept import Kept
-from boxscore.formats._look import Look
 from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
+from boxscore.formats._sniffer import Sniffer
+from boxscore.formats._survivors import Survivors
 from boxscore.formats._text_lines import TextLines
 from boxscore.formats._yolo_lines import is_number
 
@@ -65,23 +65,23 @@ class DotaFormat(RowFormat):
         "detections": frozenset({"quadrilaterals", "classes"}),
     }
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise results by their names, labels by their first line."""
-        if not look.is_folder:
-            if RESULTS.fullmatch(look.path.name):
+        if not sniffer.is_folder:
+            if RESULTS.fullmatch(sniffer.path.name):
                 raise FileFormatError(
-                    "DOTA results", "be the folder of the Task1_*.txt files", got=f"one file, {look.path}"
+                    "DOTA results", "be the folder of the Task1_*.txt files", got=f"one file, {sniffer.path}"
                 )
-            if look.suffix == ".txt" and _is_label(look):
+            if sniffer.suffix == ".txt" and _is_label(sniffer):
                 raise FileFormatError(
-                    "DOTA ground truth", "be the folder of the .txt files", got=f"one file, {look.path}"
+                    "DOTA ground truth", "be the folder of the .txt files", got=f"one file, {sniffer.path}"
                 )
             return None
-        if _has_results(look):
+        if _has_results(sniffer):
             return "a folder of Task1_*.txt or Task2_*.txt files"
-        if any(text.first_line for text in look.texts):
-            return "a folder of DOTA labels" if _has_labels(look) else None
-        inner = _label_folder(look)
+        if any(text.first_line for text in sniffer.texts):
+            return "a folder of DOTA labels" if _has_labels(sniffer) else None
+        inner = _label_folder(sniffer)
         return None if inner is None else f"a folder with DOTA labels in {inner}"
 
     @paused_collector()
@@ -126,25 +126,25 @@ class DotaFormat(RowFormat):
         """List the results files of a folder."""
         return _listed(path)
 
-    def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
+    def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
         """Write the remaining lines, each as it stood unless its score changes."""
         if output.is_file():
             raise InputError("the output of DOTA results", "be a folder", got=f"the file {output}")
-        if kept.boxes is not None:
+        if survivors.boxes is not None:
             rule = "be one that keeps boxes as they are, where results are written to DOTA files"
             raise InputError("method", rule, got="one that merges boxes")
         files = _listed(path)
         _refuse_others(output, {file.name: "" for file in files})
-        rewrite_results(path, files, _columns(files), kept, output, corners=lambda numbers: None)
+        rewrite_results(path, files, _columns(files), survivors, output, corners=lambda numbers: None)
 
 
 FORMAT = DotaFormat()
 
 
-def _is_label(look: Look) -> bool:
+def _is_label(sniffer: Sniffer) -> bool:
     """Whether a text file begins as labels: a header line, or eight numbers and a class."""
-    fields = look.first_line.split()
-    if _HEADER.fullmatch(look.first_line):
+    fields = sniffer.first_line.split()
+    if _HEADER.fullmatch(sniffer.first_line):
         return True
     return (
         9 <= len(fields) <= 10
@@ -154,27 +154,27 @@ def _is_label(look: Look) -> bool:
     )
 
 
-def _has_labels(look: Look) -> bool:
-    first = next((text for text in look.texts if text.first_line), None)
+def _has_labels(sniffer: Sniffer) -> bool:
+    first = next((text for text in sniffer.texts if text.first_line), None)
     return first is not None and _is_label(first)
 
 
-def _has_results(look: Look) -> bool:
-    return any(RESULTS.fullmatch(name) for name in look.names)
+def _has_results(sniffer: Sniffer) -> bool:
+    return any(RESULTS.fullmatch(name) for name in sniffer.names)
 
 
-def _label_folder(look: Look) -> str | None:
+def _label_folder(sniffer: Sniffer) -> str | None:
     """Return the folder of labels in a data set's; None where there is none."""
-    return next(_label_folders(look), None)
+    return next(_label_folders(sniffer), None)
 
 
-def _label_folders(look: Look) -> Iterator[str]:
+def _label_folders(sniffer: Sniffer) -> Iterator[str]:
     """Give the folders of labels in a data set's, the one that is read first."""
     for name in _FOLDERS:
-        inner = look.inside(name)
+        inner = sniffer.inside(name)
         if inner is not None and inner.is_folder:
             file = inner.first_with(".txt")
-            if file is not None and _is_label(Look(file)):
+            if file is not None and _is_label(Sniffer(file)):
                 yield name
 
 
@@ -184,7 +184,7 @@ def _label_folders(look: Look) -> Iterator[str]:
 def _labels(path: Path, image_set: str | Path | None) -> Rows:
     folder = path
     if path.is_dir():
-        inner = [*_label_folders(Look(path))]
+        inner = [*_label_folders(Sniffer(path))]
         folder = path / inner[0] if inner else path
         if len(inner) > 1:
             text = (
@@ -301,7 +301,7 @@ def _warn_of_crossing(corners: FloatArray, path: Path, place: checks.Place) -> N
 def _listed(path: Path) -> list[Path]:
     files = sorted(file for file in path.glob("Task[12]_*.txt") if RESULTS.fullmatch(file.name))
     if not files:
-        labels = path.is_dir() and _label_folder(Look(path)) is not None
+        labels = path.is_dir() and _label_folder(Sniffer(path)) is not None
         raise FileFormatError(
             "DOTA results",
             "be a folder of Task1_<class>.txt or Task2_<class>.txt files",

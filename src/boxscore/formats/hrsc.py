@@ -28,8 +28,8 @@ from boxscore.data.tables import GroundTruth
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Format, Read, ReadOptions
 from boxscore.formats._inner_folders import warn_of_unread
-from boxscore.formats._look import Look
 from boxscore.formats._rows import Rows, ground_truth_of
+from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._voc_xml import XmlFile, read_xml
 
 SIDES = ("mbox_cx", "mbox_cy", "mbox_w", "mbox_h", "mbox_ang")
@@ -45,17 +45,17 @@ class HrscFormat(Format):
     boxes = "xyxy"
     takes: ClassVar[frozenset[str]] = frozenset({"image_set"})
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise the outermost element of the first XML file."""
-        if not look.is_folder:
-            if look.suffix == ".xml" and "<HRSC_Image" in look.text:
+        if not sniffer.is_folder:
+            if sniffer.suffix == ".xml" and "<HRSC_Image" in sniffer.text:
                 raise FileFormatError(
-                    "HRSC ground truth", "be the folder of the XML files", got=f"one file, {look.path}"
+                    "HRSC ground truth", "be the folder of the XML files", got=f"one file, {sniffer.path}"
                 )
             return None
-        inner = look.inside("Annotations") or look
+        inner = sniffer.inside("Annotations") or sniffer
         file = inner.first_with(".xml")
-        if file is None or not file.is_file() or "<HRSC_Image" not in Look(file).text:
+        if file is None or not file.is_file() or "<HRSC_Image" not in Sniffer(file).text:
             return None
         return "a folder of HRSC's XML files"
 

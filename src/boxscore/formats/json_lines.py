@@ -24,7 +24,7 @@ from boxscore._utils.collector import paused_collector
 from boxscore.data.column_names import OwnNames, column_parts, has_part, is_box
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._look import Look
+from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._tables import MOST_COLUMNS, Distinct, Table, TableFormat
 
 OBJECTS = ("objects", "annotations", "detections", "predictions", "instances")
@@ -36,16 +36,16 @@ class JsonLinesFormat(TableFormat):
 
     name = "jsonl"
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise a first line that is a whole object with a box, or a file called JSON lines."""
-        if look.is_folder:
+        if sniffer.is_folder:
             return None
-        if look.suffix in (".jsonl", ".ndjson") and look.is_json:
+        if sniffer.suffix in (".jsonl", ".ndjson") and sniffer.is_json:
             return "JSON lines"
-        if not look.first_line.startswith("{") or not look.first_line.endswith("}"):
+        if not sniffer.first_line.startswith("{") or not sniffer.first_line.endswith("}"):
             return None
         try:
-            first = msgspec.json.decode(look.first_line)
+            first = msgspec.json.decode(sniffer.first_line)
             flat, _ = _flat(first)
             image = column_parts(list(flat), place="").image
             if not isinstance(first.get(image), (str, int)):

@@ -23,8 +23,8 @@ import numpy as np
 from boxscore._utils.collector import paused_collector
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows, collected
+from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._text_lines import TextLines, numbers_of, text_files
 
 NUMBERS = 14
@@ -39,9 +39,9 @@ class KittiFormat(RowFormat):
     boxes = "xyxy"
     takes = frozenset({"image_sizes"})
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise a word and 14 or 15 numbers in the first files."""
-        line = next((text.first_line for text in look.texts if text.first_line), "")
+        line = next((text.first_line for text in sniffer.texts if text.first_line), "")
         word, *fields = line.split() or [""]
         numbers = numbers_of(fields)
         is_one = not numbers_of([word]) and numbers is not None and len(numbers) in (NUMBERS, NUMBERS + 1)

@@ -23,8 +23,8 @@ from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import Gathered, Origin, decoded
 from boxscore.formats._json_folders import first_json, json_files
-from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
 
 
 class _Shape(msgspec.Struct, gc=False):
@@ -48,13 +48,13 @@ class LabelMeFormat(RowFormat):
     folder_endings = (".json",)
     boxes = "xyxy"
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise a file of one image, or a folder whose first JSON file is one."""
-        file = first_json(look)
+        file = first_json(sniffer)
         if file is None or not file.text.lstrip().startswith("{"):
             return None
         if file.has_keys("imageData") or file.has_keys("shapes", "shape_type"):
-            return "a folder of LabelMe's JSON" if look.is_folder else "LabelMe's JSON"
+            return "a folder of LabelMe's JSON" if sniffer.is_folder else "LabelMe's JSON"
         return (
             "LabelMe's JSON"
             if file.has_keys("shapes", "imagePath") or file.has_keys("shapes", "flags")

@@ -27,9 +27,9 @@ from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._gathered import Gathered, Origin, decoded, decoded_text, turned
-from boxscore.formats._look import Look
+from boxscore.formats._gathered import Gathered, Origin, decoded, decoded_text, rotated_corners
 from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
 
 _UPLOAD = re.compile(r"[0-9a-f]{8}-(?=.)")
 _IMAGE = re.compile(r".*\.(?:jpe?g|png|bmp|webp|tiff?|gif|avif)", re.IGNORECASE)
@@ -78,21 +78,23 @@ class LabelStudioFormat(RowFormat):
     name = "labelstudio"
     boxes = "xyxy"
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise tasks by the keys of annotations."""
-        if not look.is_json or not look.text.lstrip().startswith("["):
+        if not sniffer.is_json or not sniffer.text.lstrip().startswith("["):
             return None
-        if look.has_keys("result", "data") and (look.has_keys("from_name") or look.has_keys("completed_by")):
+        if sniffer.has_keys("result", "data") and (
+            sniffer.has_keys("from_name") or sniffer.has_keys("completed_by")
+        ):
             return "Label Studio's JSON"
-        regions = look.has_keys("rectanglelabels") or look.has_keys("polygonlabels")
-        return "Label Studio's JSON_MIN" if regions and look.has_keys("original_width") else None
+        regions = sniffer.has_keys("rectanglelabels") or sniffer.has_keys("polygonlabels")
+        return "Label Studio's JSON_MIN" if regions and sniffer.has_keys("original_width") else None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read the annotations, or the predictions."""
-        look = Look(path)
+        sniffer = Sniffer(path)
         whole = ("Label Studio's JSON", "a list of tasks")
         gathered = Gathered(path, options)
-        if not look.has_keys("result"):
+        if not sniffer.has_keys("result"):
             tasks = decoded(path, list[dict[str, msgspec.Raw]], record="task", whole=whole)
             for number, task in enumerate(tasks):
                 _add_minimal(task, Origin("task", number, path), gathered)
@@ -202,8 +204,8 @@ def _add(
         if value.rotation:
             x1, y1 = value.x * across / 100, value.y * down / 100
             box = (x1, y1, x1 + value.width * across / 100, y1 + value.height * down / 100)
-            corners = turned(box, value.rotation, about=(x1, y1))
-            gathered.add_turned(image, labels[0], corners, here, score=points)
+            corners = rotated_corners(box, value.rotation, centre=(x1, y1))
+            gathered.add_rotated(image, labels[0], corners, here, score=points)
             continue
         numbers, size = (value.x, value.y, value.width, value.height), (across, down)
         gathered.add_box(image, labels[0], numbers, "xywh", here, score=points, percent_of=size)

@@ -26,8 +26,8 @@ from boxscore.data.image_labels import IMAGE_LABEL_KINDS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.formats._image_names import refuse_shared_names
-from boxscore.formats._look import Look
 from boxscore.formats._open_images_masks import encoded_masks
+from boxscore.formats._sniffer import Sniffer
 from boxscore.formats.csv_tables import CsvFormat, form_of, write_csv
 
 DECIMALS = 12
@@ -45,11 +45,11 @@ class OpenImagesFormat(CsvFormat):
         "detections": _HELD,
     }
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise its columns in its order."""
-        if look.is_folder or look.is_json or look.is_xml or b"\0" in look.head:
+        if sniffer.is_folder or sniffer.is_json or sniffer.is_xml or b"\0" in sniffer.head:
             return None
-        form = form_of(look.text, str(look.path))
+        form = form_of(sniffer.text, str(sniffer.path))
         if form is None or form.head == 0 or "LabelName" not in form.names:
             return None
         return "a table of Open Images" if form.parts.open_images or form.parts.mask is not None else None

@@ -36,8 +36,8 @@ from boxscore.data.tables import BoxTable, Detections
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError, MissingDependencyError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._look import Look
 from boxscore.formats._open_images_masks import encoded_masks
+from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._tables import HELD_BY_TABLES, MOST_COLUMNS, Distinct, Table, TableFormat, saved_columns
 from boxscore.formats.json_lines import OBJECTS
 
@@ -60,11 +60,11 @@ class ParquetFormat(TableFormat):
     }
     takes = frozenset({"classes", "columns", "image_sizes", "image_set"})
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise Parquet's first bytes, or a folder of such files."""
-        if not look.is_folder:
-            return "a Parquet file" if look.head.startswith(b"PAR1") else None
-        first = look.first_with(".parquet")
+        if not sniffer.is_folder:
+            return "a Parquet file" if sniffer.head.startswith(b"PAR1") else None
+        first = sniffer.first_with(".parquet")
         return "a folder of Parquet files" if first is not None and not first.is_dir() else None
 
     def table(self, path: Path, options: ReadOptions) -> Table:

@@ -86,7 +86,7 @@ class ParquetGroups(PicklesFields):
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, further: Collection[str] = ()) -> ParquetGroups:
-        """Look at what the files say of themselves; no row is read.
+        """Read the footers and schemas of the files; no row is read.
 
         ``further`` names columns that are read though they have no part.
         """

@@ -30,9 +30,9 @@ from boxscore.data.unlisted import check_how, refuse_other_units, with_unlisted
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats._box_order import warn_of_box_order
+from boxscore.formats._data_below import Side
 from boxscore.formats._format import Format, ReadOptions
-from boxscore.formats._leading import Side
-from boxscore.formats._look import errors_named
+from boxscore.formats._sniffer import errors_named
 from boxscore.formats.registry import format_at, format_named, format_names
 
 if TYPE_CHECKING:
@@ -164,12 +164,12 @@ def takes_columns(path: Path, side: Side) -> bool:
 def read_ground_truth(path: str | Path, options: FileOptions = PLAIN) -> GroundTruth:
     """Read ground truth; see :func:`boxscore.load_ground_truth`."""
     path = _path_of(path, GroundTruth)
-    at = format_at(path, options.format, side="ground truth")
-    _refuse_useless(options, at)
+    file_format = format_at(path, options.format, side="ground truth")
+    _refuse_useless(options, file_format)
     with errors_named(path, side="gt"):
-        ground_truth = at.load_ground_truth(path, options)
+        ground_truth = file_format.load_ground_truth(path, options)
     names_images = options.image_sizes is not None and options.unlisted_images is None
-    if names_images and not at.lists_images(ground_truth):
+    if names_images and not file_format.lists_images(ground_truth):
         ground_truth = _with_named_images(ground_truth, options)
     if options.image_labels is not None:
         from boxscore.formats.image_label_files import with_image_labels
@@ -183,8 +183,8 @@ def read_ground_truth(path: str | Path, options: FileOptions = PLAIN) -> GroundT
         from boxscore.formats.class_descriptions import described
 
         ground_truth = described(ground_truth, options.descriptions)
-    if at.boxes is not None:
-        _warn_of_box_order(ground_truth, at, options)
+    if file_format.boxes is not None:
+        _warn_of_box_order(ground_truth, file_format, options)
     return ground_truth
 
 
@@ -257,7 +257,7 @@ class LeftOut(dict[str, int]):
     A copy that goes to another process or file holds the counts alone.
     """
 
-    again: Callable[[GroundTruth], tuple[FoundClassMap, Detections] | None] | None = None
+    renumbered: Callable[[GroundTruth], tuple[FoundClassMap, Detections] | None] | None = None
     renamed: Callable[[GroundTruth, Mapping[Id, Id | None]], Detections] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -269,9 +269,9 @@ def _with_reader(detections: Detections, path: Path, options: FileOptions) -> De
     if not detections.left_out or options.class_map is not None:
         return detections
     left_out = LeftOut(detections.left_out)
-    of_images = dataclasses.replace(options, unlisted_images="drop")  # of those that are evaluated
-    left_out.again = functools.partial(renumbered_file, path, options=of_images)
-    left_out.renamed = functools.partial(_renamed_file, path, options=of_images)
+    evaluated = dataclasses.replace(options, unlisted_images="drop")  # of those that are evaluated
+    left_out.renumbered = functools.partial(renumbered_file, path, options=evaluated)
+    left_out.renamed = functools.partial(_renamed_file, path, options=evaluated)
     return dataclasses.replace(detections, left_out=left_out)
 
 
@@ -279,72 +279,76 @@ def renumbered_file(
     path: Path, ground_truth: GroundTruth, options: FileOptions
 ) -> tuple[FoundClassMap, Detections] | None:
     """Return the class map that the boxes of a file show, and its detections by it; None if it needs none."""
-    own = _own_again(path, ground_truth, options)
-    found = found_class_map(ground_truth, own, classes=options.classes)
-    if found.name in (None, AS_THEY_ARE):
+    detections = _read_again(path, ground_truth, options)
+    inferred = found_class_map(ground_truth, detections, classes=options.classes)
+    if inferred.name in (None, AS_THEY_ARE):
         return None
     known = ground_truth.categories
-    return found, with_classes(own, known, mapped_rows(found.pairs, own.categories, known))
+    return inferred, with_classes(
+        detections, known, mapped_rows(inferred.pairs, detections.categories, known)
+    )
 
 
 def _renamed_file(
     path: Path, ground_truth: GroundTruth, pairs: Mapping[Id, Id | None], options: FileOptions
 ) -> Detections:
-    own, known = _own_again(path, ground_truth, options), ground_truth.categories
-    return with_classes(own, known, mapped_rows(pairs, own.categories, known))
+    detections, known = _read_again(path, ground_truth, options), ground_truth.categories
+    return with_classes(detections, known, mapped_rows(pairs, detections.categories, known))
 
 
-def _own_again(path: Path, ground_truth: GroundTruth, options: FileOptions) -> Detections:
+def _read_again(path: Path, ground_truth: GroundTruth, options: FileOptions) -> Detections:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # the file was read before
         return with_unlisted(
-            lambda truth: read_in_own_classes(path, truth, options), ground_truth, options.unlisted_images
+            lambda truth: read_in_file_classes(path, truth, options), ground_truth, options.unlisted_images
         )[1]
 
 
 def _read_detections(path: Path, ground_truth: GroundTruth, options: FileOptions) -> Detections:
-    at = format_at(path, options.format, side="detections")
-    _refuse_useless(options, at, of_detections=True)
+    file_format = format_at(path, options.format, side="detections")
+    _refuse_useless(options, file_format, of_detections=True)
     if options.descriptions is not None:
         rule = "be left out: labels of detections are found among those of the ground truth"
         raise InputError("a list of labels beside detections", rule, got=options.descriptions.source)
-    if _may_count_otherwise(ground_truth, at, options):
-        from boxscore.formats.class_maps import counted_otherwise
+    if _may_number_otherwise(ground_truth, file_format, options):
+        from boxscore.formats.class_maps import renumbered_by_boxes
 
-        detections = counted_otherwise(path, ground_truth, read_in_own_classes(path, ground_truth, options))
+        detections = renumbered_by_boxes(
+            path, ground_truth, read_in_file_classes(path, ground_truth, options)
+        )
         if detections is not None:
-            _warn(detections, at, options, ground_truth)
+            _warn(detections, file_format, options, ground_truth)
             return detections
     if options.class_map is None:
-        with errors_named(path, side="dt"), at.reading(path, options, beside=0) as finish:
+        with errors_named(path, side="dt"), file_format.reading(path, options, beside=0) as finish:
             detections = finish(ground_truth)
     else:
         from boxscore.formats.class_maps import renumbered
 
-        detections = read_in_own_classes(path, ground_truth, options)
+        detections = read_in_file_classes(path, ground_truth, options)
         detections = renumbered(detections, ground_truth, options.class_map, options.classes)
-    _warn(detections, at, options, ground_truth)
+    _warn(detections, file_format, options, ground_truth)
     return detections
 
 
-def _may_count_otherwise(ground_truth: GroundTruth, at: Format, options: FileOptions) -> bool:
+def _may_number_otherwise(ground_truth: GroundTruth, file_format: Format, options: FileOptions) -> bool:
     """Whether the ground truth has names in a list, and the detections numbers that others made of them."""
     nothing_said = options.class_map is None and options.classes is None
-    return nothing_said and at.has_class_numbers and ground_truth.categories.are_places
+    return nothing_said and file_format.has_class_numbers and ground_truth.categories.are_places
 
 
-def read_in_own_classes(path: Path, ground_truth: GroundTruth, options: FileOptions) -> Detections:
+def read_in_file_classes(path: Path, ground_truth: GroundTruth, options: FileOptions) -> Detections:
     """Read detections in the images of the ground truth, but in the classes of their file."""
-    from boxscore.formats.class_maps import in_own_classes
+    from boxscore.formats.class_maps import in_file_classes
 
-    at = format_at(path, options.format, side="detections")
+    file_format = format_at(path, options.format, side="detections")
     numbers = dataclasses.replace(options, classes=None)
 
     def read(within: GroundTruth | None) -> Detections:
-        with errors_named(path, side="dt"), at.reading(path, numbers, beside=0) as finish:
+        with errors_named(path, side="dt"), file_format.reading(path, numbers, beside=0) as finish:
             return finish(within)
 
-    return in_own_classes(read, ground_truth)
+    return in_file_classes(read, ground_truth)
 
 
 def load_both(
@@ -380,10 +384,10 @@ def load_both(
     path = Path(detections_path)
     truth_work = TRUTH_WORK * _size_of(Path(ground_truth_path))
     beside = truth_work / max(truth_work + _size_of(path), 1)
-    at = format_at(path, detection_options.format, side="detections")
-    _refuse_useless(detection_options, at, of_detections=True)
+    file_format = format_at(path, detection_options.format, side="detections")
+    _refuse_useless(detection_options, file_format, of_detections=True)
     shared = max(1, round(options.processes * beside))
-    with errors_named(path, side="dt"), at.reading(path, detection_options, beside=beside) as finish:
+    with errors_named(path, side="dt"), file_format.reading(path, detection_options, beside=beside) as finish:
         ground_truth = read_ground_truth(ground_truth_path, dataclasses.replace(options, processes=shared))
         try:
             detections = finish(ground_truth)
@@ -394,7 +398,7 @@ def load_both(
                 )
                 raise
             return read_listed(path, ground_truth, detection_options)
-    _warn(detections, at, detection_options, ground_truth)
+    _warn(detections, file_format, detection_options, ground_truth)
     return ground_truth, _with_reader(detections, path, detection_options)
 
 
@@ -408,14 +412,14 @@ _USES = {
 """The options that not every format has a use for, and what a format that has one holds."""
 
 
-def _refuse_useless(options: FileOptions, at: Format, *, of_detections: bool = False) -> None:
+def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections: bool = False) -> None:
     """Refuse an option that would change nothing."""
-    if options.box_format is not None and not at.has_boxes:
-        rule = f"be left out where the format is {at.name}, whose boxes are not four numbers"
+    if options.box_format is not None and not file_format.has_boxes:
+        rule = f"be left out where the format is {file_format.name}, whose boxes are not four numbers"
         raise InputError("box_format", rule, got=options.box_format)
     for name, what in _USES.items():
         value = getattr(options, name)
-        if value is None or name in _taken(at, of_detections=of_detections):
+        if value is None or name in _taken(file_format, of_detections=of_detections):
             continue
         if name == "image_sizes" and options.written is not None and options.written.fractions:
             continue
@@ -426,34 +430,36 @@ def _refuse_useless(options: FileOptions, at: Format, *, of_detections: bool = F
         ]
         raise InputError(
             name,
-            f"be left out where the format is {at.name}, which has no {what}",
+            f"be left out where the format is {file_format.name}, which has no {what}",
             got=repr(str(value))[:60],
             cause=f"these have: {', '.join(with_it)}",
         )
 
 
-def _taken(at: Format, *, of_detections: bool) -> frozenset[str]:
-    return at.takes | at.takes_of_detections if of_detections else at.takes
+def _taken(file_format: Format, *, of_detections: bool) -> frozenset[str]:
+    return file_format.takes | file_format.takes_of_detections if of_detections else file_format.takes
 
 
 def _size_of(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _warn(detections: Detections, at: Format, options: FileOptions, ground_truth: GroundTruth) -> None:
-    if at.boxes is None:
+def _warn(
+    detections: Detections, file_format: Format, options: FileOptions, ground_truth: GroundTruth
+) -> None:
+    if file_format.boxes is None:
         return  # warned of before saving, or when aligned
     hint = ""
     if detections.left_out and options.class_map is None:
-        from boxscore.formats.class_maps import hint_of_map
+        from boxscore.formats.class_maps import class_map_hint
 
-        hint = hint_of_map(detections, ground_truth)
+        hint = class_map_hint(detections, ground_truth)
     all_of_them = not len(detections)
     warn_left_out(detections.left_out, detections.source, all_of_them=all_of_them, hint=hint)
     if detections.boxes_given:
-        _warn_of_box_order(detections, at, options)
+        _warn_of_box_order(detections, file_format, options)
 
 
-def _warn_of_box_order(table: BoxTable, at: Format, options: FileOptions) -> None:
-    sizes = at.boxes == "xywh"
+def _warn_of_box_order(table: BoxTable, file_format: Format, options: FileOptions) -> None:
+    sizes = file_format.boxes == "xywh"
     warn_of_box_order(table, given_sizes=sizes, said=options.box_format, tell=options.tell)

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from boxscore.formats._leading import LOOKED_FOR, Side
-from boxscore.formats._look import Look
+from boxscore.formats._data_below import SEARCHED_FOR, Side
+from boxscore.formats._sniffer import Sniffer
 
 
 class Resemblance(NamedTuple):
@@ -30,34 +30,34 @@ _ARCHIVE = "an archive", "unpack it and give the folder or the file in it"
 _IMAGE = "an image", "give the annotations; the folder of images goes to --image-folder"
 
 
-def _begins(*starts: bytes) -> Callable[[Look], bool]:
-    return lambda look: look.head.startswith(starts)
+def _begins(*starts: bytes) -> Callable[[Sniffer], bool]:
+    return lambda sniffer: sniffer.head.startswith(starts)
 
 
-def _ends(*endings: str) -> Callable[[Look], bool]:
-    return lambda look: look.path.name.lower().endswith(endings)
+def _ends(*endings: str) -> Callable[[Sniffer], bool]:
+    return lambda sniffer: sniffer.path.name.lower().endswith(endings)
 
 
-def _keys(*names: str) -> Callable[[Look], bool]:
+def _keys(*names: str) -> Callable[[Sniffer], bool]:
     """Whether JSON has all of these keys near its beginning, at any depth."""
-    return lambda look: look.has_keys(*names)
+    return lambda sniffer: sniffer.has_keys(*names)
 
 
-def _first_line(pattern: str) -> Callable[[Look], bool]:
-    return lambda look: not look.is_folder and re.fullmatch(pattern, look.first_line) is not None
+def _first_line(pattern: str) -> Callable[[Sniffer], bool]:
+    return lambda sniffer: not sniffer.is_folder and re.fullmatch(pattern, sniffer.first_line) is not None
 
 
 _NUMBER = r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?"
 
-_FILES: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
-    (lambda look: not look.head, "an empty file", "was it written to the end?"),
+_FILES: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
+    (lambda sniffer: not sniffer.head, "an empty file", "was it written to the end?"),
     (
         _begins(b"version https://git-lfs"),
         "a pointer of Git LFS, not the file",
         "git lfs pull fetches the file itself",
     ),
     (
-        lambda look: re.match(r"\s*<(?:!doctype html|html)", look.text, re.IGNORECASE) is not None,
+        lambda sniffer: re.match(r"\s*<(?:!doctype html|html)", sniffer.text, re.IGNORECASE) is not None,
         "an HTML page",
         "a download that failed, or that asks for a login? fetch the file again",
     ),
@@ -74,28 +74,28 @@ _FILES: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
     ),
     (_begins(b"\x89HDF", b"MATLAB"), "a MATLAB or HDF5 file", "use Detections.from_arrays in Python"),
     (
-        lambda look: look.suffix == ".toml",
+        lambda sniffer: sniffer.suffix == ".toml",
         "a TOML file",
         "a run configuration goes to boxscore run, a protocol to --protocol",
     ),
     (
-        lambda look: look.suffix in (".yaml", ".yml"),
+        lambda sniffer: sniffer.suffix in (".yaml", ".yml"),
         "a YAML file without YOLO's names and folders",
         "give the folder of labels, and the class list with --gt-classes",
     ),
     (_ends(".ipynb"), "a notebook", "save the detections that it made as a results file"),
     (_ends(".mp4", ".avi", ".mov", ".mkv"), "a video", "give its annotations"),
     (
-        lambda look: look.is_xml and "<boost_serialization" in look.text,
+        lambda sniffer: sniffer.is_xml and "<boost_serialization" in sniffer.text,
         "KITTI's tracklets",
         "export boxes per image",
     ),
     (
-        lambda look: look.is_xml and "<annotation" in look.text[:4096],
+        lambda sniffer: sniffer.is_xml and "<annotation" in sniffer.text[:4096],
         "one XML file of a VOC folder",
         "give the folder of the XML files",
     ),
-    (lambda look: look.is_xml, "an XML file", "VOC folders and CVAT 1.1 are the XML that is read"),
+    (lambda sniffer: sniffer.is_xml, "an XML file", "VOC folders and CVAT 1.1 are the XML that is read"),
     (
         _first_line(rf"(?:\d+,){{2}}(?:{_NUMBER},){{3,}}.*"),
         "tracking results (MOT: frame, id, x, y, w, h, ...)",
@@ -120,9 +120,9 @@ _FILES: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
 )
 _BINARY = (
     (_ends(".npz"), "no .npz archive, for all its name", "write it again with boxscore convert"),
-    (lambda look: b"\0" in look.head, "binary data", "is it compressed, or cut off at the front?"),
+    (lambda sniffer: b"\0" in sniffer.head, "binary data", "is it compressed, or cut off at the front?"),
 )
-_JSON: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
+_JSON: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
     (
         _keys("segments_info"),
         "COCO panoptic annotations",
@@ -148,33 +148,33 @@ _JSON: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
 )
 
 
-def resemblance(look: Look, side: Side | None = None) -> Resemblance | None:
+def resemblance(sniffer: Sniffer, side: Side | None = None) -> Resemblance | None:
     """Say what a path that no format reads looks like, and what to do; None for nothing known."""
-    if look.is_folder:
-        return _folder(look, side)
-    rows = _JSON if look.is_json else (*_FILES, *_BINARY)
-    return next((Resemblance(what, advice) for test, what, advice in rows if test(look)), None)
+    if sniffer.is_folder:
+        return _folder(sniffer, side)
+    rows = _JSON if sniffer.is_json else (*_FILES, *_BINARY)
+    return next((Resemblance(what, advice) for test, what, advice in rows if test(sniffer)), None)
 
 
-def _folder(look: Look, side: Side | None) -> Resemblance:
-    if not look.names:
+def _folder(sniffer: Sniffer, side: Side | None) -> Resemblance:
+    if not sniffer.names:
         return Resemblance(
             "an empty folder",
             "was the data set unpacked here? Without detections, VOC results are empty comp4_det_*.txt files",
         )
-    endings = {name.rpartition(".")[2].lower() for name in look.names if "." in name}
+    endings = {name.rpartition(".")[2].lower() for name in sniffer.names if "." in name}
     if endings and endings <= {"jpg", "jpeg", "png", "bmp", "webp", "tif", "tiff"}:
         return Resemblance("a folder of images", "give the annotations; images go to --image-folder")
     if endings == {"npy"}:
         return Resemblance("a folder of NumPy arrays", "use Detections.from_arrays in Python")
     if "json" in endings:
-        first = next(name for name in look.names if name.lower().endswith(".json"))
+        first = next(name for name in sniffer.names if name.lower().endswith(".json"))
         return Resemblance(
             f"a folder with JSON files ({first}, ...)", "give the file of annotations or results"
         )
     wanted = "detections" if side == "detections" else "annotations"
-    names = ", ".join(LOOKED_FOR.values()) if side is None else LOOKED_FOR[side]
+    names = ", ".join(SEARCHED_FOR.values()) if side is None else SEARCHED_FOR[side]
     return Resemblance(
-        f"a folder with {', '.join(look.names[:3])}",
+        f"a folder with {', '.join(sniffer.names[:3])}",
         f"give the file or folder of {wanted}; looked for in it: {names}",
     )

@@ -17,71 +17,74 @@ from typing import NamedTuple
 
 from boxscore._utils import checks
 from boxscore.errors import FileFormatError
+from boxscore.formats._data_below import DataBelow, Side, data_below
 from boxscore.formats._format import Format
-from boxscore.formats._leading import LedOn, Side, led_on
-from boxscore.formats._look import Look, errors_named
+from boxscore.formats._sniffer import Sniffer, errors_named
 from boxscore.formats._unpacking import Unpacked, only_data, unpacked
 from boxscore.formats.recognising import resemblance
 
 MOST_WITHIN = 8
-"""Entries of a folder that are tried, to say what may be meant."""
+"""Entries of a folder that are tried, to suggest what to give instead."""
 
 LABELS = "a folder of YOLO's text files"
-"""How YOLO's format calls a folder in whose folders there are labels."""
+"""How YOLO's format describes a folder in whose folders there are labels."""
 
 
 class _Entry(NamedTuple):
     """The module of a format, which defines ``FORMAT``, and a quick test that all its files pass."""
 
     module: str
-    may_be: Callable[[Look], bool] = lambda look: True
+    may_be: Callable[[Sniffer], bool] = lambda sniffer: True
 
 
-def _json(*keys: str) -> Callable[[Look], bool]:
+def _json(*keys: str) -> Callable[[Sniffer], bool]:
     """JSON with one of these keys near its beginning."""
-    return lambda look: look.is_json and any(f'"{key}"' in look.text for key in keys)
+    return lambda sniffer: sniffer.is_json and any(f'"{key}"' in sniffer.text for key in keys)
 
 
-def _folder_or(test: Callable[[Look], bool]) -> Callable[[Look], bool]:
-    return lambda look: look.is_folder or test(look)
+def _folder_or(test: Callable[[Sniffer], bool]) -> Callable[[Sniffer], bool]:
+    return lambda sniffer: sniffer.is_folder or test(sniffer)
 
 
-def _folder_or_ending(*endings: str) -> Callable[[Look], bool]:
-    return lambda look: look.is_folder or look.suffix in endings
+def _folder_or_ending(*endings: str) -> Callable[[Sniffer], bool]:
+    return lambda sniffer: sniffer.is_folder or sniffer.suffix in endings
 
 
 _YOLO = _folder_or_ending(".yaml", ".yml", ".data", ".txt")
 
 _FORMATS = {
-    "columns": _Entry("columns", lambda look: look.head.startswith(b"PK")),
-    "cvat": _Entry("cvat", _folder_or(lambda look: look.is_xml)),
+    "columns": _Entry("columns", lambda sniffer: sniffer.head.startswith(b"PK")),
+    "cvat": _Entry("cvat", _folder_or(lambda sniffer: sniffer.is_xml)),
     "hrsc": _Entry("hrsc", _folder_or_ending(".xml")),
     "voc": _Entry("voc", _folder_or_ending(".xml", ".txt")),
     "dota": _Entry("dota", _folder_or_ending(".txt")),
     "yolo": _Entry("yolo", _YOLO),
     "darknet": _Entry("darknet", _YOLO),
-    "widerface": _Entry("widerface", lambda look: look.is_folder),
-    "visdrone": _Entry("visdrone", lambda look: look.is_folder),
-    "kitti": _Entry("kitti", lambda look: look.is_folder),
-    "text": _Entry("text", lambda look: look.is_folder),
-    "tfrecord": _Entry("tfrecord", _folder_or(lambda look: b"image/" in look.head)),
+    "widerface": _Entry("widerface", lambda sniffer: sniffer.is_folder),
+    "visdrone": _Entry("visdrone", lambda sniffer: sniffer.is_folder),
+    "kitti": _Entry("kitti", lambda sniffer: sniffer.is_folder),
+    "text": _Entry("text", lambda sniffer: sniffer.is_folder),
+    "tfrecord": _Entry("tfrecord", _folder_or(lambda sniffer: b"image/" in sniffer.head)),
     "bdd": _Entry("bdd", _json("box2d")),
     "createml": _Entry("createml", _json("coordinates")),
     "vott": _Entry("vott", _json("assets")),
     "via": _Entry("via", _json("_via_img_metadata", "regions")),
     "sagemaker": _Entry("sagemaker", _json("source-ref")),
-    "supervisely": _Entry("supervisely", lambda look: look.is_folder),
+    "supervisely": _Entry("supervisely", lambda sniffer: sniffer.is_folder),
     "datumaro": _Entry("datumaro", _json("label", "items", "dm_format_version")),
     "labelstudio": _Entry("labelstudio", _json("result", "original_width")),
     "labelme": _Entry("labelme", _folder_or(_json("imageData", "shapes"))),
     "crowdhuman": _Entry("crowdhuman", _json("gtboxes", "dtboxes")),
     "citypersons": _Entry("citypersons", _json("vis_ratio")),
-    "parquet": _Entry("parquet", _folder_or(lambda look: look.head.startswith(b"PAR1"))),
+    "parquet": _Entry("parquet", _folder_or(lambda sniffer: sniffer.head.startswith(b"PAR1"))),
     "jsonl": _Entry(
-        "json_lines", lambda look: look.suffix in (".jsonl", ".ndjson") or look.first_line.endswith("}")
+        "json_lines",
+        lambda sniffer: sniffer.suffix in (".jsonl", ".ndjson") or sniffer.first_line.endswith("}"),
     ),
-    "openimages": _Entry("open_images", lambda look: not (look.is_folder or look.is_json or look.is_xml)),
-    "csv": _Entry("csv_tables", lambda look: not (look.is_folder or look.is_json or look.is_xml)),
+    "openimages": _Entry(
+        "open_images", lambda sniffer: not (sniffer.is_folder or sniffer.is_json or sniffer.is_xml)
+    ),
+    "csv": _Entry("csv_tables", lambda sniffer: not (sniffer.is_folder or sniffer.is_json or sniffer.is_xml)),
     "coco": _Entry("coco"),
 }
 """In the order in which they are tried."""
@@ -110,13 +113,13 @@ def format_names(*, auto: bool = True) -> tuple[str, ...]:
 
 
 def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, str]:
-    """Detect the format of ground truth or detections, and by what it was recognised.
+    """Detect the format of ground truth or detections, and how it was recognised.
 
     Parameters
     ----------
     path : str or Path
     side : {"ground truth", "detections"}, optional
-        Which of the two is looked for in a folder that leads on to data below it; both by default.
+        Which of the two is searched for in the folders below a folder; both by default.
 
     Returns
     -------
@@ -125,7 +128,7 @@ def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, s
     Raises
     ------
     FileFormatError
-        When nothing is there, or nothing that is known.
+        When there is nothing at the path, or nothing in a known format.
 
     Examples
     --------
@@ -140,24 +143,24 @@ def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, s
         raise FileFormatError(f"{path}: cannot be read: No such file or directory.")
     _check_file_or_folder(path)
     inner = unpacked(path)
-    look = Look(inner)
-    found = _detected(look)
-    further = _further(look, found, side)
-    if further is not None:
-        return detect_format(further, side=side)
-    if found is None and inner != path and look.is_folder:
+    sniffer = Sniffer(inner)
+    detected = _detected(sniffer)
+    below = _data_of_folder(sniffer, detected, side)
+    if below is not None:
+        return detect_format(below, side=side)
+    if detected is None and inner != path and sniffer.is_folder:
         only = only_data(inner)
-        found = None if only is None else _detected(Look(only))
-    found = _labels_below(look) if found is None and side == "detections" else found
-    if found is not None:
-        return found[0], found[1] if inner == path else f"{found[1]}, in an archive"
-    like = resemblance(look, side)
-    within = [one.relative_to(inner) for one in _candidates(look)]
+        detected = None if only is None else _detected(Sniffer(only))
+    detected = _labels_below(sniffer) if detected is None and side == "detections" else detected
+    if detected is not None:
+        return detected[0], detected[1] if inner == path else f"{detected[1]}, in an archive"
+    like = resemblance(sniffer, side)
+    within = [entry.relative_to(inner) for entry in _candidates(sniffer)]
     advice = like.advice if like is not None else f"these are read: {', '.join(format_names(auto=False))}"
     if within:
-        advice = f"give {'one of ' * (len(within) > 1)}{', '.join(str(path / one) for one in within)}"
-        if len(within) > 1 and all(Look(inner / one).texts for one in within):
-            name = f"{within[0].name}/{Look(inner / within[0]).texts[0].path.stem}"
+        advice = f"give {'one of ' * (len(within) > 1)}{', '.join(str(path / entry) for entry in within)}"
+        if len(within) > 1 and all(Sniffer(inner / entry).texts for entry in within):
+            name = f"{within[0].name}/{Sniffer(inner / within[0]).texts[0].path.stem}"
             advice += (
                 f". To evaluate all of them together, make one CSV file whose images are called {name!r}"
             )
@@ -170,67 +173,71 @@ def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, s
 
 
 def _check_file_or_folder(path: Path) -> None:
-    """Refuse what has no end, or can be read only once: it is looked at before it is read."""
+    """Refuse what has no end, or can be read only once: its beginning is read before all of it."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         got = "a pipe" if path.is_fifo() else "a device"
         cause = "save what comes out of it in a file, and give that; .gz is unpacked here"
         raise FileFormatError(str(path), "be a file or a folder", got=got, cause=cause)
 
 
-def _further(look: Look, found: tuple[str, str] | None, side: Side | None) -> Path | None:
-    """Return what a folder leads on to, of no format or without labels of its own."""
-    own = found is not None and (found[0] != "yolo" or found[1] != LABELS or look.texts)
-    return None if own or not look.is_folder else led_on(look.path, side=side, has_labels=found is not None)
+def _data_of_folder(sniffer: Sniffer, detected: tuple[str, str] | None, side: Side | None) -> Path | None:
+    """Return the data below a folder that has no format, or no labels right in it."""
+    has_labels = detected is not None and (detected[0] != "yolo" or detected[1] != LABELS or sniffer.texts)
+    return (
+        None
+        if has_labels or not sniffer.is_folder
+        else data_below(sniffer.path, side=side, has_labels=detected is not None)
+    )
 
 
-def _candidates(look: Look) -> list[Path]:
+def _candidates(sniffer: Sniffer) -> list[Path]:
     """Return what can be read in a folder: the only file or folder, or else folders at most three deep."""
-    within = [look.path / name for name in look.names[:MOST_WITHIN]] if look.is_folder else []
-    found = [one for one in within if _can_be_read(one)]
-    if len(found) > 1 and not all(one.is_dir() for one in found):
+    within = [sniffer.path / name for name in sniffer.names[:MOST_WITHIN]] if sniffer.is_folder else []
+    readable = [entry for entry in within if _can_be_read(entry)]
+    if len(readable) > 1 and not all(entry.is_dir() for entry in readable):
         return []
-    level = [] if found else within
+    level = [] if readable else within
     for _ in range(2):
-        level = [inner for one in level for inner in _folders_in(one)][:MOST_WITHIN]
-        found = found or [one for one in level if _can_be_read(one)]
-    return found
+        level = [inner for entry in level for inner in _folders_in(entry)][:MOST_WITHIN]
+        readable = readable or [entry for entry in level if _can_be_read(entry)]
+    return readable
 
 
-def _labels_below(look: Look) -> tuple[str, str] | None:
-    """Return the format and the reason of a folder that has label files of one kind in its folders alone."""
-    kinds = {_kind_of_labels(Look(one)) for one in _candidates(look)} - {""}
+def _labels_below(sniffer: Sniffer) -> tuple[str, str] | None:
+    """Return the format of a folder with label files of one kind in its folders alone, and the reason."""
+    kinds = {_kind_of_labels(Sniffer(folder)) for folder in _candidates(sniffer)} - {""}
     kind = kinds.pop() if len(kinds) == 1 else None
     return None if kind is None else (kind, f"folders with label files ({kind})")
 
 
-def _kind_of_labels(look: Look) -> str | None:
+def _kind_of_labels(sniffer: Sniffer) -> str | None:
     """Return ``"yolo"`` or ``"text"`` for a folder of label files, "" if all are empty; None for others."""
-    found = _detected(look)
-    if found is None or not look.is_folder or look.first_with(".txt") is None:
+    detected = _detected(sniffer)
+    if detected is None or not sniffer.is_folder or sniffer.first_with(".txt") is None:
         return None
-    if found == ("yolo", LABELS):
-        return "yolo" if look.texts else ""
-    return found[0] if found[0] == "text" else None
+    if detected == ("yolo", LABELS):
+        return "yolo" if sniffer.texts else ""
+    return detected[0] if detected[0] == "text" else None
 
 
 def _folders_in(folder: Path) -> list[Path]:
     if not folder.is_dir() or folder.is_symlink():
         return []
-    return [folder / name for name in Look(folder).names[:MOST_WITHIN] if (folder / name).is_dir()]
+    return [folder / name for name in Sniffer(folder).names[:MOST_WITHIN] if (folder / name).is_dir()]
 
 
 def _can_be_read(path: Path) -> bool:
     try:
-        return _detected(Look(path)) is not None
+        return _detected(Sniffer(path)) is not None
     except FileFormatError:  # one file of a folder
         return False
 
 
-def _detected(look: Look, *, first: str | None = None) -> tuple[str, str] | None:
-    """Return the format and the reason of the first that recognises a path, asking one before the others."""
-    with errors_named(look.path):
+def _detected(sniffer: Sniffer, *, first: str | None = None) -> tuple[str, str] | None:
+    """Return the format that recognises a path, and how; one is tried ``first``, the others in order."""
+    with errors_named(sniffer.path):
         for name in dict.fromkeys([*([] if first is None else [first]), *_FORMATS]):
-            reason = format_named(name).detect(look) if _FORMATS[name].may_be(look) else None
+            reason = format_named(name).detect(sniffer) if _FORMATS[name].may_be(sniffer) else None
             if reason is not None:
                 return name, reason
     return None
@@ -242,22 +249,22 @@ def is_parquet(path: Path, side: Side = "detections") -> bool:
 
 
 def format_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Format:
-    """Return the format of the data at a path, which must be the named one if one is named.
+    """Return the format of the data at a path, or in folders below it that are of a ``side``.
 
-    Where a folder leads on to data below it, they are those of a ``side``.
+    It must be the named one if one is named.
     """
     checks.one_of(name, format_names(), name="format")
     _check_file_or_folder(path)
     inner = unpacked(path)
     if inner != path:
         return _format_inside(path, inner, name, side)
-    look = Look(path)
-    further = _further(look, _detected(look), side) if look.is_folder else None
-    if further is not None:
-        return LedOn(format_at(further, name, side=side), path, further, side)
+    sniffer = Sniffer(path)
+    below = _data_of_folder(sniffer, _detected(sniffer), side) if sniffer.is_folder else None
+    if below is not None:
+        return DataBelow(format_at(below, name, side=side), path, below, side)
     if name != "auto" and path.exists():
-        found = _detected(look, first=name)
-        if found is None or found[0] == name:
+        recognised = _detected(sniffer, first=name)
+        if recognised is None or recognised[0] == name:
             return format_named(name)  # it says what is wrong where nothing was recognised
     detected, reason = detect_format(path, side=side)
     if name not in ("auto", detected):
@@ -267,7 +274,7 @@ def format_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Fo
 
 def _format_inside(path: Path, inner: Path, name: str, side: Side | None) -> Format:
     """Return the format of what an archive holds."""
-    if inner.is_dir() and _detected(Look(inner)) is None:
+    if inner.is_dir() and _detected(Sniffer(inner)) is None:
         inner = only_data(inner) or inner
     try:
         return Unpacked(format_at(inner, name, side=side), path, inner)

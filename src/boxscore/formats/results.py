@@ -28,9 +28,9 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._kept import Kept, Results
-from boxscore.formats._look import errors_named
 from boxscore.formats._snapshots import Snapshot
+from boxscore.formats._sniffer import errors_named
+from boxscore.formats._survivors import Results, Survivors
 from boxscore.formats._unpacking import Unpacked
 from boxscore.formats.reading import PLAIN
 from boxscore.formats.registry import format_at, format_named
@@ -62,8 +62,8 @@ def save_results(
 ) -> None:
     """Write the remaining rows, int64 [K] ascending, in the format and to the file names of the input."""
     form = format_named(results.format)
-    kept = Kept(results, rows, scores, boxes, files_at=form.results_files)
-    form.rewrite(results.path, kept, Path(path))
+    survivors = Survivors(results, rows, scores, boxes, files_at=form.results_files)
+    form.rewrite(results.path, survivors, Path(path))
 
 
 def save_table(table: Detections, path: str | Path, *, like: Results) -> None:

@@ -23,8 +23,8 @@ from boxscore._utils.files import read_text
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import LARGEST, Gathered, Origin, decoded_text
-from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
 
 METADATA = "-metadata"
 
@@ -53,9 +53,9 @@ class SageMakerFormat(RowFormat):
     name = "sagemaker"
     boxes = "xywh"
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise the key of the image in the first line."""
-        line = look.first_line
+        line = sniffer.first_line
         return "a manifest of SageMaker" if line.startswith("{") and '"source-ref"' in line else None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:

@@ -24,8 +24,8 @@ from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import Gathered, Origin, Size, decoded
 from boxscore.formats._json_folders import first_json, json_files
-from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
 
 
 class _Class(msgspec.Struct, gc=False):
@@ -59,15 +59,15 @@ class SuperviselyFormat(RowFormat):
     boxes = "xyxy"
     takes = frozenset({"image_set"})
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise a project, a data set with ``ann``, or the folder of the annotations."""
-        if not look.is_folder:
+        if not sniffer.is_folder:
             return None
-        meta = look.inside("meta.json")
+        meta = sniffer.inside("meta.json")
         if meta is not None and not meta.is_folder and meta.has_keys("classes", "title"):
             return "a project of Supervisely"
-        inside = look.inside("ann")
-        first = first_json(inside if inside is not None and inside.is_folder else look)
+        inside = sniffer.inside("ann")
+        first = first_json(inside if inside is not None and inside.is_folder else sniffer)
         of_ann = first is not None and first.has_keys("objects", "size")
         return "a data set of Supervisely" if of_ann else None
 

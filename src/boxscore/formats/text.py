@@ -33,8 +33,8 @@ from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._inner_folders import check_folders, inner_folders, warn_of_unread
-from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
+from boxscore.formats._sniffer import Sniffer, is_text_file, listed
 from boxscore.formats._text_lines import TextLines
 from boxscore.formats._yolo_folders import TEXT, files_below
 from boxscore.formats._yolo_lines import is_number
@@ -54,11 +54,11 @@ class TextFormat(RowFormat):
     boxes = "xyxy"
     takes = frozenset({"classes", "image_sizes"})
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise the lines of the first files of a folder."""
-        if not look.is_folder:
+        if not sniffer.is_folder:
             return None
-        for line in [text.first_line for text in look.texts if text.path.name not in _CLASS_LISTS]:
+        for line in [text.first_line for text in sniffer.texts if text.path.name not in _CLASS_LISTS]:
             if line:
                 fields = line.split()
                 fields = fields[: -1 if fields[-1] == "difficult" else None]

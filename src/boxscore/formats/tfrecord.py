@@ -29,9 +29,9 @@ from boxscore.formats import _json
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import short_names
 from boxscore.formats._inner_folders import warn_of_unread
-from boxscore.formats._look import Look
 from boxscore.formats._protobuf import Values, features
 from boxscore.formats._rows import RowFormat, Rows, collected
+from boxscore.formats._sniffer import Sniffer
 
 LARGEST_RECORD = 1_000_000_000
 """Bytes of one record, image and all."""
@@ -50,12 +50,12 @@ class TFRecordFormat(RowFormat):
     boxes = "xyxy"
     takes = frozenset({"image_set", "classes", "image_sizes"})
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise the first record, or a folder with such files."""
-        if look.is_folder:
-            files = [name for name in look.names if name.lower().endswith(ENDINGS)]
+        if sniffer.is_folder:
+            files = [name for name in sniffer.names if name.lower().endswith(ENDINGS)]
             return "a folder of TFRecord files" if files else None
-        head = look.head
+        head = sniffer.head
         length = int.from_bytes(head[:8], "little")
         found = len(head) > 16 and head[12:13] == b"\n" and 0 < length <= LARGEST_RECORD and b"image/" in head
         return "a TFRecord file" if found else None

@@ -23,8 +23,8 @@ import msgspec
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import Gathered, Origin, decoded
-from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
 
 USUAL = ("label", "class", "category", "name")
 """Attributes that are taken for the class among several, in this order."""
@@ -66,21 +66,23 @@ class ViaFormat(RowFormat):
     boxes = "xyxy"
     takes = frozenset({"classes", "image_sizes"})
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise the keys of regions or of a project."""
-        if not look.text.lstrip().startswith("{"):
+        if not sniffer.text.lstrip().startswith("{"):
             return None
-        if look.has_keys("_via_img_metadata"):
+        if sniffer.has_keys("_via_img_metadata"):
             return "a project of VIA"
-        regions = look.has_keys("filename", "regions")
+        regions = sniffer.has_keys("filename", "regions")
         return (
-            "VIA's JSON" if regions and (look.has_keys("size") or look.has_keys("shape_attributes")) else None
+            "VIA's JSON"
+            if regions and (sniffer.has_keys("size") or sniffer.has_keys("shape_attributes"))
+            else None
         )
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every region."""
         whole = ("VIA's JSON", "an object of images")
-        if Look(path).has_keys("_via_img_metadata"):
+        if Sniffer(path).has_keys("_via_img_metadata"):
             images = decoded(path, _Project, record="image", whole=whole).images
         else:
             images = decoded(path, dict[str, _Image], record="image", whole=whole)

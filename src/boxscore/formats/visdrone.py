@@ -21,8 +21,8 @@ import numpy as np
 from boxscore._utils.collector import paused_collector
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._text_lines import TextLines, numbers_of, text_files
 
 CLASSES = (
@@ -49,9 +49,9 @@ class VisDroneFormat(RowFormat):
     boxes = "xywh"
     takes = frozenset({"image_sizes"})
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise lines of eight numbers between commas in the first files."""
-        line = next((text.first_line for text in look.texts if text.first_line), None)
+        line = next((text.first_line for text in sniffer.texts if text.first_line), None)
         return None if line is None or len(_numbers(line) or []) != 8 else "VisDrone's text files"
 
     @paused_collector()

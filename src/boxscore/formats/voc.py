@@ -46,9 +46,9 @@ from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Format, Read, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import warn_of_unread
-from boxscore.formats._kept import Kept
-from boxscore.formats._look import Look
 from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
+from boxscore.formats._sniffer import Sniffer
+from boxscore.formats._survivors import Survivors
 from boxscore.formats.image_sizes import with_known_sizes
 
 RESULTS = "comp[0-9]_det_*.txt"
@@ -69,14 +69,14 @@ class VocFormat(Format):
         "detections": frozenset({"classes"}),
     }
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise a folder by its files; refuse a single file of one."""
-        path = look.path
-        if look.is_folder:
+        path = sniffer.path
+        if sniffer.is_folder:
             if _has_results(path):
                 return "a folder of comp*_det_*.txt files"
             return "a folder of XML annotations" if _has_annotations(path) else None
-        if path.suffix.lower() == ".xml" and re.search(r"<annotation[\s>]", look.text) is not None:
+        if path.suffix.lower() == ".xml" and re.search(r"<annotation[\s>]", sniffer.text) is not None:
             raise FileFormatError(
                 "VOC ground truth", "be the folder of the XML files", got=f"one file, {path}"
             )
@@ -126,18 +126,18 @@ class VocFormat(Format):
         """List the devkit's results files of a folder."""
         return sorted(path.glob(RESULTS))
 
-    def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
+    def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
         """Write the remaining lines, each as it stood unless it changes."""
         _refuse_file(output)
         files = self.results_files(path)
         _refuse_other_results(output, {file.name for file in files})
 
         def corners(numbers: FloatArray) -> FloatArray:
-            boxes = kept.written("xyxy").corners_of(numbers)
+            boxes = survivors.written("xyxy").corners_of(numbers)
             boxes[(boxes[:, 2:] < boxes[:, :2]).any(axis=1)] = np.nan  # inverted: read in a form of its own
             return boxes
 
-        rewrite_results(path, files, RESULTS_COLUMNS, kept, output, corners=corners)
+        rewrite_results(path, files, RESULTS_COLUMNS, survivors, output, corners=corners)
 
 
 FORMAT = VocFormat()
@@ -175,7 +175,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
                     got=f"none in {annotations}",
                     cause=_instead_of_xml(path, annotations),
                 )
-            warn_of_unread(annotations, lambda look: look.first_with(".xml"), ending=".xml")
+            warn_of_unread(annotations, lambda sniffer: sniffer.first_with(".xml"), ending=".xml")
             return names
         if len(sets) > 1:
             stems = [file.stem for file in sets]
@@ -224,7 +224,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
 def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptions) -> Detections:
     """Read a folder of results files, in file order, class by class."""
     files = _results_files(path)
-    warn_of_unread(path, lambda look: _has_results(look.path))
+    warn_of_unread(path, lambda sniffer: _has_results(sniffer.path))
     if ground_truth is None:
         labels, known = [_stem_parts(file)[1] for file in files], None
     else:

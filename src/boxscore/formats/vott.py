@@ -18,8 +18,8 @@ import msgspec
 
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import Gathered, Origin, Size, decoded
-from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._sniffer import Sniffer
 
 
 class _Box(msgspec.Struct, gc=False):
@@ -59,10 +59,10 @@ class VottFormat(RowFormat):
     name = "vott"
     boxes = "xywh"
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise assets with their regions."""
-        known = look.has_keys("assets") and (
-            look.has_keys("asset", "regions") or look.has_keys("videoSettings")
+        known = sniffer.has_keys("assets") and (
+            sniffer.has_keys("asset", "regions") or sniffer.has_keys("videoSettings")
         )
         return "VoTT's JSON" if known else None
 

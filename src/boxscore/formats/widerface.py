@@ -29,9 +29,9 @@ from boxscore._utils.collector import paused_collector
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._mat import read_mat
 from boxscore.formats._rows import RowFormat, Rows, check_sides
+from boxscore.formats._sniffer import Sniffer, is_text_file, listed
 from boxscore.formats._text_lines import TextLines, numbers_of
 
 ALL_FACES = "wider_face_val.mat"
@@ -45,14 +45,14 @@ class WiderFaceFormat(RowFormat):
     folder_endings = (".txt", ".mat")
     boxes = "xywh"
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise the lists, or folders named as events with files of results."""
-        if not look.is_folder:
+        if not sniffer.is_folder:
             return None
-        if any(name.startswith("wider_") and name.endswith(".mat") for name in look.names):
+        if any(name.startswith("wider_") and name.endswith(".mat") for name in sniffer.names):
             return "WIDER FACE's lists"
-        events = [name for name in look.names if "--" in name and name.partition("--")[0].isdigit()]
-        return "WIDER FACE's folders of results" if events and (look.path / events[0]).is_dir() else None
+        events = [name for name in sniffer.names if "--" in name and name.partition("--")[0].isdigit()]
+        return "WIDER FACE's folders of results" if events and (sniffer.path / events[0]).is_dir() else None
 
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:

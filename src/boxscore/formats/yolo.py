@@ -39,8 +39,8 @@ from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import check_folders, inner_folders, warn_of_unread
-from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
+from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._yolo_folders import (
     DataSet,
     classes_in,
@@ -91,20 +91,20 @@ class YoloFormat(RowFormat):
         "detections": frozenset({"fractions", "classes"}),
     }
 
-    def detect(self, look: Look) -> str | None:
+    def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise a description of a data set, or a folder with lines of YOLO."""
-        if not look.is_folder:
-            if look.suffix in (".yaml", ".yml"):
-                return "YOLO's data.yaml" if is_data_yaml(look.text) else None
-            if look.suffix == ".data":
-                return "darknet's obj.data" if is_darknet_data(look.text) else None
-            return "a list of images" if look.suffix == ".txt" and is_image_list(look.text) else None
-        for name in look.names:
+        if not sniffer.is_folder:
+            if sniffer.suffix in (".yaml", ".yml"):
+                return "YOLO's data.yaml" if is_data_yaml(sniffer.text) else None
+            if sniffer.suffix == ".data":
+                return "darknet's obj.data" if is_darknet_data(sniffer.text) else None
+            return "a list of images" if sniffer.suffix == ".txt" and is_image_list(sniffer.text) else None
+        for name in sniffer.names:
             if name.lower().endswith((".yaml", ".yml", ".data")):
-                reason = self.detect(Look(look.path / name))
+                reason = self.detect(Sniffer(sniffer.path / name))
                 if reason is not None:
                     return f"a folder with {reason}"
-        if looks_like_labels(look.path):
+        if looks_like_labels(sniffer.path):
             return "a folder of YOLO's text files"
         return None
 
@@ -246,7 +246,7 @@ def _prediction_lines(path: Path, options: ReadOptions) -> tuple[list[str], Line
     names = [name for name, _ in files]
     inner = inner_folders(names)
     if not inner:
-        warn_of_unread(folder, lambda look: looks_like_labels(look.path), ending=".txt")
+        warn_of_unread(folder, lambda sniffer: looks_like_labels(sniffer.path), ending=".txt")
     classes = None if options.classes is not None else _only_class_list(folder, inner)
     return names, read_lines([file for _, file in files]), classes
 

@@ -144,9 +144,9 @@ def _left_out(context: Context) -> Iterator[Finding]:
     reader = left_out.renamed if isinstance(left_out, LeftOut) else None
     hint, repaired = question_of_renamed(renamed), None
     if renamed and reader is not None:
-        from boxscore.formats.class_maps import typed_map
+        from boxscore.formats.class_maps import class_map_advice
 
-        hint, repaired = f"{hint} {typed_map(renamed)}", _by_names(reader, renamed)
+        hint, repaired = f"{hint} {class_map_advice(renamed)}", _by_names(reader, renamed)
     total = sum(detections.left_out.values())
     share = total / (total + len(detections))
     yield context.finding(

@@ -1,12 +1,12 @@
-"""Folders that lead on to the data in them: ``runs``, ``runs/detect``, ``runs/detect/val``.
+"""Data in folders below the given one: ``runs``, ``runs/detect``, ``runs/detect/val``.
 
 Conventions
 -----------
-- What is looked for are the names that tools write, for ground truth or for detections as it is one or the
-  other that is read. One of them is what was meant; of several, the newest first, the user chooses. Nothing
-  is guessed from any other file.
-- ``labels`` in a folder itself are read by YOLO's format: they count beside other sources alone.
-- Few folders are looked into, and links to folders are not followed.
+- The search is for the names that tools write, those of ground truth or those of detections, whichever is
+  read. If there is one, it is read; of several, listed with the newest first, the user chooses. Nothing is
+  guessed from any other file.
+- ``labels`` right in the given folder are read by YOLO's format: they count only beside other sources.
+- Few folders are searched, and links to folders are not followed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.formats._format import Format, Read, ReadOptions
-from boxscore.formats._look import Look
+from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._unpacking import Unpacked
 
 Side = Literal["ground truth", "detections"]
@@ -36,15 +36,15 @@ _DETECTIONS = re.compile(
 )
 """The files of data sets; and of ultralytics and YOLOv5, MMDetection, and Detectron2."""
 
-LOOKED_FOR = {
+SEARCHED_FOR = {
     "ground truth": "data.yaml, instances*.json, _annotations.coco.json",
     "detections": "predictions.json, labels with confidences, *.bbox.json, coco_instances_results.json",
 }
-"""In words, by what is read."""
+"""Described for messages, by side."""
 
 
-class LedOn(Unpacked):
-    """The format of what a folder leads to, which is said when it is read.
+class DataBelow(Unpacked):
+    """The format of data below a folder; a note names them when they are read.
 
     Parameters
     ----------
@@ -57,64 +57,64 @@ class LedOn(Unpacked):
         What is read.
     """
 
-    def __init__(self, inner: Format, given: Path, found: Path, side: Side | None = None) -> None:
-        super().__init__(inner, found, found)
+    def __init__(self, inner: Format, given: Path, data_path: Path, side: Side | None = None) -> None:
+        super().__init__(inner, data_path, data_path)
         self._given, self._side = given, side
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
-        """Read ground truth from what was found."""
-        self._say()
+        """Read ground truth from below the folder."""
+        self._note()
         return super().load_ground_truth(path, options)
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read detections from what was found."""
-        self._say()
+        """Read detections from below the folder."""
+        self._note()
         with super().reading(path, options, beside=beside) as finish:
             yield finish
 
-    def _say(self) -> None:
+    def _note(self) -> None:
         what = "data" if self._side is None else self._side
         text = f"{self._given}: reading {self.folder}, the only {what} in this folder."
         warn_user(BoxscoreWarning(text, severity="info"))
 
 
-def led_on(folder: Path, *, side: Side | None = None, has_labels: bool = False) -> Path | None:
+def data_below(folder: Path, *, side: Side | None = None, has_labels: bool = False) -> Path | None:
     """Return the only likely data below a folder; None where there are none, or its labels are annotations.
 
-    Of ground truth and detections only those of a ``side`` are looked for.
+    With a ``side``, only ground truth or only detections are searched for.
 
     Raises
     ------
     FileFormatError
         Where there are several.
     """
-    found = sorted(_sources(folder, side), key=lambda path: (-path.stat().st_mtime, str(path)))
-    if has_labels and side != "detections" and not any(path.name == "labels" for path in found):
+    sources = sorted(_sources(folder, side), key=lambda path: (-path.stat().st_mtime, str(path)))
+    if has_labels and side != "detections" and not any(path.name == "labels" for path in sources):
         return None
-    beside = {path.parent for path in found if path.name == "labels"}
-    # One run of ultralytics writes both: its labels, which were read before folders led on.
-    found = [path for path in found if path.name == "labels" or path.parent not in beside]
-    if len(found) > 1:
-        more = f" and {len(found) - MOST_SAID} more" if len(found) > MOST_SAID else ""
+    beside = {path.parent for path in sources if path.name == "labels"}
+    # One run of ultralytics writes both: the labels are read, as they were before folders were searched.
+    sources = [path for path in sources if path.name == "labels" or path.parent not in beside]
+    if len(sources) > 1:
+        more = f" and {len(sources) - MOST_SAID} more" if len(sources) > MOST_SAID else ""
         raise FileFormatError(
             str(folder),
             f"lead to one file or folder of {side or 'data'}",
-            got=f"several, the newest first: {', '.join(map(str, found[:MOST_SAID]))}{more}",
+            got=f"several, the newest first: {', '.join(map(str, sources[:MOST_SAID]))}{more}",
             cause="give one of them",
         )
-    return found[0] if found and found[0] != folder / "labels" else None
+    return sources[0] if sources and sources[0] != folder / "labels" else None
 
 
 def _sources(folder: Path, side: Side | None) -> Iterator[Path]:
-    """Give what is looked for, in a folder and a few below it."""
+    """Yield likely data in a folder and in a few below it."""
     patterns = {"ground truth": [_TRUTH], "detections": [_DETECTIONS], None: [_TRUTH, _DETECTIONS]}[side]
     level, left = [folder], MOST_FOLDERS
     for _ in range(DEEPEST + 1):
         level, within = level[:left], []
         left -= len(level)
-        for one in level:
-            for entry in (one / name for name in Look(one).names):
+        for folder_there in level:
+            for entry in (folder_there / name for name in Sniffer(folder_there).names):
                 if entry.is_dir():
                     if side != "ground truth" and entry.name == "labels" and _have_confidences(entry):
                         yield entry
@@ -127,7 +127,7 @@ def _sources(folder: Path, side: Side | None) -> Iterator[Path]:
 
 def _have_confidences(folder: Path) -> bool:
     """Whether the first labels of a folder end with a fraction: those of boxes have six numbers."""
-    lines = (text.first_line.split() for text in itertools.islice(Look(folder).texts, 3))
+    lines = (text.first_line.split() for text in itertools.islice(Sniffer(folder).texts, 3))
     return any(
         len(line) >= 6
         and len(line) % 2 == 0

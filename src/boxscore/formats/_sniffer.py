@@ -1,4 +1,4 @@
-"""A first look at a path: what every format's detection asks, read once."""
+"""A sniffer of a path: what every format's detection needs to know, read once."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MOST_TEXTS = 20
 """Text files of a folder that detection may read, of each the head."""
 
 
-class Look:
-    """What lies at an existing path.
+class Sniffer:
+    """Reads the beginning of what lies at an existing path, each part when it is first needed.
 
     Parameters
     ----------
@@ -81,27 +81,27 @@ class Look:
             return tuple(sorted(entry.name for entry in itertools.islice(entries, MOST_NAMES)))
 
     @functools.cached_property
-    def texts(self) -> tuple[Look, ...]:
+    def texts(self) -> tuple[Sniffer, ...]:
         """The first text files of a folder that are not empty; an image without objects has an empty one."""
         files = (self.path / name for name in self.names if name.lower().endswith(".txt"))
         filled = (file for file in files if file.is_file() and file.stat().st_size)
-        return tuple(Look(file) for file in itertools.islice(filled, MOST_TEXTS))
+        return tuple(Sniffer(file) for file in itertools.islice(filled, MOST_TEXTS))
 
     def first_with(self, *endings: str) -> Path | None:
         """Return the first file of a folder whose name has one of these endings, in lower case."""
         name = next((name for name in self.names if name.lower().endswith(endings)), None)
         return None if name is None else self.path / name
 
-    def inside(self, name: str) -> Look | None:
-        """Look at an entry of a folder; None where there is none."""
-        return Look(self.path / name) if name in self.names else None
+    def inside(self, name: str) -> Sniffer | None:
+        """Sniff an entry of a folder; None where there is none."""
+        return Sniffer(self.path / name) if name in self.names else None
 
 
 @contextlib.contextmanager
 def errors_named(path: Path, *, side: str = "") -> Iterator[None]:
-    """Turn what the system says of files, of loops of links for one, into refusals that name them.
+    """Convert the system's errors, such as loops of links, into errors that name the file.
 
-    Of boxes that are evidently of another form the option of a ``side``, ``gt`` or ``dt``, is named.
+    Where boxes are evidently of another form, the option of a ``side``, ``gt`` or ``dt``, is named.
     """
     try:
         yield
@@ -121,7 +121,7 @@ def errors_named(path: Path, *, side: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def listed(folder: Path) -> Iterator[Iterator[os.DirEntry[str]]]:
-    """Give the entries of a folder that are not hidden; a folder that cannot be listed is refused."""
+    """Yield the entries of a folder that are not hidden; a folder that cannot be listed is refused."""
     try:
         with os.scandir(folder) as entries:
             yield (entry for entry in entries if not entry.name.startswith("."))

@@ -1,4 +1,4 @@
-"""Results as they were read, and the rows of them that are written again."""
+"""Results as they were read, and the rows of them that survive and are written again."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Results(NamedTuple):
     snapshots: tuple[Snapshot, ...]
     """The states of the files before they were read."""
     written: WrittenForm | None = None
-    """What the user says that the four numbers of a box are."""
+    """The form of the four numbers of a box, if the user gives one."""
 
 
-class Kept:
-    """The rows of a table that are written, with their new scores and boxes.
+class Survivors:
+    """The rows of a table that survive, with their new scores and boxes.
 
     ``files_at`` lists the files of results, as their format does.
     """
@@ -46,17 +46,17 @@ class Kept:
         table = results.table
         self._files_at = files_at
         self.table, self.count, self._results = table, len(rows), results
-        self.is_compared = not all(snapshot.settled for snapshot in results.snapshots)
+        self.are_compared = not all(snapshot.is_old for snapshot in results.snapshots)
         self.rows, self.scores, self.boxes = rows, scores, boxes
         self.wanted = np.zeros(len(table), dtype=bool)
         self.wanted[rows] = True
         self._written = results.written
-        self._position = np.cumsum(self.wanted) - 1  # of a row among those kept
+        self._position = np.cumsum(self.wanted) - 1  # of a row among the survivors
         self._changed_scores = None if scores is None else table.scores[rows] != scores
         self._changed_boxes = None if boxes is None else (table.boxes[rows] != boxes).any(axis=1)
 
     def written(self, usual: BoxFormat) -> WrittenForm:
-        """Return what the four numbers of a box in the file are, ``usual`` where nobody says otherwise."""
+        """Return what the four numbers of a box in the file are, ``usual`` unless the user says otherwise."""
         return self._written or WrittenForm(usual, y_first=False, fractions=False)
 
     def check_files(self) -> None:
