@@ -34,9 +34,10 @@ from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import align, concatenate, find_categories, warn_left_out, with_labels
+from boxscore.data.alignment import align, concatenate, warn_left_out, with_labels
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.building import categories_of
+from boxscore.data.lookup import find_categories
 from boxscore.data.model_objects import one_per_image, sample_of
 from boxscore.data.naming import (
     ClassNames,

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore import BoxscoreWarning, InputError, load_detections, load_ground_truth
-from boxscore.data.alignment import find_images
 from boxscore.data.image_names import ENDINGS, SEVERAL, UNKNOWN, ImageNames
+from boxscore.data.lookup import find_images
 from boxscore.data.vocabulary import Images, as_ids
 
 

@@ -17,22 +17,22 @@ INTEGERS = st.one_of(st.integers(-5, 5), st.integers(-(2**63), 2**63 - 1), st.in
 IDS = st.one_of(st.lists(INTEGERS), st.lists(st.one_of(INTEGERS, st.text(max_size=3))))
 
 
-@given(ids=IDS, asked=IDS)
-def test_rows_are_places_among_the_sorted_unique_ids(ids: list[Any], asked: list[Any]) -> None:
+@given(ids=IDS, values=IDS)
+def test_rows_are_positions_among_the_sorted_unique_ids(ids: list[Any], values: list[Any]) -> None:
     images = Images.build(ids)
     expected = sorted({i for i in ids if isinstance(i, int)}) + sorted({i for i in ids if isinstance(i, str)})
     assert images.ids.tolist() == expected
-    rows = images.rows(as_ids([*ids, *asked], name="ids"))
+    rows = images.rows(as_ids([*ids, *values], name="ids"))
     assert rows.dtype == np.int32
-    assert rows.tolist() == [expected.index(i) if i in expected else -1 for i in [*ids, *asked]]
+    assert rows.tolist() == [expected.index(i) if i in expected else -1 for i in [*ids, *values]]
 
 
 @pytest.mark.parametrize("known", [[3, 1, 2], [0, 10**12], [-(2**63), 2**63 - 1], [5]])
 def test_integer_rows_near_and_far(known: list[int]) -> None:
     images = Images.build(known)
-    asked = np.array([*known, 0, -1, 4, 2**62], dtype=np.int64)
-    assert images.rows(asked).tolist() == [
-        sorted(known).index(i) if i in known else -1 for i in asked.tolist()
+    values = np.array([*known, 0, -1, 4, 2**62], dtype=np.int64)
+    assert images.rows(values).tolist() == [
+        sorted(known).index(i) if i in known else -1 for i in values.tolist()
     ]
 
 
@@ -42,6 +42,14 @@ def test_the_last_of_repeated_ids_stays() -> None:
     assert images.file_names.tolist() == ["b", "c"]
     assert images.sizes.tolist() == [[2, 2], [3, 3]]
     assert Categories.build([1, 1], names=["old", "new"]).names.tolist() == ["new"]
+
+
+def test_the_former_name_of_positions_warns() -> None:
+    categories = Categories(np.array([0]), np.array(["cat"], dtype=object), are_positions=True)
+    with pytest.warns(
+        DeprecationWarning, match=r"Categories\.are_places is deprecated: it is called are_pos"
+    ):
+        assert categories.are_places
 
 
 def test_ids_of_numpy_and_of_python_are_the_same() -> None:

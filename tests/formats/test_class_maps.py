@@ -16,7 +16,7 @@ import pytest
 import boxscore
 from boxscore import load_detections, load_ground_truth
 from boxscore.cli import main
-from boxscore.data.numbering import COCO_IDS, placed_on
+from boxscore.data.numbering import COCO_IDS, match_best
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.validation import find_class_map, validate, validate_files
 from boxscore.validation.digest import quick_findings
@@ -286,22 +286,22 @@ def test_no_detections_need_no_map(tmp_path: Path) -> None:
     assert len(load_detections(written(tmp_path, []), truth, class_map="auto")) == 0
 
 
-def test_the_best_detections_are_placed_as_a_plain_loop_does(tmp_path: Path) -> None:
+def test_the_best_detections_are_matched_as_by_a_plain_loop(tmp_path: Path) -> None:
     generator = np.random.default_rng(5)
     corners = generator.uniform(0, 60, (300, 2))
     table = np.hstack([corners, corners + generator.uniform(5, 40, (300, 2))])
     image = np.sort(generator.integers(0, 9, 300)).astype(np.int32)
     truth = boxscore.GroundTruth.from_arrays(image[::2], ["a"] * 150, table[::2])
     scores = generator.permutation(150) / 150
-    placed = placed_on(truth, image[1::2], table[1::2], scores)
+    best = match_best(truth, image[1::2], table[1::2], scores)
     expected = {}
     for number in range(9):
         rows, truths = np.flatnonzero(image[1::2] == number), np.flatnonzero(truth.image == number)
         for row in sorted(rows, key=lambda row: -scores[row])[: len(truths)]:
             iou = boxscore.box_iou(table[1::2][[row]], truth.boxes[truths])[0]
             expected[int(row)] = int(truths[iou.argmax()]) if iou.max() >= 0.5 else -1
-    assert dict(zip(placed.detection.tolist(), placed.truth.tolist(), strict=True)) == expected
-    assert placed.hits == sum(row >= 0 for row in expected.values()) > 0
+    assert dict(zip(best.detection.tolist(), best.truth.tolist(), strict=True)) == expected
+    assert best.matched == sum(row >= 0 for row in expected.values()) > 0
 
 
 # ---------------------------------------------------------------- said in passing

@@ -16,8 +16,8 @@ from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
 from boxscore._utils.progress import stage
 from boxscore.cli.streams import say, stderr_is_terminal
-from boxscore.data.alignment import UnlistedImagesError, image_rows_by_name
-from boxscore.data.column_names import OwnNames, own_names
+from boxscore.data.column_names import ColumnMap
+from boxscore.data.lookup import UnlistedImagesError, image_rows_by_name
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
@@ -122,7 +122,7 @@ def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _columns(arguments: argparse.Namespace, *, of_detections: bool) -> OwnNames | None:
+def _columns(arguments: argparse.Namespace, *, of_detections: bool) -> ColumnMap | None:
     """Return what is said of a side's columns.
 
     What is said of both sides goes to those that are tables: all of it must be in the only one, or in one of
@@ -136,7 +136,7 @@ def _columns(arguments: argparse.Namespace, *, of_detections: bool) -> OwnNames 
     path, _, own = sides[of_detections]
     if arguments.columns is None or own is not None:
         name = "--dt-columns" if of_detections else "--gt-columns"
-        return None if own is None else own_names(_pairs(own), name=name)
+        return None if own is None else ColumnMap.of(_pairs(own), name=name)
     are_tables = [_is_table(path, name, side) for (path, name, _), side in zip(sides, SIDES, strict=True)]
     if all(are_tables):
         return arguments.columns  # type: ignore[no-any-return]
@@ -153,8 +153,8 @@ def _is_table(path: Path | Sequence[Path] | None, name: str, side: Side) -> bool
 
 def settle_columns(arguments: argparse.Namespace) -> None:
     """Read what is said of the columns of both sides, once for all tables of a command."""
-    if arguments.columns is not None and not isinstance(arguments.columns, OwnNames):
-        arguments.columns = own_names(_pairs(arguments.columns), shared=True, name="--columns")
+    if arguments.columns is not None and not isinstance(arguments.columns, ColumnMap):
+        arguments.columns = ColumnMap.of(_pairs(arguments.columns), shared=True, name="--columns")
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:

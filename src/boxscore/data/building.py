@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- Corners and sizes are both kept, because neither gives back the other to the last bit.
+- A table has corners and sizes both, because neither gives back the other to the last bit.
 - An area is width times height where none is given. Where no boxes are given they are those around the
   rotated boxes, else around the masks, else around the keypoints; the last two as in pycocotools. Boxes
   around the masks of detections are left out: the table computes them when they are first asked for.
@@ -23,8 +23,8 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, cause_of_negative, corners_and_sizes
 from boxscore.data.lazy import LazyColumns, Reader
 from boxscore.data.masks import Masks
-from boxscore.data.own_columns import own_columns
 from boxscore.data.schema import Column, Schema
+from boxscore.data.user_columns import user_columns
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
 
@@ -59,7 +59,7 @@ def vocabulary_columns(
 
 
 def _each_once(ids: NDArray[Any]) -> NDArray[Any]:
-    """Ids without repetitions: a vocabulary is made of Python objects, one for each it is given."""
+    """Ids without repetitions: a vocabulary makes a Python object of each that it is given."""
     return ids if ids.dtype == object else np.unique(ids)
 
 
@@ -88,13 +88,13 @@ def built_columns(
     read: Reader | None = None,
     sizes: FloatArray | None = None,
     lowest_size: float = 0.0,
-    own: bool = False,
+    reuse: bool = False,
     place: Place,
 ) -> dict[str, Any]:
     """Check and derive every column of a table; return the arguments of its class.
 
-    With ``own`` nobody else holds the arrays: they may be kept, and the boxes overwritten. ``lowest_size`` is
-    below 0 for a format whose reference tool reads boxes with negative sides.
+    With ``reuse`` nobody else holds the arrays: the table takes them, and overwrites the boxes.
+    ``lowest_size`` is below 0 for a format whose reference tool reads boxes with negative sides.
     """
     checks.one_of(box_format, BOX_FORMATS, name="box_format")
     count, of = len(rows["image"]), f"{schema.noun} boxes"
@@ -102,7 +102,7 @@ def built_columns(
     if boxes is not None:
         array = checks.float_array(boxes, name="boxes", columns=4)
         schema.column("boxes").check(array, place, cause=schema.cause)
-        table["boxes"], table["sizes"] = corners_and_sizes(array, box_format, overwrite=own)
+        table["boxes"], table["sizes"] = corners_and_sizes(array, box_format, overwrite=reuse)
         if count and table["sizes"].min() < lowest_size:
             cause = cause_of_negative(table["boxes"], table["sizes"], box_format)
             checks.sizes_not_negative(table["sizes"], place=place, cause=cause, lowest=lowest_size)
@@ -125,17 +125,17 @@ def built_columns(
             if value is None and column.name == "area":
                 table["area"] = _areas(schema, instances, table["sizes"])
             else:
-                table[column.name] = _filled(column, value, count, own=own)
-    there = [column for column in schema.needed if table[column.name] is not None]
-    checks.same_length(count, of=of, **{column.name: table[column.name] for column in there})
-    for column in there:
+                table[column.name] = _filled(column, value, count, reuse=reuse)
+    filled = [column for column in schema.needed if table[column.name] is not None]
+    checks.same_length(count, of=of, **{column.name: table[column.name] for column in filled})
+    for column in filled:
         if column.name not in ("boxes", "sizes"):
             column.check(table[column.name], place)
-    table["columns"] = own_columns(columns, count, of=of)
+    table["columns"] = user_columns(columns, count, of=of)
     return table
 
 
-def _filled(column: Column, value: Any, count: int, *, own: bool) -> NDArray[Any]:
+def _filled(column: Column, value: Any, count: int, *, reuse: bool) -> NDArray[Any]:
     """Return a needed column as it is given, or by its default."""
     if value is None and column.default is not None:
         return np.full(count, column.default, dtype=column.dtype)
@@ -143,7 +143,7 @@ def _filled(column: Column, value: Any, count: int, *, own: bool) -> NDArray[Any
         return np.arange(1, count + 1) if value is None else as_ids(value, name=column.name).copy()
     if column.form == "numbers":
         array = checks.float_array(value, name=column.name)
-        return array if own else np.array(array)
+        return array if reuse else np.array(array)
     return column.made_of(value)
 
 
@@ -166,15 +166,15 @@ def _instances(
         array = column.made_of(values)
         checks.same_length(len(rows["image"]), of=f"{schema.noun} boxes", **{column.name: array})
         column.check(array, place)
-        doubt = "" if column.doubt is None else column.doubt(array)
-        if doubt:
-            warn_user(f"{schema.name}: {doubt}")
+        warning = "" if column.warning is None else column.warning(array)
+        if warning:
+            warn_user(f"{schema.name}: {warning}")
         instances[column.name] = array
     return instances
 
 
 def boxes_around(schema: Schema, instances: Mapping[str, Any] | LazyColumns) -> tuple[FloatArray, FloatArray]:
-    """Return the boxes around what a table has instead of boxes, and their sizes."""
+    """Return the boxes around the rotated boxes, masks or keypoints of a table, and their sizes."""
     for column in schema.instances:
         if column.around is not None and column.name in instances and instances[column.name] is not None:
             boxes = column.around(instances[column.name])

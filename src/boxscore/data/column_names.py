@@ -6,10 +6,10 @@ Conventions
   ``image id`` are one name; ``bbox_x1`` is ``x1``.
 - Where a box has several columns, their names say what they are, but for ``x, y, w, h``: ``x, y`` may be a
   corner or the centre. One column with four numbers says nothing.
-- What has no part is a column of the user's own.
-- A user may say which column has a part (:class:`OwnNames`): that column then has this part whatever it is
-  called, and others whose names say the same part are columns of the user's own. What is said of two tables
-  may be in one of them alone; a column that neither has is refused.
+- What has no part is one of the user's own columns.
+- A user may map parts to columns (:class:`ColumnMap`): such a column then has this part whatever it is
+  called, and others whose names say the same part are the user's own columns. A map for two tables may name a
+  column that only one of them has; a column that neither has is refused.
 """
 
 from __future__ import annotations
@@ -86,15 +86,32 @@ _KNOWN = {name for group in _GROUPS for name in group} | _SIZES_AND_BOXES | {"ma
 _EXAMPLE = "image, class, class_id, score, x1, y1, x2, y2, x, y, w, h, cx, cy, bbox, image_width, area, ..."
 
 
-class OwnNames(NamedTuple):
+class ColumnMap(NamedTuple):
     """Which column has which part, as the user says."""
 
     columns: dict[str, str]
     """From a part's name, as it is compared, to the column."""
     tables: dict[str, list[str]] | None = None
-    """Where this is said of several tables, of which one may lack a column: the names of those read."""
+    """Of a map for several tables, of which one may lack a column: the column names of those read."""
     name: str = "columns"
-    """What the user calls this."""
+    """What the user calls this map."""
+
+    @classmethod
+    def of(cls, columns: Mapping[str, str], *, shared: bool = False, name: str = "columns") -> ColumnMap:
+        """Check a user's map, ``{"image": "photo", "class": "label"}``; ``shared``: for both sides."""
+        if not isinstance(columns, Mapping) or not columns:
+            rule = "say at least one part and its column, as in image=photo"
+            raise InputError(name, rule, got=repr(columns)[:60])
+        checked: dict[str, str] = {}
+        for part, column in columns.items():
+            plain = _plain(part) if isinstance(part, str) else ""
+            if plain not in _KNOWN or not isinstance(column, str) or not column:
+                got, near = f"{part!r}: {column!r}", checks.nearest(part, _EXAMPLE.split(", "))
+                raise InputError(name, f"say which column is {_EXAMPLE}", got=got, cause=near)
+            if plain in checked or column in checked.values():
+                raise InputError(name, "say each part and each column once", got=f"{part!r}: {column!r}")
+            checked[plain] = column
+        return cls(checked, {} if shared else None, name)
 
     def __str__(self) -> str:
         return " ".join(f"{part}={column}" for part, column in self.columns.items())
@@ -110,8 +127,8 @@ class OwnNames(NamedTuple):
         """Return the columns that a table does not have."""
         return [name for name in self.columns.values() if name not in names]
 
-    def found_in(self, names: Sequence[str], place: str) -> None:
-        """Remember a table that was read."""
+    def record_table(self, names: Sequence[str], place: str) -> None:
+        """Record a table that was read."""
         if self.tables is not None:
             self.tables[place] = [*self.tables.get(place, []), *names]
 
@@ -130,23 +147,6 @@ class OwnNames(NamedTuple):
             rule = "name columns that are in one of the tables"
         cause = f"{near} There are {short_list(names)}" if near else f"there are {short_list(names)}"
         return InputError(self.name, rule, got=repr(name), place=place, cause=cause)
-
-
-def own_names(columns: Mapping[str, str], *, shared: bool = False, name: str = "columns") -> OwnNames:
-    """Check what a user says of columns, ``{"image": "photo", "class": "label"}``; shared by both sides."""
-    if not isinstance(columns, Mapping) or not columns:
-        rule = "say at least one part and its column, as in image=photo"
-        raise InputError(name, rule, got=repr(columns)[:60])
-    found: dict[str, str] = {}
-    for part, column in columns.items():
-        plain = _plain(part) if isinstance(part, str) else ""
-        if plain not in _KNOWN or not isinstance(column, str) or not column:
-            got, near = f"{part!r}: {column!r}", checks.nearest(part, _EXAMPLE.split(", "))
-            raise InputError(name, f"say which column is {_EXAMPLE}", got=got, cause=near)
-        if plain in found or column in found.values():
-            raise InputError(name, "say each part and each column once", got=f"{part!r}: {column!r}")
-        found[plain] = column
-    return OwnNames(found, {} if shared else None, name)
 
 
 class ColumnParts(NamedTuple):
@@ -179,19 +179,19 @@ def _plain(name: str) -> str:
     return short[4:] if short.startswith("bbox") and short not in ("bbox", "bboxes") else short
 
 
-def column_parts(names: Sequence[str], *, place: str, own: OwnNames | None = None) -> ColumnParts:
-    """Find the part of each column, or say which is missing."""
-    said = {} if own is None else own.present(names, place)
-    known: dict[str, str] = dict(said)
+def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | None = None) -> ColumnParts:
+    """Return the part of each column, or say which is missing."""
+    mapped = {} if column_map is None else column_map.present(names, place)
+    known: dict[str, str] = dict(mapped)
     for name in names:
-        if name not in said.values():
+        if name not in mapped.values():
             known.setdefault(_plain(name), name)
     for group in _GROUPS:
-        if not said.keys().isdisjoint(group):
-            known = {key: name for key, name in known.items() if key not in group or key in said}
+        if not mapped.keys().isdisjoint(group):
+            known = {key: name for key, name in known.items() if key not in group or key in mapped}
     _refuse_strange(known, names, place)
     boxes = [(keys, form) for keys, form in _BOXES if all(key in known for key in keys)]
-    boxes.sort(key=lambda one: -len(said.keys() & set(one[0])))  # stable: said ones come first
+    boxes.sort(key=lambda box: -len(mapped.keys() & set(box[0])))  # stable: mapped ones come first
     box = boxes[0] if boxes else None
     image = next((known[key] for key in (*_IDS, *_IMAGES, *_FILES) if key in known), None)
     has_masks = "mask" in known and {"imagewidth", "imageheight"} <= set(known)
@@ -201,16 +201,16 @@ def column_parts(names: Sequence[str], *, place: str, own: OwnNames | None = Non
         rule = "have the columns ImageWidth and ImageHeight beside Mask"
         raise InputError("a table of masks", rule, got=f"only {short_list(names)}", place=place)
     if box is None or image is None:
-        missing = [part for part, found in (("image", image), ("box", box)) if found is None]
+        missing = [part for part, columns in (("image", image), ("box", box)) if columns is None]
         rule = "have " + " and ".join(_NEEDED[part] for part in missing)
-        cause = absent_of(own, names) or _to_be_said(missing, known)
+        cause = absent_of(column_map, names) or _how_to_map(missing, known)
         raise InputError("a table of boxes", rule, got=f"only {short_list(names)}", place=place, cause=cause)
     keys, form = box
     used = {known[key] for key in keys} | {image} | ({known["mask"]} if has_masks else set())
     if len({known[key] for key in keys}) < len(keys) or any(names.count(name) > 1 for name in used):
         raise InputError("a column", "be there once", got=short_list(names), place=place)
     file_name = next((known[key] for key in (*_FILES, *_IMAGES) if known.get(key, image) != image), None)
-    class_name = _one(known, _NAMES, place) or next((known[k] for k in _LATE_NAMES if k in known), None)
+    class_name = _single(known, _NAMES, place) or next((known[k] for k in _LATE_NAMES if k in known), None)
     class_id = next((known[key] for key in _NUMBERS if key in known), None)
     score = next((known[key] for key in _SCORES if key in known), None)
     flags = {
@@ -229,11 +229,11 @@ def column_parts(names: Sequence[str], *, place: str, own: OwnNames | None = Non
             image_size = (known[width], known[height])
             used |= set(image_size)
             break
-    if own is not None:
-        own.found_in(names, place)
+    if column_map is not None:
+        column_map.record_table(names, place)
     order = [_plain(name) for name in names]
-    at = order.index("xmin") if "xmin" in order else -1
-    open_images = "imageid" in known and order[at : at + 4] == ["xmin", "xmax", "ymin", "ymax"]
+    start = order.index("xmin") if "xmin" in order else -1
+    open_images = "imageid" in known and order[start : start + 4] == ["xmin", "xmax", "ymin", "ymax"]
     return ColumnParts(
         image=image,
         box=tuple(known[key] for key in keys),
@@ -251,8 +251,8 @@ def column_parts(names: Sequence[str], *, place: str, own: OwnNames | None = Non
     )
 
 
-def _to_be_said(missing: Sequence[str], known: Mapping[str, str]) -> str:
-    """Say how to name the parts that are missing, and the class and the score where they are as well."""
+def _how_to_map(missing: Sequence[str], known: Mapping[str, str]) -> str:
+    """Say how to map the parts that are missing, and the class and the score where they are as well."""
     words = ["image=NAME"] if "image" in missing else []
     if known.keys().isdisjoint((*_NAMES, *_LATE_NAMES, *_NUMBERS)):
         words.append("class=NAME")
@@ -267,44 +267,45 @@ def say_columns(words: str) -> str:
     return f"say which {'is which' if ' ' in words else 'it is'}: --columns {words} (in Python columns=)"
 
 
-def absent_of(own: OwnNames | None, names: Sequence[str]) -> str:
-    """Say which column of the user a table lacks, as the likely cause of a part that is missing."""
-    missing = [] if own is None else own.missing(names)
-    if own is None or not missing:
+def absent_of(column_map: ColumnMap | None, names: Sequence[str]) -> str:
+    """Name a mapped column that a table lacks, as the likely cause of a part that is missing."""
+    missing = [] if column_map is None else column_map.missing(names)
+    if column_map is None or not missing:
         return ""
     near = checks.nearest(missing[0], [*map(str, names)][: checks.MOST_COMPARED])
-    return f"{own.name} names a column {missing[0]!r} that it does not have{near and f'; {near}'}"
+    return f"{column_map.name} names a column {missing[0]!r} that it does not have{near and f'; {near}'}"
 
 
-def is_box(name: str, *, columns: int | None = None, own: OwnNames | None = None) -> bool:
+def is_box(name: str, *, columns: int | None = None, column_map: ColumnMap | None = None) -> bool:
     """Whether a column is of a box, which has one column or four."""
-    part = _part(name, own)
+    part = _part(name, column_map)
     return any(part in keys for keys, _ in _BOXES if columns in (None, len(keys)))
 
 
-def has_part(name: str, *, own: OwnNames | None = None) -> bool:
+def has_part(name: str, *, column_map: ColumnMap | None = None) -> bool:
     """Whether a column is of the box, the class or the score."""
-    return is_box(name, own=own) or _part(name, own) in (*_NAMES, *_LATE_NAMES, *_NUMBERS, *_SCORES)
+    others = (*_NAMES, *_LATE_NAMES, *_NUMBERS, *_SCORES)
+    return is_box(name, column_map=column_map) or _part(name, column_map) in others
 
 
-def _part(name: str, own: OwnNames | None) -> str:
-    """Return the part that a column has by what the user says, or by its name."""
-    said = {} if own is None else own.columns
-    return next((part for part, column in said.items() if column == name), _plain(name))
+def _part(name: str, column_map: ColumnMap | None) -> str:
+    """Return the part that a column has by the user's map, or by its name."""
+    mapped = {} if column_map is None else column_map.columns
+    return next((part for part, column in mapped.items() if column == name), _plain(name))
 
 
-def _one(known: dict[str, str], keys: Sequence[str], place: str) -> str | None:
+def _single(known: dict[str, str], keys: Sequence[str], place: str) -> str | None:
     """Return the column with the first of these names; two are refused."""
-    found = [known[key] for key in keys if key in known]
-    if len(found) > 1 and not {"class", "category_id"} <= set(known.values()):  # as a table writes its own
+    columns = [known[key] for key in keys if key in known]
+    if len(columns) > 1 and not {"class", "category_id"} <= set(known.values()):  # as boxscore writes a table
         raise InputError(
             "a table of boxes",
             "have one column of class names",
-            got=" and ".join(map(repr, found)),
+            got=" and ".join(map(repr, columns)),
             place=place,
             cause="rename the others",
         )
-    return found[0] if found else None
+    return columns[0] if columns else None
 
 
 def _refuse_strange(known: dict[str, str], names: Sequence[str], place: str) -> None:

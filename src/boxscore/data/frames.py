@@ -5,9 +5,9 @@ Conventions
 - One row per object or detection, user columns included. As in COCO files, masks are ``segmentation`` as it
   was given, RLE with its counts as text, and keypoints are lists ``x1, y1, v1, ...``;
   a rotated box is a list of its five numbers.
-- ``w`` and ``h`` are kept beside the corners because neither gives back the other to the last bit. Sizes that
+- ``w`` and ``h`` stand beside the corners because neither gives back the other to the last bit. Sizes that
   do not match the corners are refused: one of the two was changed and the other forgotten.
-- Images and classes have DataFrames of their own. Values of a whole table are in ``frame.attrs``.
+- Images and classes have separate DataFrames. Values of a whole table are in ``frame.attrs``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from boxscore.data.base import BaseTable
 from boxscore.data.box_reading import reading_of
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, check_sizes_fit
 from boxscore.data.building import built_columns, categories_of, images_of, vocabulary_columns
-from boxscore.data.column_names import OwnNames, absent_of, column_parts, own_names, say_columns
-from boxscore.data.own_columns import check_one_number, in_frame
+from boxscore.data.column_names import ColumnMap, absent_of, column_parts, say_columns
 from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, Column, Schema
+from boxscore.data.user_columns import check_one_number, in_frame
 from boxscore.data.vocabulary import Categories, Images, as_ids
 from boxscore.errors import InputError, MissingDependencyError
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ATTRIBUTES = ("boxes_given", "left_out", "units")
-"""Values of a whole table that a DataFrame keeps in ``attrs``."""
+"""Values of a whole table that a DataFrame has in ``attrs``."""
 
 
 def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
@@ -42,10 +42,10 @@ def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
     import pandas as pd
 
     schema = table.schema
-    for name, own in table.columns.items():
+    for name, user_column in table.columns.items():
         if name in schema.frame_names:
             raise InputError("a column", "have a name that a table does not use itself", got=repr(name))
-        check_one_number(name, own)
+        check_one_number(name, user_column)
     instances = {column.frame[0]: column for column in schema.instances}
     parts = {**_parts(table), **in_frame(table.columns)}
     for name in names or ():
@@ -55,7 +55,7 @@ def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
     for name, column in instances.items():
         values = table.instances[column.name] if names is None or name in names else None
         if values is not None:
-            parts[name] = _in_cells(column, values)
+            parts[name] = _frame_values(column, values)
     frame = pd.DataFrame({name: parts[name] for name in names or parts if name in parts})
     frame.attrs.update({name: _plain(getattr(table, name)) for name in ATTRIBUTES if name in schema.values})
     return frame
@@ -82,8 +82,8 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def _in_cells(column: Column, values: Any) -> Any:
-    """Return a column whose cells are as in COCO files."""
+def _frame_values(column: Column, values: Any) -> Any:
+    """Return a column with values as in COCO files."""
     if column.form == "masks":
         return _objects([_text_code(mask) for mask in values.given])
     if column.shape:
@@ -91,10 +91,10 @@ def _in_cells(column: Column, values: Any) -> Any:
     return values
 
 
-def _from_cells(cells: NDArray[Any]) -> list[Any] | None:
-    """Return cells that hold more than a number; None where they are all empty."""
-    values = [None if isinstance(cell, float) else cell for cell in cells.tolist()]
-    return None if all(value is None for value in values) else values
+def _unless_empty(values: NDArray[Any]) -> list[Any] | None:
+    """Return masks or lists of numbers, None where pandas has NaN; None where all are empty."""
+    given = [None if isinstance(value, float) else value for value in values.tolist()]
+    return None if all(value is None for value in given) else given
 
 
 def _text_code(mask: Any) -> Any:
@@ -105,9 +105,9 @@ def _text_code(mask: Any) -> Any:
 
 
 def _objects(values: Sequence[Any]) -> NDArray[Any]:
-    cells = np.empty(len(values), dtype=object)
-    cells[:] = list(values) if len(values) else []
-    return cells
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = list(values) if len(values) else []
+    return objects
 
 
 def columns_of(
@@ -116,7 +116,7 @@ def columns_of(
     images: Any,
     categories: Any,
     box_format: BoxFormat | None,
-    columns: Mapping[str, str] | OwnNames | None = None,
+    columns: Mapping[str, str] | ColumnMap | None = None,
 ) -> dict[str, Any]:
     """Return the arguments of a table's class from a DataFrame; see ``from_pandas``."""
     original = _pandas_of(table)
@@ -153,8 +153,8 @@ def columns_of(
     given: dict[str, Any] = {}
     for column in (*schema.needed, *schema.instances):
         if len(column.frame) == 1 and column.frame[0] in frame:
-            cells = frame[column.frame[0]].to_numpy()
-            given[column.name] = _from_cells(cells) if column.form == "masks" or column.shape else cells
+            values = frame[column.frame[0]].to_numpy()
+            given[column.name] = _unless_empty(values) if column.form == "masks" or column.shape else values
     used = {*schema.frame_names, *box}
     table = built_columns(
         schema,
@@ -183,10 +183,10 @@ def columns_of(
 
 
 def _without(
-    part: str, name: str, rule: str, frame: pd.DataFrame, columns: Mapping[str, str] | OwnNames | None
+    part: str, name: str, rule: str, frame: pd.DataFrame, columns: Mapping[str, str] | ColumnMap | None
 ) -> InputError:
     names = [str(name) for name in frame.columns]
-    cause = absent_of(columns, names) if isinstance(columns, OwnNames) else ""
+    cause = absent_of(columns, names) if isinstance(columns, ColumnMap) else ""
     got = f"only {short_list(names)}"
     return InputError(name, rule, got=got, place="DataFrame", cause=cause or say_columns(f"{part}=NAME"))
 
@@ -209,19 +209,19 @@ def _pandas_of(table: Any) -> pd.DataFrame:
 
 
 def _usual(
-    frame: pd.DataFrame, box_format: BoxFormat | None, columns: Mapping[str, str] | OwnNames | None
+    frame: pd.DataFrame, box_format: BoxFormat | None, columns: Mapping[str, str] | ColumnMap | None
 ) -> tuple[pd.DataFrame, list[str], BoxFormat | None]:
     """Return a DataFrame with our names for the columns that have a part, its box columns and their form."""
     if box_format is not None:
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
-    own = columns if columns is None or isinstance(columns, OwnNames) else own_names(columns)
-    names = set(frame.columns) if own is None else set()
+    column_map = columns if columns is None or isinstance(columns, ColumnMap) else ColumnMap.of(columns)
+    names = set(frame.columns) if column_map is None else set()
     corners, sides = ["x1", "y1", "x2", "y2"], ["x", "y", "w", "h"]
     if "image_id" in names and set(corners) <= names:
         return frame, corners, box_format or "xyxy"
     if "image_id" in names and set(sides) <= names:
         return frame, sides, box_format or "xywh"
-    parts = column_parts([str(name) for name in frame.columns], place="DataFrame", own=own)
+    parts = column_parts([str(name) for name in frame.columns], place="DataFrame", column_map=column_map)
     ours = {
         "image_id": parts.image,
         "category_id": parts.class_id,
@@ -243,7 +243,8 @@ def _boxes(
     if len(box) == 4:
         boxes = _numbers(frame, box)
     else:
-        boxes = checks.float_array([list(cell) for cell in frame[box[0]].tolist()], name=box[0], columns=4)
+        rows = [list(row) for row in frame[box[0]].tolist()]
+        boxes = checks.float_array(rows, name=box[0], columns=4)
     if form is None:
         unknown = np.full((len(boxes), 2), np.nan)
         form = reading_of(boxes, unknown, names=tuple(box), usual=None, option="box_format=", place=place)

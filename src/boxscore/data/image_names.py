@@ -74,7 +74,7 @@ class _Entry(NamedTuple):
     root: tuple[str, ...]
 
 
-class FoundNames(NamedTuple):
+class NameMatches(NamedTuple):
     """The rows of names.
 
     Attributes
@@ -193,7 +193,7 @@ class ImageNames:
         """Return the rows of the images that a name can stand for: one where it stands for it."""
         return self._match(name)[0]
 
-    def find(self, names: Sequence[str]) -> FoundNames:
+    def find(self, names: Sequence[str]) -> NameMatches:
         """Return the rows of distinct names that belong together, of one file."""
         rows: list[int] = []
         roots: list[tuple[int, tuple[str, str] | None]] = []
@@ -217,7 +217,7 @@ class ImageNames:
             else:
                 other_root = next(both for sign, both in roots if sign < 0)
         clashes = _clashes(names, rows, sure)
-        return FoundNames(np.array(rows, dtype=np.int32), np.array(sure, dtype=bool), clashes, other_root)
+        return NameMatches(np.array(rows, dtype=np.int32), np.array(sure, dtype=bool), clashes, other_root)
 
     def _match(self, name: str) -> tuple[list[int], tuple[int, tuple[str, str] | None]]:
         """Return the rows that a name can stand for, and whether it has the root: 1, -1 for another, or 0."""

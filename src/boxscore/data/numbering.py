@@ -3,7 +3,7 @@
 Goal
 ----
 Programs number classes from 0, from 1, or by a list of their own, and images by id or by file name. A wrong
-reading raises no error and gives a score near 0. The best detections tell: under the right reading most of
+reading raises no error and gives a score near 0. The best detections show it: under the right reading most of
 them lie on an annotation of their image and class.
 
 Conventions
@@ -36,10 +36,10 @@ LEAST_OVERLAP = 0.5
 """IoU from which a detection lies on an annotation."""
 
 MOST_OF_IMAGE, MOST_ANNOTATIONS = 100, 5000
-"""Best detections, and annotations, that are looked at in an image."""
+"""Best detections, and annotations, that are compared in an image."""
 
 FEW_IMAGES = 64
-"""Images that are looked at in passing for odd class numbers."""
+"""Images that are checked in passing for odd class numbers."""
 
 FEWEST = 10
 """Best detections on annotations below which classes are not judged."""
@@ -63,38 +63,39 @@ AS_THEY_ARE = "as-they-are"
 BY_EVIDENCE = "by-evidence"
 
 
-class Placed(NamedTuple):
+class BestMatches(NamedTuple):
     """The best detections, and the annotation that each lies on; -1 for none."""
 
     detection: IntArray
     truth: IntArray
 
     @property
-    def hits(self) -> int:
+    def matched(self) -> int:
         """How many lie on an annotation."""
         return int((self.truth >= 0).sum())
 
 
-def placed_on(
+def match_best(
     ground_truth: GroundTruth, image: NDArray[Any], boxes: FloatArray, scores: FloatArray, *, most: int = 64
-) -> Placed:
-    """Place the best detections of at most ``most`` images, spread evenly; boxes are corners [D, 4]."""
-    counted = np.flatnonzero(~ground_truth.crowd)
-    with_truth = np.unique(ground_truth.image[counted])
+) -> BestMatches:
+    """Match the best detections of at most ``most`` images, spread evenly; boxes are corners [D, 4]."""
+    no_crowds = np.flatnonzero(~ground_truth.crowd)
+    with_truth = np.unique(ground_truth.image[no_crowds])
     chosen = with_truth[
         np.unique(np.linspace(0, len(with_truth) - 1, min(most, len(with_truth))).astype(int))
     ]
     sampled = np.zeros(len(ground_truth.images) + 1, dtype=bool)  # the last one for -1
     sampled[chosen] = True
-    truths = counted[sampled[ground_truth.image[counted]]]
+    truths = no_crowds[sampled[ground_truth.image[no_crowds]]]
     truths = truths[np.argsort(ground_truth.image[truths], kind="stable")]
     rows = np.flatnonzero(sampled[image])
     rows = rows[np.lexsort((-scores[rows], image[rows]))]
+    # Of each chosen image: its annotations first:end, and its best detections start:stop, as many at most.
     first = np.searchsorted(ground_truth.image[truths], chosen)
     end = np.searchsorted(ground_truth.image[truths], chosen, side="right")
     start = np.searchsorted(image[rows], chosen)
     stop = np.minimum(np.searchsorted(image[rows], chosen, side="right"), start + end - first)
-    best, on = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    detections, annotations = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     stop, end = np.minimum(stop, start + MOST_OF_IMAGE), np.minimum(end, first + MOST_ANNOTATIONS)
     for a, b, c, d in zip(first.tolist(), end.tolist(), start.tolist(), stop.tolist(), strict=True):
         if c == d:
@@ -102,17 +103,17 @@ def placed_on(
         overlaps = _overlaps(boxes[rows[c:d]], ground_truth.boxes[truths[a:b]])
         nearest = overlaps.argmax(axis=1)
         lies = overlaps[np.arange(d - c), nearest] >= LEAST_OVERLAP
-        best.append(rows[c:d])
-        on.append(np.where(lies, truths[a:b][nearest], -1))
-    return Placed(np.concatenate(best), np.concatenate(on))
+        detections.append(rows[c:d])
+        annotations.append(np.where(lies, truths[a:b][nearest], -1))
+    return BestMatches(np.concatenate(detections), np.concatenate(annotations))
 
 
-def _overlaps(one: FloatArray, other: FloatArray) -> FloatArray:
+def _overlaps(first: FloatArray, second: FloatArray) -> FloatArray:
     """IoU of corners, [n, m]; 0 where both are empty."""
-    low = np.maximum(one[:, None, :2], other[None, :, :2])
-    high = np.minimum(one[:, None, 2:], other[None, :, 2:])
+    low = np.maximum(first[:, None, :2], second[None, :, :2])
+    high = np.minimum(first[:, None, 2:], second[None, :, 2:])
     common = np.maximum(high - low, 0).prod(axis=2)
-    areas = [(boxes[:, 2:] - boxes[:, :2]).prod(axis=1) for boxes in (one, other)]
+    areas = [(boxes[:, 2:] - boxes[:, :2]).prod(axis=1) for boxes in (first, second)]
     union = areas[0][:, None] + areas[1][None, :] - common
     overlaps: FloatArray = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
     return overlaps
@@ -138,25 +139,27 @@ def class_pairs(
     return dict(enumerate(known, start=int(name == "one-based")))
 
 
-def rows_as_given(own: Categories, categories: Categories) -> NDArray[np.int32]:
-    """Return the class that each class of the detections has without a map, [len(own)]; -1 for none."""
-    if own is categories:
-        return np.arange(len(own), dtype=np.int32)
-    if own.names.tolist() == list(map(str, own.ids.tolist())):
-        return categories.rows_by_id_or_name(own.ids.tolist())
-    return categories.rows_of_classes(own)
+def rows_as_given(theirs: Categories, categories: Categories) -> NDArray[np.int32]:
+    """Return the class that each class of the detections has without a map, [len(theirs)]; -1 for none."""
+    if theirs is categories:
+        return np.arange(len(theirs), dtype=np.int32)
+    if theirs.names.tolist() == list(map(str, theirs.ids.tolist())):
+        return categories.rows_by_id_or_name(theirs.ids.tolist())
+    return categories.rows_of_classes(theirs)
 
 
-def mapped_rows(pairs: Mapping[Id, Id | None], own: Categories, categories: Categories) -> NDArray[np.int32]:
-    """Return the class that each class of the detections has by a map, [len(own)]; -1 for none."""
-    rows = rows_as_given(own, categories)
+def mapped_rows(
+    pairs: Mapping[Id, Id | None], theirs: Categories, categories: Categories
+) -> NDArray[np.int32]:
+    """Return the class that each class of the detections has by a map, [len(theirs)]; -1 for none."""
+    rows = rows_as_given(theirs, categories)
     targets = [to for to in pairs.values() if to is not None]
-    found = dict(zip(targets, categories.rows_by_id_or_name(targets).tolist(), strict=True))
-    for row, keys in enumerate(zip(own.ids.tolist(), own.names.tolist(), strict=True)):
+    target_rows = dict(zip(targets, categories.rows_by_id_or_name(targets).tolist(), strict=True))
+    for row, keys in enumerate(zip(theirs.ids.tolist(), theirs.names.tolist(), strict=True)):
         key = next((key for key in keys if key in pairs), None)
         if key is not None:
             to = pairs[key]
-            rows[row] = -1 if to is None else found[to]
+            rows[row] = -1 if to is None else target_rows[to]
     return rows
 
 
@@ -166,21 +169,21 @@ def with_classes(detections: Detections, categories: Categories, rows: NDArray[n
     unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
     labels = detections.categories.labels
     left_out = {labels[row]: int(count) for row, count in zip(unknown.tolist(), counts.tolist(), strict=True)}
-    kept = np.flatnonzero(category >= 0)
-    table = detections.take(kept) if len(kept) < len(category) else detections
+    known = np.flatnonzero(category >= 0)
+    table = detections.take(known) if len(known) < len(category) else detections
     return dataclasses.replace(
         table,
         categories=categories,
-        category=category[kept],
+        category=category[known],
         left_out={**detections.left_out, **left_out},
     )
 
 
-# ---------------------------------------------------------------- finding one
+# ---------------------------------------------------------------- inferring one
 
 
 @record(frozen=True, kw_only=True)
-class FoundClassMap:
+class InferredClassMap:
     """How the detections number their classes, and the evidence for it.
 
     Attributes
@@ -230,89 +233,89 @@ _WORDS = {
 }
 
 
-def found_class_map(
+def infer_class_map(
     ground_truth: GroundTruth,
     detections: Detections,
     *,
     classes: Sequence[str] | None = None,
     most: int = 2000,
-) -> FoundClassMap:
-    """Find how detections number their classes.
+) -> InferredClassMap:
+    """Infer how detections number their classes.
 
     Parameters
     ----------
     ground_truth : GroundTruth
     detections : Detections
-        In the images of the ground truth, but in classes of their own, or aligned.
+        In the images of the ground truth; with the classes of their file, or aligned.
     classes : sequence of str, optional
         The names behind the detections' numbers.
     most : int
-        Images that are looked at.
+        Images that are compared.
 
     Returns
     -------
-    FoundClassMap
+    InferredClassMap
     """
-    own, known = detections.categories, ground_truth.categories
-    placed = placed_on(ground_truth, detections.image, detections.boxes, detections.scores, most=most)
-    lies = placed.truth >= 0
-    on = _ClassPairs(detections.category[placed.detection[lies]], ground_truth.category[placed.truth[lies]])
-    readings = _readings(own, known, classes)
-    readings[BY_EVIDENCE] = _by_evidence(on, len(own))
-    if on.hits(readings[AS_THEY_ARE]) >= MAJORITY * len(on.own):
+    theirs, known = detections.categories, ground_truth.categories
+    best = match_best(ground_truth, detections.image, detections.boxes, detections.scores, most=most)
+    lies = best.truth >= 0
+    pairs = _ClassPairs(detections.category[best.detection[lies]], ground_truth.category[best.truth[lies]])
+    readings = _readings(theirs, known, classes)
+    readings[BY_EVIDENCE] = _by_evidence(pairs, len(theirs))
+    if pairs.agreeing(readings[AS_THEY_ARE]) >= MAJORITY * len(pairs.detected):
         readings[BY_EVIDENCE] = _corrected(readings[AS_THEY_ARE], readings[BY_EVIDENCE])
-    hits = {name: on.hits(rows) for name, rows in readings.items()}
-    total, given = len(on.own), hits[AS_THEY_ARE]
-    named = {name: count for name, count in hits.items() if name != BY_EVIDENCE}
+    agreeing = {name: pairs.agreeing(rows) for name, rows in readings.items()}
+    total, given = len(pairs.detected), agreeing[AS_THEY_ARE]
+    named = {name: count for name, count in agreeing.items() if name != BY_EVIDENCE}
     likely = max(named, key=named.__getitem__)  # the first of equals
     evident = readings[BY_EVIDENCE]
     reordered = (
-        hits[BY_EVIDENCE] > hits[likely]
-        and on.speak_for(evident, against=readings[likely])
+        agreeing[BY_EVIDENCE] > agreeing[likely]
+        and pairs.speak_for(evident, against=readings[likely])
         and _is_complete(evident, ground_truth)
     )
-    if hits[BY_EVIDENCE] >= MAJORITY * total and (hits[likely] < MAJORITY * total or reordered):
+    if agreeing[BY_EVIDENCE] >= MAJORITY * total and (agreeing[likely] < MAJORITY * total or reordered):
         likely = BY_EVIDENCE
-    enough = total >= FEWEST and (likely == AS_THEY_ARE or hits[likely] >= MAJORITY * total)
-    clear = enough and all(on.speak_for(readings[likely], against=readings[name]) for name in named)
+    enough = total >= FEWEST and (likely == AS_THEY_ARE or agreeing[likely] >= MAJORITY * total)
+    clear = enough and all(pairs.speak_for(readings[likely], against=readings[name]) for name in named)
     if likely == BY_EVIDENCE and clear:
         clear = _is_complete(readings[likely], ground_truth)
     ids = known.ids.tolist()
-    pairs: dict[Id, Id | None] = {
+    class_map: dict[Id, Id | None] = {
         identifier: None if row < 0 else ids[row]
-        for identifier, row in zip(own.ids.tolist(), readings[likely].tolist(), strict=True)
+        for identifier, row in zip(theirs.ids.tolist(), readings[likely].tolist(), strict=True)
     }
-    return FoundClassMap(
+    return InferredClassMap(
         name=likely if clear else None,
-        pairs=pairs,
+        pairs=class_map,
         placed=total,
         given=given,
-        mapped=hits[likely],
+        mapped=agreeing[likely],
         likely=likely,
-        are_named=own is not known and not all(map(str.isdecimal, own.names.tolist())),
+        are_named=theirs is not known and not all(map(str.isdecimal, theirs.names.tolist())),
     )
 
 
 def _readings(
-    own: Categories, known: Categories, classes: Sequence[str] | None
+    theirs: Categories, known: Categories, classes: Sequence[str] | None
 ) -> dict[str, NDArray[np.int32]]:
-    """Return the class of each class of the detections, [len(own)], under every reading that has a name."""
-    given = rows_as_given(own, known)
+    """Return the class of each class of the detections, [len(theirs)], under every reading with a name."""
+    given = rows_as_given(theirs, known)
     if classes is not None:
-        given = _listed_rows(class_pairs("zero-based", known, classes=classes), own, known)
+        given = _listed_rows(class_pairs("zero-based", known, classes=classes), theirs, known)
     readings = {AS_THEY_ARE: given}
     for name in CLASS_MAPS:
         if name == "coco91to80" and len(known if classes is None else classes) != len(COCO_IDS):
             continue
-        readings[name] = _listed_rows(class_pairs(name, known, classes=classes), own, known)
+        readings[name] = _listed_rows(class_pairs(name, known, classes=classes), theirs, known)
     return readings
 
 
-def _listed_rows(pairs: Mapping[Id, Id | None], own: Categories, known: Categories) -> NDArray[np.int32]:
-    """Return the class of each class of the detections, [len(own)]; -1 where the map has none."""
-    targets = {row: pairs.get(identifier) for row, identifier in enumerate(own.ids.tolist())}
+def _listed_rows(pairs: Mapping[Id, Id | None], theirs: Categories, known: Categories) -> NDArray[np.int32]:
+    """Return the class of each class of the detections, [len(theirs)]; -1 where the map has none."""
+    targets = {row: pairs.get(identifier) for row, identifier in enumerate(theirs.ids.tolist())}
     targets = {row: to for row, to in targets.items() if to is not None}
-    rows = np.full(len(own), -1, dtype=np.int32)
+    rows = np.full(len(theirs), -1, dtype=np.int32)
     rows[[*targets]] = known.rows_by_id_or_name([to for to in targets.values() if to is not None])
     return rows
 
@@ -320,40 +323,40 @@ def _listed_rows(pairs: Mapping[Id, Id | None], own: Categories, known: Categori
 class _ClassPairs(NamedTuple):
     """Of each best detection on an annotation, its class among the detections' and that of the annotation."""
 
-    own: NDArray[np.int32]
+    detected: NDArray[np.int32]
     truth: NDArray[np.int32]
 
-    def hits(self, rows: NDArray[np.int32]) -> int:
-        """How many are of one class by a reading, [len(own classes)]."""
-        return int((rows[self.own] == self.truth).sum())
+    def agreeing(self, rows: NDArray[np.int32]) -> int:
+        """How many are of one class by a reading, a row for each class of the detections."""
+        return int((rows[self.detected] == self.truth).sum())
 
     def speak_for(self, rows: NDArray[np.int32], *, against: NDArray[np.int32]) -> bool:
         """Whether far more are of one class by a reading, of those that another reads otherwise."""
-        one, other = rows[self.own], against[self.own]
-        differ = one != other
+        by_this, by_other = rows[self.detected], against[self.detected]
+        differ = by_this != by_other
         if not differ.any():
             return True
-        hits, others = (int((each == self.truth)[differ].sum()) for each in (one, other))
-        return hits >= FEWEST_OF_CLASS and hits >= TIMES * others
+        count, other = (int((each == self.truth)[differ].sum()) for each in (by_this, by_other))
+        return count >= FEWEST_OF_CLASS and count >= TIMES * other
 
 
-def _by_evidence(on: _ClassPairs, count: int) -> NDArray[np.int32]:
+def _by_evidence(pairs: _ClassPairs, count: int) -> NDArray[np.int32]:
     """Return the class on which most of each lie, [count]; -1 where none has most or two share it."""
     rows = np.full(count, -1, dtype=np.int32)
-    pairs, most = np.unique(np.stack([on.own, on.truth]), axis=1, return_counts=True)
-    totals = np.bincount(on.own, minlength=count)[pairs[0]]
-    own, best = pairs[:, (totals >= FEWEST_OF_CLASS) & (most > MAJORITY * totals)]
+    distinct, most = np.unique(np.stack([pairs.detected, pairs.truth]), axis=1, return_counts=True)
+    totals = np.bincount(pairs.detected, minlength=count)[distinct[0]]
+    detected, best = distinct[:, (totals >= FEWEST_OF_CLASS) & (most > MAJORITY * totals)]
     _, position, times = np.unique(best, return_inverse=True, return_counts=True)
     alone = times[position] == 1
-    rows[own[alone]] = best[alone]
+    rows[detected[alone]] = best[alone]
     return rows
 
 
 def _corrected(given: NDArray[np.int32], evident: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Keep the classes that are right for the most part, [len(own)].
+    """Correct classes that are right for the most part, [K].
 
-    Unknown classes get the one they lie on where no other has it. Of known ones only those change that change
-    places: a detector that calls teddy bears bears has no other numbers for it.
+    Unknown classes get the one they lie on where no other has it. Of known ones only those change that are
+    permuted: a detector that calls teddy bears bears does not number its classes otherwise for it.
     """
     moved = (given >= 0) & (evident >= 0) & (given != evident)
     while moved.any():
@@ -371,13 +374,13 @@ def _is_complete(rows: NDArray[np.int32], ground_truth: GroundTruth) -> bool:
     return bool((rows >= 0).all()) or bool(np.isin(annotated, rows).all())
 
 
-def refused(found: FoundClassMap, source: str) -> InputError:
+def refused(inferred: InferredClassMap, source: str) -> InputError:
     """Return the error for classes whose numbering is not clear."""
-    likely = "" if found.likely == AS_THEY_ARE else f"; {found.likely} is most likely"
+    likely = "" if inferred.likely == AS_THEY_ARE else f"; {inferred.likely} is most likely"
     return InputError(
         "class_map",
         "be given where the boxes do not show it clearly",
-        got=f"'auto', but {found}",
+        got=f"'auto', but {inferred}",
         place=source,
         cause=f"give {', '.join(CLASS_MAPS)} or a file of lines from,to{likely}",
     )

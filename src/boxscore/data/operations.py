@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import chosen_images, concatenate, with_labels
+from boxscore.data.alignment import concatenate, with_labels
+from boxscore.data.lookup import chosen_images
 from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids

@@ -331,7 +331,7 @@ def table_columns(
         place=place,
     )
     table = built_columns(
-        schema, rows, boxes, box_format="xyxy", given=given, sizes=sizes, own=True, place=place
+        schema, rows, boxes, box_format="xyxy", given=given, sizes=sizes, reuse=True, place=place
     )
     if schema is DETECTIONS:
         shown = boxes is not None or "rotated" in given

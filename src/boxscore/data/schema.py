@@ -10,7 +10,7 @@ Conventions
 - Axis letters, here and everywhere: D detections, G ground truths, P candidate pairs, T IoU thresholds,
   A area ranges, K categories, R recall points, M max detections. N is D or G, J keypoints.
 - Needed columns are arrays that every table has. Instance columns (quadrilaterals, rotated boxes, masks,
-  keypoints) may be absent, and may be read later. Beside both a table has columns of the user's own.
+  keypoints) may be absent, and may be read later. Beside both a table has columns of the user.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Column:
         Makes an array of what is given, where rows may be written in several ways.
     around, area : callable, optional
         Give the boxes [N, 4] that stand for boxes, and the areas [N] of ground truth, where none are given.
-    doubt : callable, optional
+    warning : callable, optional
         Says what is odd about values that are allowed; empty for nothing.
     """
 
@@ -80,7 +80,7 @@ class Column:
     array: Callable[[Any], NDArray[Any]] | None = None
     around: Callable[[Any], NDArray[np.float64]] | None = None
     area: Callable[[Any], NDArray[np.float64]] | None = None
-    doubt: Callable[[Any], str] | None = None
+    warning: Callable[[Any], str] | None = None
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
@@ -155,9 +155,9 @@ class Schema:
 
     @property
     def frame_names(self) -> tuple[str, ...]:
-        """Every name that a DataFrame's column has here, and no column of the user's own may have."""
+        """Every name that a DataFrame's column has here, which no user column may have."""
         columns = (*self.needed, *self.instances)
-        return ("image_id", "category_id", "class", *(name for one in columns for name in one.frame))
+        return ("image_id", "category_id", "class", *(name for column in columns for name in column.frame))
 
 
 _BOXES = (
@@ -184,7 +184,7 @@ _INSTANCES = (
         frame=("rotated",),
         around=box_of_rotated,
         area=area_of_rotated,
-        doubt=seems_degrees,
+        warning=seems_degrees,
     ),
     Column("masks", "masks", frame=("segmentation",), around=lambda masks: masks.boxes),
     Column(

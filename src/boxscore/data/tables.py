@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Self
 
-    from boxscore.data.column_names import OwnNames
+    from boxscore.data.column_names import ColumnMap
     from boxscore.data.naming import ClassNames
 
 
@@ -91,7 +91,7 @@ class BoxTable(BaseTable):
         images: ImagesLike | pd.DataFrame | None,
         categories: Any,
         box_format: BoxFormat | None,
-        columns: Mapping[str, str] | OwnNames | None,
+        columns: Mapping[str, str] | ColumnMap | None,
     ) -> Self:
         from boxscore.data.frames import columns_of
 
@@ -328,7 +328,7 @@ class GroundTruth(BoxTable):
         box_format: BoxFormat | None = None,
         images: ImagesLike | pd.DataFrame | None = None,
         categories: CategoriesLike | pd.DataFrame | None = None,
-        columns: Mapping[str, str] | OwnNames | None = None,
+        columns: Mapping[str, str] | ColumnMap | None = None,
     ) -> GroundTruth:
         """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes, or with usual names.
 
@@ -544,7 +544,7 @@ class Detections(BoxTable):
         box_format: BoxFormat | None = None,
         images: ImagesLike | pd.DataFrame | None = None,
         categories: CategoriesLike | pd.DataFrame | None = None,
-        columns: Mapping[str, str] | OwnNames | None = None,
+        columns: Mapping[str, str] | ColumnMap | None = None,
     ) -> Detections:
         """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes, or with usual names.
 

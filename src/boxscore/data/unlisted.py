@@ -18,8 +18,9 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import UnlistedImagesError, check_units, with_labels
+from boxscore.data.alignment import check_units, with_labels
 from boxscore.data.image_names import add_names
+from boxscore.data.lookup import UnlistedImagesError
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import BoxscoreWarning, InputError

@@ -21,9 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore._utils.records import record
 from boxscore._utils.text import html_lines, short_list
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.class_names import ClassFinder, ambiguous, class_labels
-from boxscore.data.own_columns import check_one_number, in_frame, own_columns
 from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES
+from boxscore.data.user_columns import check_one_number, in_frame, user_columns
 from boxscore.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,17 +44,18 @@ def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
     """Return row numbers of a mask, a slice or row numbers."""
     if isinstance(rows, slice):
         return np.arange(count)[rows]
-    at = checks.any_array(rows, name="rows")
-    if at.ndim == 1 and at.dtype == bool:
-        if len(at) != count:
-            raise InputError("a mask of rows", f"be as long as the table ({count})", got=f"length {len(at)}")
-        return np.flatnonzero(at)
-    if at.ndim == 1 and not at.size:
+    array = checks.any_array(rows, name="rows")
+    if array.ndim == 1 and array.dtype == bool:
+        if len(array) != count:
+            got = f"length {len(array)}"
+            raise InputError("a mask of rows", f"be as long as the table ({count})", got=got)
+        return np.flatnonzero(array)
+    if array.ndim == 1 and not array.size:
         return np.empty(0, dtype=np.intp)
-    if at.ndim != 1 or at.dtype.kind not in "iu":
+    if array.ndim != 1 or array.dtype.kind not in "iu":
         rule = "be a slice, a mask [N] or row numbers [K]"
-        raise InputError("rows", rule, got=f"{at.dtype} of shape {list(at.shape)}")
-    return at.astype(np.intp, copy=False)
+        raise InputError("rows", rule, got=f"{array.dtype} of shape {list(array.shape)}")
+    return array.astype(np.intp, copy=False)
 
 
 def rows_where(columns: Mapping[str, NDArray[Any]], selection: str, count: int) -> NDArray[np.bool_]:
@@ -93,7 +95,7 @@ def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
         try:
             return np.array(items, dtype=np.int64)
         except OverflowError:
-            pass  # larger than 64 bits: legal as an id, kept as a Python integer
+            pass  # larger than 64 bits: legal as an id, which stays a Python integer
     ids = np.empty(len(items), dtype=object)
     ids[:] = items
     return ids
@@ -172,7 +174,7 @@ def digest_of_names(ids: NDArray[Any]) -> int:
     for start in range(0, len(ids), BLOCK):  # few Python objects at a time, of very many images
         block = ids[start : start + BLOCK]
         if block.dtype == object:
-            names = [str(one).encode("utf-8", "surrogatepass") for one in block.tolist()]
+            names = [str(identifier).encode("utf-8", "surrogatepass") for identifier in block.tolist()]
         else:
             names = block.astype("S21").tolist()
         total += sum(int.from_bytes(hashlib.sha256(name).digest(), "big") for name in names)
@@ -237,7 +239,7 @@ class Images(Vocabulary):
         if sizes is not None:
             extent = checks.float_array(sizes, name="image sizes", columns=2)
             checks.same_length(len(given), of="image ids", sizes=extent)
-        extra = own_columns(columns, len(given), of="image ids")
+        extra = user_columns(columns, len(given), of="image ids")
         return cls(given[order], names[order], extent[order], {k: v[order] for k, v in extra.items()})
 
     @classmethod
@@ -248,7 +250,7 @@ class Images(Vocabulary):
 
     @classmethod
     def union(cls, parts: Sequence[Images]) -> Images:
-        """Unite vocabularies; of an id that several have, the last stays. Columns that all have are kept."""
+        """Unite vocabularies; the last of a repeated id stays, and the columns that all have."""
         shared = [key for key in parts[0].columns if all(key in part.columns for part in parts)]
         return cls.build(
             [identifier for part in parts for identifier in part.ids.tolist()],
@@ -258,7 +260,7 @@ class Images(Vocabulary):
         )
 
     def take(self, rows: NDArray[Any]) -> Images:
-        """Return these rows, which must be ascending, as a vocabulary of their own."""
+        """Return these rows, which must be ascending, as another vocabulary."""
         columns = {key: value[rows] for key, value in self.columns.items()}
         return Images(self.ids[rows], self.file_names[rows], self.sizes[rows], columns)
 
@@ -290,13 +292,13 @@ class Categories(Vocabulary):
         A name for each; two ids may share one name and stay two classes.
     columns : mapping of str to ndarray, [N] each
         Anything else known of each class (``frequency`` in LVIS), which summary metrics may select by.
-    are_places : bool
-        Whether the ids are places in a list of names, counted from 0: another program may count otherwise.
+    are_positions : bool
+        Whether the ids are positions in a list of names, counted from 0: another program may count from 1.
     """
 
     names: NDArray[np.object_]
     columns: Mapping[str, NDArray[Any]] = dataclasses.field(default_factory=dict)
-    are_places: bool = False
+    are_positions: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -319,12 +321,12 @@ class Categories(Vocabulary):
             checks.same_length(len(given), of="category ids", names=names)
         texts = np.empty(len(given), dtype=object)
         texts[:] = [str(identifier) for identifier in given.tolist()] if names is None else list(names)
-        extra = own_columns(columns, len(given), of="category ids")
+        extra = user_columns(columns, len(given), of="category ids")
         return cls(given[order], texts[order], {key: value[order] for key, value in extra.items()})
 
     @classmethod
     def union(cls, parts: Sequence[Categories]) -> Categories:
-        """Unite vocabularies; columns that all have are kept, of a class that several have the last value."""
+        """Unite vocabularies, with the columns that all have; a repeated class has its last value."""
         names: dict[Id, str] = {}
         for part in parts:
             for identifier, name in zip(part.ids.tolist(), part.names.tolist(), strict=True):
@@ -345,6 +347,12 @@ class Categories(Vocabulary):
         return cls.build(list(names), names=list(names.values()), columns=columns)
 
     @property
+    def are_places(self) -> bool:
+        """The former name of :attr:`are_positions`."""
+        warn_user("Categories.are_places is deprecated: it is called are_positions", DeprecationWarning)
+        return self.are_positions
+
+    @property
     def labels(self) -> list[str]:
         """Names that tell every class apart: where a name alone would not, its id stands in brackets."""
         return class_labels(self.names.tolist(), self.ids.tolist())
@@ -357,7 +365,7 @@ class Categories(Vocabulary):
         return class_labels(self.names.tolist(), self.ids.tolist(), beside=words)
 
     def take(self, rows: NDArray[Any]) -> Categories:
-        """Return these rows, which must be ascending, as a vocabulary of their own."""
+        """Return these rows, which must be ascending, as another vocabulary."""
         columns = {key: value[rows] for key, value in self.columns.items()}
         return Categories(self.ids[rows], self.names[rows], columns)
 
@@ -408,7 +416,7 @@ class Categories(Vocabulary):
     def rows_asked(
         self, words: Sequence[Id], *, what: str = "a class", numbers: bool = False
     ) -> NDArray[np.int32]:
-        """Return the row of each class that somebody asks for, by id, name or label; -1 for unknown.
+        """Return the row of each class given by id, name or label; -1 for unknown.
 
         Parameters
         ----------
@@ -430,17 +438,17 @@ class Categories(Vocabulary):
         """Return what finds the class that a word stands for; ``numbers`` as for :meth:`rows_asked`."""
         return ClassFinder(self.names.tolist(), self.ids.tolist(), numbers=numbers)
 
-    def rows_of_classes(self, own: Categories) -> NDArray[np.int32]:
-        """Return the row of each class of another vocabulary that is numbered on its own, [len(own)]; or -1.
+    def rows_of_classes(self, other: Categories) -> NDArray[np.int32]:
+        """Return the row of each class of another vocabulary, numbered independently, [len(other)]; or -1.
 
         It is the class with its name; of several with this name, the one with its id too. Else it is -2:
         the name can stand for several.
         """
         names = self.rows_of_names()
         ids = self.ids.tolist()
-        rows = np.full(len(own), -1, dtype=np.int32)
-        for row, (name, identifier) in enumerate(zip(own.names.tolist(), own.ids.tolist(), strict=True)):
+        rows = np.full(len(other), -1, dtype=np.int32)
+        for row, (name, identifier) in enumerate(zip(other.names.tolist(), other.ids.tolist(), strict=True)):
             named = names.get(name, [])
-            same = [one for one in named if ids[one] == identifier] if len(named) > 1 else named
+            same = [known for known in named if ids[known] == identifier] if len(named) > 1 else named
             rows[row] = same[0] if same else -2 if named else -1
         return rows

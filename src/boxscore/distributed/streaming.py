@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import IntArray
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.progress import progress
-from boxscore.data.alignment import find_images, select
+from boxscore.data.alignment import select
 from boxscore.data.column_names import ColumnParts
+from boxscore.data.lookup import find_images
 from boxscore.data.operations import of_images
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary, as_ids

@@ -12,7 +12,7 @@ from boxscore._utils.lazy import shortcut
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align, select
 from boxscore.data.boxes import WrittenFormat
-from boxscore.data.column_names import OwnNames, own_names
+from boxscore.data.column_names import ColumnMap
 from boxscore.data.frame_like import FrameLike, is_frame
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.unlisted import check_how, with_unlisted
@@ -239,7 +239,7 @@ def tables_of(
     return truth, predicted
 
 
-def _names_of_sides(columns: Mapping[str, str], *sides: object) -> OwnNames:
+def _names_of_sides(columns: Mapping[str, str], *sides: object) -> ColumnMap:
     """Return what is said of columns: all of it must be in the only table, or in one of two."""
     tables = [
         is_frame(side) or (isinstance(side, (str, Path)) and reading.takes_columns(Path(side), name))
@@ -248,7 +248,7 @@ def _names_of_sides(columns: Mapping[str, str], *sides: object) -> OwnNames:
     if not any(tables):
         rule = "be given where a table of boxes is read: a DataFrame, CSV, JSON lines or Parquet"
         raise InputError("columns", rule, got=repr(columns)[:60])
-    return own_names(columns, shared=all(tables))
+    return ColumnMap.of(columns, shared=all(tables))
 
 
 def _sizes_of_sides(

@@ -16,8 +16,8 @@ from boxscore.data.numbering import (
     FEW_IMAGES,
     FEWEST,
     FEWEST_OF_CLASS,
-    FoundClassMap,
-    found_class_map,
+    InferredClassMap,
+    infer_class_map,
     mapped_rows,
     with_classes,
 )
@@ -130,7 +130,7 @@ def warn_of_numbering(result: Evaluation, workers: int) -> None:
         return
     if len(ground_truth.categories) < 2 or _all_looks_right(result):
         return
-    guess = found_class_map(ground_truth, detections, most=FEW_IMAGES)
+    guess = infer_class_map(ground_truth, detections, most=FEW_IMAGES)
     if guess.name in (None, AS_THEY_ARE):
         return
     again = _read_again(ground_truth, detections)
@@ -163,7 +163,9 @@ def warn_of_numbering(result: Evaluation, workers: int) -> None:
     result.once(SAID_OF_NUMBERING, lambda: True)
 
 
-def _read_again(ground_truth: GroundTruth, detections: Detections) -> tuple[FoundClassMap, Detections] | None:
+def _read_again(
+    ground_truth: GroundTruth, detections: Detections
+) -> tuple[InferredClassMap, Detections] | None:
     """Read the file with the detections that were left out; None where there is none, or it cannot be."""
     if not isinstance(detections.left_out, LeftOut) or detections.left_out.renumbered is None:
         return None

@@ -23,7 +23,7 @@ from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
 
 if TYPE_CHECKING:
-    from boxscore.data.column_names import OwnNames
+    from boxscore.data.column_names import ColumnMap
     from boxscore.formats._sniffer import Sniffer
     from boxscore.formats._survivors import Survivors
     from boxscore.formats.image_sizes import ImageSizes
@@ -74,7 +74,7 @@ class ReadOptions:
         Whether the protocol asks which objects are small, so that sizes of images matter.
     segments : Path, optional
         A file of masks for the boxes of ground truth.
-    columns : OwnNames, optional
+    columns : ColumnMap, optional
         Which columns of a table are the image, the class, ...
     """
 
@@ -88,7 +88,7 @@ class ReadOptions:
     any_sides: bool = False
     needs_areas: bool = True
     segments: Path | None = None
-    columns: OwnNames | None = None
+    columns: ColumnMap | None = None
 
     @property
     def written(self) -> WrittenForm | None:

@@ -30,11 +30,11 @@ from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.checks import Place
 from boxscore._utils.text import counted, counted_of, verb
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import find_images
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.building import built_columns
 from boxscore.data.class_names import ambiguous
-from boxscore.data.numbering import placed_on
+from boxscore.data.lookup import find_images
+from boxscore.data.numbering import match_best
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
@@ -370,13 +370,15 @@ def _found_images(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
         known[used] = found
         return known
 
-    def hits(found: NDArray[np.int32]) -> int:
-        return _hits(rows, of_images(found)[rows.image], ground_truth)
+    def count_matched(image: NDArray[np.int32]) -> int:
+        return _count_matched(rows, of_images(image)[rows.image], ground_truth)
 
-    return of_images(find_images(ids, ground_truth.images, file_names=names, hits=hits, place=place))
+    return of_images(
+        find_images(ids, ground_truth.images, file_names=names, count_matched=count_matched, place=place)
+    )
 
 
-def _hits(rows: Rows, image: NDArray[np.int32], ground_truth: GroundTruth) -> int:
+def _count_matched(rows: Rows, image: NDArray[np.int32], ground_truth: GroundTruth) -> int:
     """Return how many of the best detections lie on annotations if each row is in this image."""
     if rows.boxes is None or rows.scores is None or not np.isfinite(rows.boxes).all():
         return 0
@@ -384,7 +386,7 @@ def _hits(rows: Rows, image: NDArray[np.int32], ground_truth: GroundTruth) -> in
     if rows.fractions and ground_truth.units == "pixels":
         boxes = boxes * np.tile(ground_truth.images.sizes[image], 2)
     with np.errstate(invalid="ignore"):
-        return placed_on(ground_truth, image, boxes, rows.scores).hits
+        return match_best(ground_truth, image, boxes, rows.scores).matched
 
 
 def _found_categories(
@@ -544,7 +546,7 @@ def file_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArr
         categories = Categories.build(written, names=rows.label_names)
         known = categories.rows(as_ids(written, name="classes"))
     else:
-        categories = dataclasses.replace(Categories.build(range(len(names)), names=names), are_places=True)
+        categories = dataclasses.replace(Categories.build(range(len(names)), names=names), are_positions=True)
         by_name = {name: number for number, name in enumerate(names)}
         known = np.array([by_name[str(name)] for name in written], dtype=np.int32)
     return categories, known[rows.label] if len(rows.label) else np.empty(0, dtype=np.int32)

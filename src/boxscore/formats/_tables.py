@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.text import short_list
-from boxscore.data.alignment import image_rows_by_name
 from boxscore.data.box_reading import are_fractions, reading_of
 from boxscore.data.boxes import BoxFormat, check_sizes_fit
 from boxscore.data.column_names import ColumnParts, absent_of, column_parts, say_columns
+from boxscore.data.lookup import image_rows_by_name
 from boxscore.data.schema import GROUND_TRUTH
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
@@ -215,7 +215,7 @@ def rows_of(
     fractions: bool | None = None,
 ) -> Rows:
     """Return the rows of boxes that a table holds; ``fractions`` where that was told by more than them."""
-    parts = column_parts(table.names, place=table.source, own=options.columns)
+    parts = column_parts(table.names, place=table.source, column_map=options.columns)
     if of_results and parts.score is None:
         raise FileFormatError(
             "detections",

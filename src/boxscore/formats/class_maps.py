@@ -36,7 +36,7 @@ from boxscore.data.numbering import (
     CLASS_MAPS,
     FEW_IMAGES,
     class_pairs,
-    found_class_map,
+    infer_class_map,
     mapped_rows,
     refused,
     rows_as_given,
@@ -226,7 +226,7 @@ def class_map_hint(detections: Detections, ground_truth: GroundTruth) -> str:
     if renamed:
         return f"{question_of_renamed(renamed)} {class_map_advice(renamed)}."
     if len(detections) and any(word.isdecimal() for word in detections.left_out):
-        found = found_class_map(ground_truth, detections, most=FEW_IMAGES)
+        found = infer_class_map(ground_truth, detections, most=FEW_IMAGES)
         if found.name not in (None, AS_THEY_ARE):
             return ' Read the detections with --class-map auto (in Python class_map="auto").'
     return ""
@@ -304,7 +304,7 @@ def renumbered_by_boxes(path: Path, ground_truth: GroundTruth, own: Detections) 
     """
     if not len(own) or own.categories.names.tolist() != list(map(str, own.categories.ids.tolist())):
         return None
-    found = found_class_map(ground_truth, own)
+    found = infer_class_map(ground_truth, own)
     if found.name in CLASS_MAPS:
         warn_user(
             BoxscoreWarning(
@@ -329,7 +329,7 @@ def _automatic(
 ) -> Detections:
     if not len(detections):
         return with_classes(detections, ground_truth.categories, np.empty(0, dtype=np.int32))
-    found = found_class_map(ground_truth, detections, classes=classes)
+    found = infer_class_map(ground_truth, detections, classes=classes)
     if found.name is None:
         raise refused(found, detections.source)
     rows = mapped_rows(found.pairs, detections.categories, ground_truth.categories)

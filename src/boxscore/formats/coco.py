@@ -41,13 +41,14 @@ from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file
 from boxscore._utils.text import counted, counted_of, verb
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import OwnVocabulary, as_numbers, find_categories, find_images, spelled_as
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import ROUNDING, BoxFormat, WrittenForm, WrittenFormat, box_convert, written_form
 from boxscore.data.building import built_columns, vocabulary_columns
+from boxscore.data.id_spellings import as_numbers, spelled_as
 from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.lazy import Reader
-from boxscore.data.numbering import placed_on
+from boxscore.data.lookup import DeclaredVocabulary, find_categories, find_images
+from boxscore.data.numbering import match_best
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
@@ -188,7 +189,7 @@ class CocoFormat(Format):
                 first.instances,
             ),
             lowest_size=options.lowest_side,
-            own=True,
+            reuse=True,
             place=lambda row: place(int(np.arange(len(image))[kept][row])),
         )
         if not options.any_sides:
@@ -280,7 +281,7 @@ class ResultsReading:
     ) -> None:
         self._image_sizes = image_sizes
         self._path, self._lowest_side, self._said = path, lowest_side, box_format
-        self._own: OwnVocabulary | None = None
+        self._own: DeclaredVocabulary | None = None
         self._classes = classes
         self._snapshot = Snapshot(path)
         text = self._object() if _json.first_byte(path) == b"{" else text_in_file(path)
@@ -299,7 +300,7 @@ class ResultsReading:
     def __exit__(self, *_: object) -> None:
         self._reading.close()
 
-    def _named_classes(self, classes: Sequence[str]) -> OwnVocabulary:
+    def _named_classes(self, classes: Sequence[str]) -> DeclaredVocabulary:
         if self._own is not None and len(self._own.categories):
             raise InputError(
                 "classes",
@@ -308,7 +309,7 @@ class ResultsReading:
                 place=str(self._path),
             )
         images = Images.build([]) if self._own is None else self._own.images
-        return OwnVocabulary(images, Categories.build(range(len(classes)), names=classes))
+        return DeclaredVocabulary(images, Categories.build(range(len(classes)), names=classes))
 
     def _object(self) -> Text:
         content = _read_object(self._path)
@@ -321,7 +322,7 @@ class ResultsReading:
                 place=str(self._path),
                 cause=_resembled(self._path),
             )
-        self._own = OwnVocabulary(*_vocabularies(content, self._path))
+        self._own = DeclaredVocabulary(*_vocabularies(content, self._path))
         return text_in_memory(records)
 
     def detections(self, ground_truth: GroundTruth | None) -> Detections:
@@ -370,7 +371,7 @@ class ResultsReading:
                 _later(self._snapshot, _results_text, extent, place, of_results=True, rows=kept), self._shown
             ),
             lowest_size=self._lowest_side,
-            own=True,
+            reuse=True,
             place=lambda row: place(int(np.arange(len(image))[kept][row])),
         )
         if self._lowest_side == -ROUNDING:
@@ -409,25 +410,25 @@ class ResultsReading:
         known = rows["categories"] if listed is None else listed
         category_ids, changed = spelled_as(category_ids, known.ids.tolist(), names=known.names.tolist())
         _warn_of_spelling(changed, "category_id", self._path)
-        rows["category"], left_out = find_categories(category_ids, rows["categories"], own=listed)
+        rows["category"], left_out = find_categories(category_ids, rows["categories"], declared=listed)
         return rows, left_out
 
     def _images(self, records: Columns, ground_truth: GroundTruth, place: Place) -> NDArray[np.int32]:
         """Every record's image; where ids may be read in two ways, the boxes decide."""
 
-        def hits(rows: NDArray[np.int32]) -> int:
+        def count_matched(rows: NDArray[np.int32]) -> int:
             form = self._form(ground_truth)[0]
             sizes = _with_sizes(ground_truth.images, self._image_sizes).sizes[rows]
             corners = box_convert(in_pixels(boxes, form, sizes, place=place), form.form, "xyxy")
-            return placed_on(ground_truth, rows, corners, records["score"]).hits
+            return match_best(ground_truth, rows, corners, records["score"]).matched
 
         own, boxes = self._own, records["bbox"]
         return find_images(
             records["image_id"],
             ground_truth.images,
-            own=own and own.images,
+            declared=own and own.images,
             file_names=records.get("file_name"),
-            hits=hits if boxes.shape[1] == 4 and np.isfinite(boxes).all() else None,
+            count_matched=count_matched if boxes.shape[1] == 4 and np.isfinite(boxes).all() else None,
             place=place,
         )
 

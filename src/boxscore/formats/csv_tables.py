@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import write_atomically
-from boxscore.data.column_names import ColumnParts, OwnNames, column_parts
+from boxscore.data.column_names import ColumnMap, ColumnParts, column_parts
 from boxscore.data.tables import BoxTable
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
@@ -122,7 +122,7 @@ class _Form(NamedTuple):
     decimal: str
 
 
-def form_of(text: str, place: str, own: OwnNames | None = None) -> _Form | None:
+def form_of(text: str, place: str, own: ColumnMap | None = None) -> _Form | None:
     """Return the form of a file that begins like this; None where nothing says that it holds boxes."""
     for separator in _SEPARATORS:
         lines = _first_lines(text, separator)
@@ -134,14 +134,14 @@ def form_of(text: str, place: str, own: OwnNames | None = None) -> _Form | None:
             if any("{" in name for name in names):  # JSON without its beginning
                 continue
             try:
-                parts = column_parts(names, place=place, own=own if head else None)
+                parts = column_parts(names, place=place, column_map=own if head else None)
             except InputError:
                 continue
             return _Form(separator, names, parts, head, _decimal(lines[head:], names, parts))
     return None
 
 
-def _form_of_table(sniffer: Sniffer, path: Path, own: OwnNames | None) -> _Form:
+def _form_of_table(sniffer: Sniffer, path: Path, own: ColumnMap | None) -> _Form:
     """Say why a file is no table of boxes."""
     if not sniffer.head.strip():
         raise FileFormatError("a table", "have a head line", got="an empty file", place=str(path))
@@ -162,7 +162,7 @@ def _form_of_table(sniffer: Sniffer, path: Path, own: OwnNames | None) -> _Form:
             cause="put a line like image,class,x1,y1,x2,y2 before it (detections: and score)",
         )
     try:
-        column_parts(names, place=str(path), own=own)
+        column_parts(names, place=str(path), column_map=own)
     except InputError as error:
         if own is not None and error.name == own.name:
             raise

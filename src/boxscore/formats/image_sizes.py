@@ -15,8 +15,8 @@ import numpy as np
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import read_text
-from boxscore.data.alignment import image_rows_by_name
 from boxscore.data.image_names import SEVERAL, UNKNOWN, ImageNames, stems_of, without_ending
+from boxscore.data.lookup import image_rows_by_name
 from boxscore.data.tables import GroundTruth
 from boxscore.data.unlisted import with_images
 from boxscore.data.vocabulary import Id, Images, as_ids

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.collector import paused_collector
-from boxscore.data.column_names import OwnNames, column_parts, has_part, is_box
+from boxscore.data.column_names import ColumnMap, column_parts, has_part, is_box
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._sniffer import Sniffer
@@ -102,7 +102,7 @@ def _decoded(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 class _RecordTable(Table):
     """The records of a file of JSON lines, one value per box and key."""
 
-    def __init__(self, path: Path, own: OwnNames | None) -> None:
+    def __init__(self, path: Path, own: ColumnMap | None) -> None:
         self.source, self._own = str(path), own
         self._columns: dict[str, list[Any]] = {}
         self._lines: list[int] = []
@@ -123,9 +123,11 @@ class _RecordTable(Table):
             self._append(line, record)
         elif kind == "lists":
             lists = {key: value for key, value in record.items() if isinstance(value, list)}
-            count = max((len(value) for key, value in lists.items() if is_box(key, own=self._own)), default=0)
+            count = max(
+                (len(value) for key, value in lists.items() if is_box(key, column_map=self._own)), default=0
+            )
             for key, value in lists.items():
-                if len(value) != count and has_part(key, own=self._own):
+                if len(value) != count and has_part(key, column_map=self._own):
                     rule, got = f"be as long as the boxes ({count})", f"{len(value)}"
                     raise FileFormatError(key, rule, got=got, place=place)
             lists = {key: value for key, value in lists.items() if len(value) == count}
@@ -226,16 +228,16 @@ class _RecordTable(Table):
         return f"line {self._lines[row]} of {self.source}"
 
 
-def _kind(record: dict[str, Any], own: OwnNames | None) -> str:
+def _kind(record: dict[str, Any], own: ColumnMap | None) -> str:
     """Say what records are: ``"record"`` for a box, ``"lists"`` for an image, or the key of its boxes."""
     _, key = _flat(record)
     if key is not None:
         return key
-    boxes = next((v for k, v in record.items() if is_box(k, columns=1, own=own)), None)
+    boxes = next((v for k, v in record.items() if is_box(k, columns=1, column_map=own)), None)
     if isinstance(boxes, list):
         nested = any(isinstance(box, list) for box in boxes) or not boxes
         return "lists" if nested else "record"
-    listed = any(isinstance(value, list) for k, value in record.items() if is_box(k, own=own))
+    listed = any(isinstance(value, list) for k, value in record.items() if is_box(k, column_map=own))
     return "lists" if listed else "record"
 
 

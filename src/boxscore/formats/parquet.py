@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import write_atomically, write_folder
-from boxscore.data.column_names import OwnNames, column_parts, has_part, is_box
+from boxscore.data.column_names import ColumnMap, column_parts, has_part, is_box
 from boxscore.data.masks import Masks
 from boxscore.data.operations import of_images
 from boxscore.data.tables import BoxTable, Detections
@@ -337,7 +337,7 @@ def _distinct_integers(values: NDArray[np.integer[Any]]) -> Distinct:
 class ArrowTable(Table):
     """The columns of an Arrow table, one row per box."""
 
-    def __init__(self, source: str, table: pa.Table, own: OwnNames | None = None) -> None:
+    def __init__(self, source: str, table: pa.Table, own: ColumnMap | None = None) -> None:
         pa, _ = arrow()
         self.source = source
         try:
@@ -348,7 +348,7 @@ class ArrowTable(Table):
         self.names = list(self._columns)
         self.count = len(next(iter(self._columns.values()))) if self._columns else 0
         self._known: dict[str, Distinct] = {}
-        parts = column_parts(self.names, place=source, own=own)
+        parts = column_parts(self.names, place=source, column_map=own)
         label = parts.class_name if parts.class_id is None else parts.class_id
         self.class_list, self.class_names = class_names_of(table.schema.metadata or {}, label)
 
@@ -432,7 +432,7 @@ class ArrowTable(Table):
 
 
 def by_box(
-    table: pa.Table, source: str, own: OwnNames | None = None
+    table: pa.Table, source: str, own: ColumnMap | None = None
 ) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
     """Return the columns with one row per box, and each row's row in the file where these are images."""
     pa, _ = arrow()
@@ -449,9 +449,9 @@ def by_box(
         (
             name
             for name, column in columns.items()
-            if is_box(name, own=own)
+            if is_box(name, column_map=own)
             if is_list(column.type)
-            if _is_listed(column.type.value_type) or not is_box(name, columns=1, own=own)
+            if _is_listed(column.type.value_type) or not is_box(name, columns=1, column_map=own)
         ),
         None,
     )
@@ -464,7 +464,7 @@ def by_box(
             continue
         if name == boxes or np.array_equal(lengths_of(column), lengths):
             listed[name] = column
-        elif has_part(name, own=own):
+        elif has_part(name, column_map=own):
             row = int(np.argmax(lengths_of(column) != lengths))
             got = f"{lengths_of(column)[row]}"
             rule, place = f"be as long as the boxes ({lengths[row]})", f"row {row} of {source}"

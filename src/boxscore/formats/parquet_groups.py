@@ -20,7 +20,7 @@ import numpy as np
 
 from boxscore._utils.pickling import PicklesFields
 from boxscore.data.box_reading import LARGEST_FRACTION
-from boxscore.data.column_names import ColumnParts, OwnNames, column_parts
+from boxscore.data.column_names import ColumnMap, ColumnParts, column_parts
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._parquet_footer import TAIL, values_of_columns
@@ -72,7 +72,7 @@ class ParquetGroups(PicklesFields):
         What these are called, one row per box.
     digests : tuple of int
         Of the footer of each file, which says where everything is, and the least and largest values.
-    own : OwnNames or None
+    own : ColumnMap or None
         What the user says of columns.
     """
 
@@ -82,7 +82,7 @@ class ParquetGroups(PicklesFields):
     schema: pa.Schema
     names: tuple[str, ...]
     digests: tuple[int, ...]
-    own: OwnNames | None = None
+    own: ColumnMap | None = None
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, further: Collection[str] = ()) -> ParquetGroups:
@@ -127,7 +127,7 @@ class ParquetGroups(PicklesFields):
     @functools.cached_property
     def parts(self) -> ColumnParts:
         """Which column is the image, the class, the box."""
-        return column_parts(self.names, place=str(self.path), own=self.own)
+        return column_parts(self.names, place=str(self.path), column_map=self.own)
 
     def read(self, group: RowGroup, columns: Sequence[str] | None = None) -> pa.Table:
         """Read a row group, one row per box; ``columns`` by name, all that are needed by default."""
@@ -258,12 +258,12 @@ class BoxesTable(ArrowTable):
 
 
 def _needed(
-    table: pa.Table, place: str, further: Collection[str], own: OwnNames | None
+    table: pa.Table, place: str, further: Collection[str], own: ColumnMap | None
 ) -> tuple[pa.Schema, tuple[str, ...]]:
     """Return the columns with a part, and what they are called when there is a row per box."""
     pa, _ = arrow()
     flat, _ = by_box(table, place, own)
-    parts = column_parts(list(flat), place=place, own=own)
+    parts = column_parts(list(flat), place=place, column_map=own)
     other = {name for name in parts.other if name not in further}  # of their own
     fields = [field for field in table.schema if field.name not in other]
     return pa.schema(fields, metadata=table.schema.metadata), tuple(

@@ -21,10 +21,11 @@ from boxscore._utils import checks
 from boxscore._utils.records import record
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import UnlistedImagesError, warn_left_out
+from boxscore.data.alignment import warn_left_out
 from boxscore.data.boxes import WRITTEN_FORMATS, WrittenFormat
-from boxscore.data.column_names import OwnNames, own_names
-from boxscore.data.numbering import AS_THEY_ARE, FoundClassMap, found_class_map, mapped_rows, with_classes
+from boxscore.data.column_names import ColumnMap
+from boxscore.data.lookup import UnlistedImagesError
+from boxscore.data.numbering import AS_THEY_ARE, InferredClassMap, infer_class_map, mapped_rows, with_classes
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.unlisted import check_how, refuse_other_units, with_unlisted
 from boxscore.data.vocabulary import Id
@@ -98,7 +99,7 @@ def read_options(
     segments: str | Path | None = None,
     image_labels: str | Path | None = None,
     hierarchy: str | Path | Mapping[str, Any] | None = None,
-    columns: Mapping[str, str] | OwnNames | None = None,
+    columns: Mapping[str, str] | ColumnMap | None = None,
     unlisted_images: str | None = None,
     image_folder: str | Path | None = None,
     note: Callable[[str], None] | None = None,
@@ -136,7 +137,7 @@ def read_options(
         any_sides=any_sides,
         needs_areas=needs_areas,
         segments=None if segments is None else Path(segments),
-        columns=columns if columns is None or isinstance(columns, OwnNames) else own_names(columns),
+        columns=columns if columns is None or isinstance(columns, ColumnMap) else ColumnMap.of(columns),
         class_map=pairs,
         descriptions=descriptions,
         image_labels=None if image_labels is None else Path(image_labels),
@@ -257,7 +258,7 @@ class LeftOut(dict[str, int]):
     A copy that goes to another process or file holds the counts alone.
     """
 
-    renumbered: Callable[[GroundTruth], tuple[FoundClassMap, Detections] | None] | None = None
+    renumbered: Callable[[GroundTruth], tuple[InferredClassMap, Detections] | None] | None = None
     renamed: Callable[[GroundTruth, Mapping[Id, Id | None]], Detections] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -277,10 +278,10 @@ def _with_reader(detections: Detections, path: Path, options: FileOptions) -> De
 
 def renumbered_file(
     path: Path, ground_truth: GroundTruth, options: FileOptions
-) -> tuple[FoundClassMap, Detections] | None:
+) -> tuple[InferredClassMap, Detections] | None:
     """Return the class map that the boxes of a file show, and its detections by it; None if it needs none."""
     detections = _read_again(path, ground_truth, options)
-    inferred = found_class_map(ground_truth, detections, classes=options.classes)
+    inferred = infer_class_map(ground_truth, detections, classes=options.classes)
     if inferred.name in (None, AS_THEY_ARE):
         return None
     known = ground_truth.categories
@@ -334,7 +335,7 @@ def _read_detections(path: Path, ground_truth: GroundTruth, options: FileOptions
 def _may_number_otherwise(ground_truth: GroundTruth, file_format: Format, options: FileOptions) -> bool:
     """Whether the ground truth has names in a list, and the detections numbers that others made of them."""
     nothing_said = options.class_map is None and options.classes is None
-    return nothing_said and file_format.has_class_numbers and ground_truth.categories.are_places
+    return nothing_said and file_format.has_class_numbers and ground_truth.categories.are_positions
 
 
 def read_in_file_classes(path: Path, ground_truth: GroundTruth, options: FileOptions) -> Detections:

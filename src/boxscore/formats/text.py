@@ -26,8 +26,8 @@ import numpy as np
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.collector import paused_collector
-from boxscore.data.alignment import image_rows_by_name
 from boxscore.data.boxes import BoxFormat
+from boxscore.data.lookup import image_rows_by_name
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError

@@ -34,11 +34,11 @@ from boxscore._utils.checks import Place
 from boxscore._utils.files import is_file, read_text, write_folder
 from boxscore._utils.text import counted_of, verb
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import find_images
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import CORNERS
 from boxscore.data.building import built_columns, vocabulary_columns
-from boxscore.data.numbering import placed_on
+from boxscore.data.lookup import find_images
+from boxscore.data.numbering import match_best
 from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
@@ -255,8 +255,8 @@ def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptio
     else:
         own = [known[label] for _, label, *_ in read]
 
-        def hits(found: NDArray[np.int32]) -> int:
-            return placed_on(ground_truth, found, numbers[:, 1:], numbers[:, 0]).hits
+        def count_matched(image: NDArray[np.int32]) -> int:
+            return match_best(ground_truth, image, numbers[:, 1:], numbers[:, 0]).matched
 
         rows = {
             "images": ground_truth.images,
@@ -264,7 +264,7 @@ def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptio
             "image": find_images(
                 images,
                 ground_truth.images,
-                hits=hits if np.isfinite(numbers).all() else None,
+                count_matched=count_matched if np.isfinite(numbers).all() else None,
                 place=place,
             ),
             "category": np.repeat(np.array(own, dtype=np.int32), counts),
@@ -278,7 +278,7 @@ def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptio
         box_format=written.form,
         given={"scores": np.ascontiguousarray(numbers[:, 0])},
         lowest_size=-np.inf,
-        own=True,
+        reuse=True,
         place=place,
     )
     _warn_of_inverted(table["sizes"], path, place)

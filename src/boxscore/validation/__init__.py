@@ -147,7 +147,7 @@ def validate_files(
             else:
                 if of_detections.class_map is None:
                     renumbered = renumbered_file(paths[1], truth, of_detections)
-                    counted = truth.categories.are_places  # and may have been counted anew
+                    counted = truth.categories.are_positions  # and may have been counted anew
                     left_out = table.left_out and not counted
                     rows = rows_read(paths[1], truth, len(table)) if left_out else None
     return by_weight([*findings, *check(Context(truth, table, rules, rows, renumbered=renumbered))])

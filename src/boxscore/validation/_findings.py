@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.records import record
 from boxscore._utils.text import fixed
-from boxscore.data.numbering import FoundClassMap
+from boxscore.data.numbering import InferredClassMap
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import BoxscoreWarning, InputError
@@ -113,7 +113,7 @@ class Finding:
 class Renumbered(NamedTuple):
     """Detections by the class map that their boxes show."""
 
-    found: FoundClassMap
+    found: InferredClassMap
     detections: Detections
 
 

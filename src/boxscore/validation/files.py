@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.text import counted
-from boxscore.data.alignment import other_spellings
 from boxscore.data.boxes import ROUNDING
+from boxscore.data.id_spellings import other_spellings
 from boxscore.data.tables import GroundTruth
 from boxscore.validation._findings import MOST_EXAMPLES, Finding, Severity
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.text import counted, counted_of
-from boxscore.data.numbering import BY_EVIDENCE, placed_on
+from boxscore.data.numbering import BY_EVIDENCE, match_best
 from boxscore.data.tables import Detections
 from boxscore.errors import InputError
 from boxscore.evaluation.result_warnings import SAID_OF_NUMBERING
@@ -179,17 +179,17 @@ def _off_annotations(context: Context) -> Iterator[Finding]:
     detections = context.detections
     if detections is None or not len(detections) or not context.value < LOW:
         return
-    best = placed_on(context.ground_truth, detections.image, detections.boxes, detections.scores)
+    best = match_best(context.ground_truth, detections.image, detections.boxes, detections.scores)
     count = len(best.detection)
-    if count < ENOUGH or best.hits >= FEW * count:
+    if count < ENOUGH or best.matched >= FEW * count:
         return
     yield context.finding(
         "detections-off-annotations",
         "semantic",
         "warning",
-        count - best.hits,
-        f"of the {count:,} best detections only {best.hits:,} overlap any annotation of their image by half. "
-        "Are images numbered differently, or boxes in other units?",
+        count - best.matched,
+        f"of the {count:,} best detections only {best.matched:,} overlap any annotation of their image "
+        "by half. Are images numbered differently, or boxes in other units?",
         table=detections,
         rows=best.detection[best.truth < 0],
     )

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from boxscore.data.alignment import image_rows_by_name
-from boxscore.data.numbering import FoundClassMap, found_class_map
+from boxscore.data.lookup import image_rows_by_name
+from boxscore.data.numbering import InferredClassMap, infer_class_map
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.formats import reading
@@ -18,7 +18,7 @@ from boxscore.validation._findings import Renumbered
 
 def find_class_map(
     ground_truth: GroundTruth, detections: Detections, *, classes: Sequence[str] | None = None
-) -> FoundClassMap:
+) -> InferredClassMap:
     """Find how detections number their classes: as the ground truth, from 0, from 1, by another list.
 
     The evidence is the best detections of each image, as many as it has annotations: under the right
@@ -35,7 +35,7 @@ def find_class_map(
 
     Returns
     -------
-    FoundClassMap
+    InferredClassMap
         ``name`` is ``"as-they-are"``, a name or None where it is not clear; ``pairs`` is a ``class_map`` for
         :func:`boxscore.load_detections`; ``placed``, ``given`` and ``mapped`` are the evidence.
 
@@ -64,7 +64,7 @@ def find_class_map(
     image = rows[detections.image] if len(detections) else detections.image
     known = np.flatnonzero(image >= 0)
     placed = dataclasses.replace(detections.take(known), images=ground_truth.images, image=image[known])
-    return found_class_map(ground_truth, placed, classes=classes)
+    return infer_class_map(ground_truth, placed, classes=classes)
 
 
 def renumbered_file(path: Path, ground_truth: GroundTruth, options: reading.FileOptions) -> Renumbered | None:

@@ -12,7 +12,7 @@ from boxscore._utils import checks
 from boxscore.errors import InputError
 
 
-def own_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> dict[str, NDArray[Any]]:
+def user_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> dict[str, NDArray[Any]]:
     """Return copies of the user's own columns by name; each must have ``count`` values."""
     arrays = {}
     for name, values in (columns or {}).items():
@@ -36,7 +36,7 @@ def in_frame(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 
 
 def check_one_number(name: str, column: NDArray[Any]) -> None:
-    """Refuse a column with more than one value per row, for which a DataFrame has no place."""
+    """Refuse a column with more than one value per row, which a DataFrame cannot hold."""
     if column.ndim != 1:
         got = f"shape {list(column.shape)}"
         raise InputError(f"column {name}", "have one value per row to go into a DataFrame", got=got)

@@ -1,0 +1,494 @@
+"""Ids and names to rows: which image and which class of the ground truth a value stands for.
+
+Conventions
+-----------
+- Images are looked up by id, then by name (:mod:`boxscore.data.image_names`), then by number: ``"000012"``
+  and ``12`` are the same. An unknown image is an error, and so is a name that two images can have.
+- Classes are looked up by id, and strings also by name. Detections of an unknown class are left out and
+  counted; every reference tool drops them silently.
+- A results file that lists images and categories itself (a COCO object) is matched by file name and by class
+  name, because such files are numbered independently.
+- Where values are ids of some images and names of others, the boxes decide: under the right reading more of
+  the best detections lie on an annotation.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.checks import Place
+from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.id_spellings import value_of
+from boxscore.data.image_names import (
+    ENDINGS,
+    FEW_SHOWN,
+    SEVERAL,
+    UNKNOWN,
+    ImageNames,
+    NameMatches,
+    names_of,
+    stem_of,
+    stems_of,
+)
+from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary, as_ids
+from boxscore.errors import BoxscoreWarning, InputError
+
+CountMatched = Callable[[NDArray[np.int32]], int]
+"""Counts the best detections that lie on an annotation if these are their images, [D]."""
+
+FEW_UNKNOWN = 0.1
+"""Images that the ground truth does not have, as a share of those it has, that are not another split's."""
+
+MOST_DIGITS = 19
+"""Digits from which a file's name is no number: fewer fit an int64."""
+
+
+class UnlistedImagesError(InputError):
+    """Detections are in images that the ground truth does not list; ``names`` are what they call them.
+
+    ``remedy`` is the part of its cause that names the option.
+    """
+
+    names: Sequence[Id] = ()
+    remedy: str = ""
+
+
+class DeclaredVocabulary(NamedTuple):
+    """The images and categories that a results file itself declares."""
+
+    images: Images
+    categories: Categories
+
+
+_NO_NAME = -3
+"""In place of a row, of a record without a file name."""
+
+_NO_NAMES = NameMatches(np.empty(0, dtype=np.int32), np.empty(0, dtype=bool), {}, None)
+
+
+def find_images(
+    ids: NDArray[Any],
+    images: Images,
+    *,
+    declared: Images | None = None,
+    file_names: NDArray[Any] | None = None,
+    count_matched: CountMatched | None = None,
+    place: Place,
+) -> NDArray[np.int32]:
+    """Return the image row of each id, int32 [D]; refuse an id of no image, and one that two can have.
+
+    ``declared`` translates an id into its file name. A record's own file name stands for the image that alone
+    can have it, whatever the id.
+    """
+    if declared is not None and len(declared):
+        lookup = _by_declared_images(ids, declared, images)
+    elif file_names is not None and len(ids):
+        lookup = _by_file_name(ids, file_names, images, count_matched, place)
+    else:
+        lookup = _by_id(ids, images, count_matched, place)
+    _refuse_unknown(lookup, images, place)
+    if lookup.names.other_root is not None:
+        theirs, ours = lookup.names.other_root
+        warn_user(
+            f"{_source(place)}: images are in a folder {theirs}, and those of the ground truth in {ours}; "
+            "the folders are taken to be the same.",
+        )
+    return lookup.rows
+
+
+def rows_of_other_images(
+    image: NDArray[np.int32], other: Images, images: Images, *, place: Place
+) -> NDArray[np.int32]:
+    """Return the image row of each row of ``other`` images, int32 [D]; refuse as :func:`find_images`."""
+    rows, names = images.rows(other.ids), _NO_NAMES
+    if len(rows) and rows.min() < 0:
+        names = _by_any_name(other.ids.tolist(), images)
+        rows = names.rows
+    renumbered = rows[image] if len(image) else image
+    lookup = _Lookup(renumbered, lambda at: other.ids[image[at]].tolist(), names)
+    _refuse_unknown(lookup, images, place)
+    return renumbered
+
+
+class _Lookup(NamedTuple):
+    """The rows of values, the values at some of them, and what is known of their names."""
+
+    rows: NDArray[np.int32]
+    values_at: Callable[[NDArray[np.intp]], list[Id]]
+    names: NameMatches
+
+
+def _source(place: Place) -> str:
+    """Return the file that a place is in."""
+    text = place(0)
+    return text.partition(" of ")[2] or text.partition(", line ")[0].partition(" in ")[2] or text
+
+
+def _by_declared_images(ids: NDArray[Any], declared: Images, images: Images) -> _Lookup:
+    """Look ids up by the file names that the file's list of images gives them."""
+    used = np.unique(declared.rows(ids))
+    used = used[used >= 0]
+    pairs = zip(declared.ids[used].tolist(), declared.file_names[used].tolist(), strict=True)
+    name_of = {identifier: identifier if name is None else name for identifier, name in pairs}
+    names = _by_any_name([*name_of.values()], images)
+    translated = np.full(len(declared), UNKNOWN, dtype=np.int32)
+    translated[used] = names.rows
+
+    def values_at(rows: NDArray[np.intp]) -> list[Id]:
+        return [name_of.get(identifier, identifier) for identifier in ids[rows].tolist()]
+
+    return _Lookup(_through(declared, ids, translated), values_at, names)
+
+
+def _by_file_name(
+    ids: NDArray[Any],
+    file_names: NDArray[Any],
+    images: Images,
+    count_matched: CountMatched | None,
+    place: Place,
+) -> _Lookup:
+    """Look records up by file name; by id where they have none, or where no name is one of an image."""
+    unique = [name for name in dict.fromkeys(file_names.tolist()) if name]
+    matches = names_of(images).find(unique)
+    if not len(matches.rows) or matches.rows.max() == UNKNOWN == matches.rows.min():
+        return _by_id(ids, images, count_matched, place)
+    known = dict(zip(unique, matches.rows.tolist(), strict=True))
+    rows = np.fromiter((known.get(name, _NO_NAME) for name in file_names.tolist()), np.int32, len(ids))
+    without, unresolved = np.flatnonzero(rows == _NO_NAME), np.flatnonzero((rows < 0) & (rows != _NO_NAME))
+    if len(without):
+        rows[without] = _by_id(ids[without], images, None, lambda row: place(int(without[row]))).rows
+    if len(unresolved):
+        names = file_names[unresolved].tolist()
+        rows[unresolved] = _resolved_by_id(rows[unresolved], ids[unresolved], names, images)
+
+    def values_at(rows: NDArray[np.intp]) -> list[Id]:
+        pairs = zip(file_names[rows].tolist(), ids[rows].tolist(), strict=True)
+        return [name or identifier for name, identifier in pairs]
+
+    return _Lookup(rows, values_at, matches)
+
+
+def _resolved_by_id(
+    rows: NDArray[np.int32], ids: NDArray[Any], names: list[str], images: Images
+) -> NDArray[np.int32]:
+    """Let an id decide among the images that a file name can stand for, unless it is made of the name.
+
+    An image without a file name is looked up by its id.
+    """
+    index = names_of(images)
+    by_id = images.rows(ids)
+    resolved = rows.copy()
+    for number, (row, row_by_id) in enumerate(zip(rows.tolist(), by_id.tolist(), strict=True)):
+        if row_by_id < 0:
+            continue
+        if row == UNKNOWN:
+            resolved[number] = row_by_id if images.file_names[row_by_id] is None else UNKNOWN
+        elif row_by_id in index.candidates(names[number]):
+            made_of_name = value_of(ids.tolist()[number]) == value_of(stem_of(names[number]))
+            resolved[number] = SEVERAL if made_of_name else row_by_id
+    return resolved
+
+
+def _by_id(
+    ids: NDArray[Any],
+    images: Images,
+    count_matched: CountMatched | None,
+    place: Place,
+) -> _Lookup:
+    """Look values up as ids, as names, or as a number in another spelling; numbers are all of one kind."""
+    if ids.dtype == object:
+        return _by_mixed_ids(ids, images, count_matched, place)
+    usual, other = _of_numbers(ids, images, as_names=False)
+    rows = _resolved(ids, usual, other, count_matched, place)
+    return _Lookup(rows, lambda at: ids[at].tolist(), _NO_NAMES)
+
+
+def _by_mixed_ids(
+    ids: NDArray[Any],
+    images: Images,
+    count_matched: CountMatched | None,
+    place: Place,
+) -> _Lookup:
+    """Look values up of which some are text: an id, else a name, else a number."""
+    unique = list(dict.fromkeys(ids.tolist()))
+    number = dict(zip(unique, range(len(unique)), strict=True))
+    at = np.fromiter((number[identifier] for identifier in ids.tolist()), np.intp, len(ids))
+
+    def values_at(rows: NDArray[np.intp]) -> list[Id]:
+        return [unique[position] for position in at[rows].tolist()]
+
+    values = as_ids(unique, name="image ids")
+    exact = images.rows(values)
+    if count_matched is None and exact.min(initial=0) >= 0:
+        return _Lookup(exact[at], values_at, _NO_NAMES)
+    texts = np.array([isinstance(value, str) for value in unique], dtype=bool)
+    matches = names_of(images).find([value for value in unique if isinstance(value, str)])
+    by_name = np.full(len(unique), UNKNOWN, dtype=np.int32)
+    by_name[texts] = matches.rows
+    by_id = _with_numbers(exact, values, images)
+    usual = np.where((exact < 0) & (by_name != UNKNOWN), by_name, by_id)
+    other = np.where(usual == by_name, by_id, by_name)
+    sure = texts.copy()
+    sure[texts] = matches.sure
+    if count_matched is not None and len(images):  # a name written as another image's id: the boxes decide
+        written = np.array([str(identifier) for identifier in images.ids[by_id].tolist()], dtype=object)
+        sure &= (by_id < 0) | (written != np.array(unique, dtype=object))
+    other = np.where(sure, usual, other)
+    known = np.flatnonzero(texts & (exact >= 0))
+    if len(known):  # which may be names of other files
+        files = ImageNames(images.file_names.tolist())
+        other[known] = files.find([unique[position] for position in known.tolist()]).rows
+    as_names = bool((exact[texts] < 0).any())
+    if not texts.all():
+        numbers = as_ids(values[~texts], name="image ids")
+        usual[~texts], other[~texts] = _of_numbers(numbers, images, as_names=as_names)
+    other = np.where(other < 0, usual, other)
+    rows = _resolved(ids, usual[at], other[at], count_matched, place, as_names=as_names)
+    return _Lookup(rows, values_at, matches)
+
+
+def _of_numbers(
+    ids: NDArray[Any], images: Images, *, as_names: bool
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the rows of numbers in the reading that knows most, ids or file names, and in the other.
+
+    Of two that know all, ``as_names`` says which is the usual one.
+    """
+    by_id = _with_numbers(images.rows(ids), ids, images)
+    by_name = _rows_of_stems(ids, images) if len(ids) else None
+    if by_name is None:
+        return by_id, by_id
+    if by_name.min() >= 0 and by_id.min() >= 0:
+        return (by_name, by_id) if as_names else (by_id, by_name)
+    known = (by_name >= 0).sum(), (by_id >= 0).sum()
+    rows = by_name if by_id.min() < 0 and known[0] > known[1] else by_id
+    return rows, rows
+
+
+def _with_numbers(rows: NDArray[np.int32], values: NDArray[Any], images: Images) -> NDArray[np.int32]:
+    """Return the rows of ids, of unknown ones those of ids that are the same number in another spelling."""
+    if not len(rows) or rows.min() >= 0 or (values.dtype != object and images.ids.dtype != object):
+        return rows
+    known: dict[int, int] = {}
+    for row, identifier in enumerate(images.ids.tolist()):
+        value = value_of(identifier)
+        if value is not None:
+            known[value] = SEVERAL if value in known else row
+    unknown = np.flatnonzero(rows < 0)
+    given = values[unknown].tolist()
+    by_value = {value: known.get(value_of(value), UNKNOWN) for value in set(given)}  # type: ignore[arg-type]
+    rows = rows.copy()
+    rows[unknown] = [by_value[value] for value in given]
+    return rows
+
+
+def _rows_of_stems(ids: NDArray[Any], images: Images) -> NDArray[np.int32] | None:
+    """Return the image row of each number, of files named by a number; None where no file is."""
+    if ids.dtype == object:
+        return None
+    names = images.file_names.tolist()
+    numbers, rows = _numbers_of_equal_names(names), None
+    if numbers is None:
+        named = [row for row, name in enumerate(names) if name is not None]
+        stems = stems_of(images.file_names[named].tolist())
+        numeric = [at for at, stem in enumerate(stems) if stem.isdecimal() and len(stem) < MOST_DIGITS]
+        numbers = np.array([int(stems[at]) for at in numeric], dtype=np.int64)
+        rows = np.array([named[at] for at in numeric], dtype=np.int32)
+    if not len(numbers):
+        return None
+    order = np.argsort(numbers, kind="stable")
+    known = numbers[order]
+    repeated = np.append(known[1:] == known[:-1], False)
+    of_known = (order if rows is None else rows[order]).astype(np.int32)
+    if repeated.any():
+        first = np.flatnonzero(~np.append(False, repeated[:-1]))
+        of_known = np.where(repeated, np.int32(SEVERAL), of_known)[first]
+        known = known[first]
+    at = Vocabulary(known).rows(ids)
+    return np.where(at >= 0, of_known[at], np.int32(UNKNOWN))
+
+
+def _numbers_of_equal_names(names: list[Any]) -> NDArray[np.int64] | None:
+    """Return the numbers of names that are equally many digits and one ending; None for others."""
+    digits, dot, ending = names[0].partition(".") if names and isinstance(names[0], str) else ("", "", "")
+    length = len(digits) + 1 + len(ending)
+    if not (dot and 0 < len(digits) < MOST_DIGITS and ending.lower() in ENDINGS) or None in names:
+        return None
+    together = "".join(names)
+    if len(together) != length * len(names) or not together.isascii():
+        return None
+    text = np.frombuffer(together.encode("ascii"), dtype=np.uint8).reshape(len(names), length)
+    tail = np.frombuffer(f".{ending}".encode("ascii"), dtype=np.uint8)
+    if not (text[:, len(digits) :] == tail).all():
+        return None
+    values = text[:, : len(digits)] - np.uint8(ord("0"))
+    if values.max() > 9:
+        return None
+    return values @ 10 ** np.arange(len(digits) - 1, -1, -1, dtype=np.int64)
+
+
+def _resolved(
+    ids: NDArray[Any],
+    usual: NDArray[np.int32],
+    other: NDArray[np.int32],
+    count_matched: CountMatched | None,
+    place: Place,
+    *,
+    as_names: bool = False,
+) -> NDArray[np.int32]:
+    """Decide between two readings of values by the boxes; ``as_names``: the usual one reads them as names."""
+    if other is usual or not len(usual) or usual.min() < 0 or (usual == other).all():
+        return usual
+    of_usual, of_other = (0, 0) if count_matched is None else (count_matched(usual), count_matched(other))
+    of_ids, of_names = (of_other, of_usual) if as_names else (of_usual, of_other)
+    counts = (
+        f"the best detections lie on {counted(of_ids, 'annotation')} read as ids, "
+        f"and on {of_names:,} as file names"
+    )
+    if of_usual < of_other < 2 * of_usual:
+        raise InputError(
+            "image_id",
+            "tell one image from another",
+            got="numbers that are ids of some images and file names of others",
+            place=_source(place),
+            cause=f"{counts}; give each record its file_name",
+        )
+    chosen_names = as_names != (of_other > of_usual)
+    if of_other > of_usual or of_usual < 2 * of_other or not of_usual:
+        row = int(np.argmax(usual != other))
+        warn_user(
+            f"{_source(place)}: image_id {ids[row]} is the id of one image and the file name of another; "
+            f"read as {'file names' if chosen_names else 'ids'}: {counts}.",
+        )
+    return other if of_other > of_usual else usual
+
+
+def image_rows_by_name(ids: NDArray[Any], images: Images) -> NDArray[np.int32]:
+    """Return the image row of each id, int32 [D]; ``UNKNOWN`` or ``SEVERAL`` where not one image has it."""
+    rows = images.rows(ids)
+    if len(rows) and rows.min() < 0:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BoxscoreWarning)
+            rows = _by_id(ids, images, None, str).rows
+    return rows
+
+
+def chosen_images(names: Sequence[Id], images: Images) -> NDArray[np.int32]:
+    """Return the row of each image that is chosen by its id, or by a name that only it has."""
+    matches = _by_any_name(list(names), images)
+    several = np.flatnonzero(matches.rows == SEVERAL)
+    if len(several):
+        value = names[int(several[0])]
+        raise InputError(
+            "a chosen image", "be one image", got=repr(value), cause=_which(value, matches, images)
+        )
+    return matches.rows
+
+
+def find_categories(
+    ids: NDArray[Any], categories: Categories, *, declared: Categories | None = None
+) -> tuple[NDArray[np.int32], dict[str, int]]:
+    """Return the category row of each id, int32 [D], -1 where unknown, and the count of each unknown id."""
+    names: NDArray[Any] | None = None
+    if declared is not None and len(declared):
+        translated = categories.rows_of_classes(declared)
+        rows = _through(declared, ids, translated)
+        declared_rows = declared.rows(ids)
+        if len(rows) and rows.min() < -1:
+            categories.refuse_several(declared.names.tolist()[int(declared_rows[np.argmin(rows)])])
+        names = ids.astype(object)
+        names[declared_rows >= 0] = declared.names[declared_rows[declared_rows >= 0]]
+    else:
+        rows = categories.rows(ids)
+        if len(rows) and rows.min() < 0 and ids.dtype == object:
+            rows = _each_once(ids, categories.rows_by_id_or_name)
+    unknown = rows < 0
+    return rows, dict(Counter(map(str, (ids if names is None else names)[unknown].tolist())))
+
+
+def _through(declared: Vocabulary, ids: NDArray[Any], translated: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Look ids up in the vocabulary of their file, whose rows correspond to the ``translated`` ones."""
+    rows = declared.rows(ids)
+    return np.where(rows >= 0, np.append(translated, -1)[rows], -1).astype(np.int32)
+
+
+def _each_once(ids: NDArray[Any], find: Callable[[list[Id]], NDArray[np.int32]]) -> NDArray[np.int32]:
+    """Look up each distinct id once."""
+    unique = list(dict.fromkeys(ids.tolist()))
+    known = dict(zip(unique, find(unique).tolist(), strict=True))
+    return np.fromiter((known[identifier] for identifier in ids.tolist()), np.int32, len(ids))
+
+
+def _by_any_name(values: list[Id], images: Images) -> NameMatches:
+    """Look each value up by itself: an id, a name, or a number in another spelling."""
+    given = as_ids(values, name="image ids")
+    exact = images.rows(given)
+    texts = np.array([isinstance(value, str) for value in values], dtype=bool)
+    matches = names_of(images).find([value for value in values if isinstance(value, str)])
+    by_name = np.full(len(values), UNKNOWN, dtype=np.int32)
+    by_name[texts] = matches.rows
+    rows = np.where((exact < 0) & (by_name != UNKNOWN), by_name, _with_numbers(exact, given, images))
+    return matches._replace(rows=rows)
+
+
+def _refuse_unknown(lookup: _Lookup, images: Images, place: Place) -> None:
+    """Refuse values that no image has, and those that stand for none alone."""
+    rows = lookup.rows
+    if not len(rows) or rows.min() >= 0:
+        return
+    several = np.flatnonzero(rows == SEVERAL)
+    if len(several):
+        value = lookup.values_at(several[:1])[0]
+        raise InputError(
+            "image_id",
+            "stand for one image of the ground truth",
+            got=repr(value),
+            place=place(int(several[0])),
+            cause=_which(value, lookup.names, images),
+        )
+    row = int(np.argmin(rows))
+    values = lookup.values_at(np.flatnonzero(rows < 0))
+    value, unknown = values[0], dict.fromkeys(values)
+    near = names_of(images).nearest(value) if isinstance(value, str) else ""
+    few = len(unknown) <= len(np.unique(rows[rows >= 0])) * FEW_UNKNOWN
+    them, their = ("them", "their") if len(unknown) > 1 else ("it", "its")
+    why = f", perhaps {'without objects' if few else 'of another split'}"
+    remedy = (
+        f"--unlisted-images background (in Python unlisted_images=) adds {them} without objects, drop leaves "
+        f"{their} detections out"
+    )
+    error = UnlistedImagesError(
+        "image_id",
+        "be in the ground truth",
+        got=f"{value!r}",
+        place=place(row),
+        cause=f"{counted(len(unknown), 'such image')} in all"
+        f"{f' (the nearest name is {near!r})' if near else why}; {remedy}",
+    )
+    error.names, error.remedy = list(unknown), remedy
+    raise error
+
+
+def _which(value: Id, matches: NameMatches, images: Images) -> str:
+    """Say which images a value can stand for, or which other name stands for its image."""
+    if value in matches.clashes:
+        return (
+            f"by its name it is the image that {matches.clashes[value]!r} is; they differ in folder or ending"
+        )
+    rows = names_of(images).candidates(value) if isinstance(value, str) else []
+    number = value_of(value)
+    rows = rows or [row for row, other in enumerate(images.ids.tolist()) if value_of(other) == number]
+    if len(rows) < 2:
+        files = enumerate(images.file_names.tolist())
+        rows = [row for row, name in files if name is not None and value_of(stem_of(name)) == number]
+    pairs = zip(images.file_names[rows].tolist(), images.ids[rows].tolist(), strict=True)
+    texts = [repr(identifier if name is None else name) for name, identifier in pairs]
+    more = f", ... ({len(texts):,} in all)" if len(texts) > FEW_SHOWN else ""
+    return f"it can be {' or '.join(texts[:FEW_SHOWN])}{more}: give more of the path, or the image's id"
