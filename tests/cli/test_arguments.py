@@ -394,4 +394,6 @@ def test_errors_about_values_that_were_not_given_stay_as_they_are() -> None:
             raise InputError(name, "be odd", got=2)
     read = argparse.Namespace(images=["3"], iou_threshold=0.5)
     with pytest.raises(FileFormatError, match=r"^images must"), errors_as_typed(options, read):
-        raise FileFormatError("images", "be a list", got=2)
+        raise FileFormatError("images", "be a list", got=2, place="gt.json")
+    with pytest.raises(FileFormatError, match=r"^--images must"), errors_as_typed(options, read):
+        raise FileFormatError("images", "be files that exist", got="3, which is not there")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from boxscore.cli import _SUMMARIES, COMMANDS, GROUPS, command_parser, load_command, main
 from boxscore.cli.arguments import EVERYWHERE
+from boxscore.cli.parameters import documentation
 from support.running import Run
 from support.samples import DT, GT
 
@@ -73,6 +77,41 @@ def test_defaults_are_shown(run: Run) -> None:
             if option.kind is not bool and option.default not in (None, "", ()) and not option.required:
                 text = output.partition(f"--{option.name} ")[2][:400]
                 assert not output or "default" in text, (name, option.name)
+
+
+LOADED = """
+import json, sys
+from boxscore.cli import COMMANDS, load_command
+texts = {}
+for name in COMMANDS:
+    command = load_command(name)
+    texts[name] = [command.description.strip(), *(option.help for option in command.options)]
+print(json.dumps([texts, sorted(sys.modules)]))
+"""
+
+
+def loaded(*flags: str) -> tuple[dict[str, list[str]], set[str]]:
+    """Every text of the helps, and the modules that a process has imported for them."""
+    call = [sys.executable, *flags, "-c", LOADED]
+    done = subprocess.run(call, capture_output=True, text=True, check=True, timeout=120)
+    texts, modules = json.loads(done.stdout)
+    return texts, set(modules)
+
+
+@pytest.mark.long
+def test_the_help_needs_neither_docstrings_nor_large_packages() -> None:
+    """``python -OO`` leaves docstrings out; pandas, or the network behind XML, take longer than the help."""
+    texts, modules = loaded()
+    assert all(text for each in texts.values() for text in each)
+    assert loaded("-OO")[0] == texts
+    large = {"pandas", "matplotlib", "pyarrow", "PIL", "jinja2", "ssl", "urllib.request", "statistics"}
+    assert modules & large == set()
+
+
+def test_documentation_without_a_source_is_empty() -> None:
+    namespace: dict[str, Any] = {}
+    exec("def undocumented(): pass", namespace)
+    assert documentation(namespace["undocumented"]) == ""
 
 
 # ---------------------------------------------------------------- wrong calls

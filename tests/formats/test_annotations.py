@@ -308,6 +308,25 @@ def test_detections_in_tfrecord(tmp_path: Path) -> None:
     assert table.scores.tolist() == [0.5]
 
 
+def test_one_of_several_tfrecords_is_named(tmp_path: Path) -> None:
+    folder = write(tmp_path, "tfrecord")
+    (file,) = folder.glob("*.tfrecord")
+    file.with_stem("val").write_bytes(file.read_bytes())
+    file.rename(file.with_stem("train"))
+    choices = r"choose from train, val\.$"
+    with pytest.raises(
+        InputError, match=rf"image_set must be given where there are several files\. .*{choices}"
+    ):
+        load_ground_truth(folder)
+    with pytest.raises(
+        InputError, match=rf"image_set must be the name of a file of the folder\. .*{choices}"
+    ):
+        load_ground_truth(folder, image_set="test")
+    assert len(load_ground_truth(folder, image_set="val")) == len(
+        load_ground_truth(folder, image_set="train")
+    )
+
+
 @pytest.mark.parametrize("length", [8, 40, 200])
 def test_a_cut_tfrecord_is_refused(length: int, tmp_path: Path) -> None:
     file = write(tmp_path, "tfrecord") / "x.tfrecord"

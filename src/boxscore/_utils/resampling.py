@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from statistics import NormalDist
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -128,6 +127,8 @@ def interval(
 
     Bias correction shifts the percentiles by how far ``value`` is from the draws' median.
     """
+    from statistics import NormalDist
+
     normal = NormalDist()
     reach = normal.inv_cdf((1 + min(confidence, 1 - 1e-9)) / 2)
     ends = np.full((2, value.size), np.nan)

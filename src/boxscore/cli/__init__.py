@@ -27,6 +27,7 @@ from boxscore.cli.arguments import EVERYWHERE, Option, errors_as_typed
 from boxscore.cli.diagnostics import DIAGNOSTICS
 from boxscore.cli.overwriting import inputs_protected
 from boxscore.cli.packages import look_for_packages
+from boxscore.cli.parameters import documentation
 from boxscore.cli.parser import ArgumentParser, add_options
 from boxscore.cli.streams import Settings, say, show, using
 from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError, shortened
@@ -158,7 +159,7 @@ def load_command(name: str) -> Command:
         diagnostic = DIAGNOSTICS[name]
         return Command(diagnostic.help(name), diagnostic.arguments, diagnostic.run)
     module = importlib.import_module(f"boxscore.cli.{name}")
-    return Command(module.__doc__ or "", module.OPTIONS, module.run)
+    return Command(documentation(module), module.OPTIONS, module.run)
 
 
 def command_parser(name: str, command: Command) -> ArgumentParser:

@@ -135,9 +135,9 @@ def errors_as_typed(
     """Let errors about a value that was given name its option or key, not the parameter in Python."""
     try:
         yield
-    except FileFormatError:  # which begins with the name of the file
-        raise
     except InputError as error:
+        if isinstance(error, FileFormatError) and error.place:  # it is about what the file holds
+            raise
         for option in options:
             given = getattr(arguments, option.dest, option.default)
             name = option.typed(key=keys)

@@ -47,7 +47,6 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.reading import read_detections, read_options
 from boxscore.reports import gate, history
-from boxscore.reports.junit import as_junit
 from boxscore.similarity.registry import needs_of
 
 OPTIONS = (
@@ -132,6 +131,8 @@ def run(arguments: argparse.Namespace) -> int:
     record = _record(arguments, result, done, passed)
     text = _written(done, record, result.signature, arguments)
     if arguments.junit is not None:
+        from boxscore.reports.junit import as_junit
+
         properties = {"signature": result.signature, "boxscore": __version__}
         properties |= {} if arguments.name is None else {"name": arguments.name}
         write_atomically(arguments.junit, as_junit(done, time=record["time"], properties=properties))

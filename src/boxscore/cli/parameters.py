@@ -9,9 +9,12 @@ Conventions
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any, get_args
 
 from boxscore.cli.arguments import Option
@@ -43,7 +46,7 @@ def options_of(function: Callable[..., Any], extra: Sequence[Option] = ()) -> tu
         Of the command; one for a parameter stands in the parameter's place.
     """
     given = {option.dest: option for option in extra}
-    texts = _first_sentences(inspect.getdoc(function) or "")
+    texts = _first_sentences(documentation(function))
     names = inspect.unwrap(function).__globals__
     options = [
         given.pop(name) if name in given else _option(parameter, texts.get(name, ""), names)
@@ -51,6 +54,18 @@ def options_of(function: Callable[..., Any], extra: Sequence[Option] = ()) -> tu
         if parameter.kind is parameter.KEYWORD_ONLY and name != "progress"
     ]
     return (*options, *given.values())
+
+
+def documentation(described: ModuleType | Callable[..., Any]) -> str:
+    """Return a docstring; under ``python -OO``, which has none, as the source says it, if that is there."""
+    text = inspect.getdoc(described)
+    if text is None:
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(described)))
+        except OSError:
+            return ""
+        text = ast.get_docstring(tree if inspect.ismodule(described) else tree.body[0])  # type: ignore[arg-type]
+    return text or ""
 
 
 def _option(parameter: inspect.Parameter, text: str, names: Mapping[str, Any]) -> Option:

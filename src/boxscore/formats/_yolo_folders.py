@@ -434,11 +434,9 @@ def _chosen(found: _Source, name: str | None) -> str:
         return known[0]
     chosen = next((key for key in SPLITS if key in found.splits), None)
     if chosen is None or chosen == "train":
-        choices = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+        choices = ", ".join(known[:12]) + (f" and {len(known) - 12} more" if len(known) > 12 else "")
         rule = "be given where there are several splits"
-        raise InputError(
-            "image_set", rule, got=f"none, in {found.path}", cause=f"choose from {choices} (--image-set)"
-        )
+        raise InputError("image_set", rule, got=f"none, in {found.path}", cause=f"choose from {choices}")
     return chosen
 
 

@@ -123,9 +123,12 @@ def _file(path: Path, image_set: object) -> Path:
     if image_set is None and len(files) == 1:
         warn_of_unread(path, FORMAT.detect)
         return next(iter(files.values()))
-    got = "none" if image_set is None else repr(str(image_set))
-    cause = f"choose from {', '.join(list(files)[:12])} (--image-set)"
-    raise InputError("image_set", "name one of several files", got=got, place=str(path), cause=cause)
+    cause = f"choose from {', '.join(list(files)[:12])}"
+    if image_set is None:
+        rule = "be given where there are several files"
+        raise InputError("image_set", rule, got=f"none, in {path}", cause=cause)
+    rule = "be the name of a file of the folder"
+    raise InputError("image_set", rule, got=repr(str(image_set)), place=str(path), cause=cause)
 
 
 def _records(file: BinaryIO, path: Path) -> Iterator[memoryview]:

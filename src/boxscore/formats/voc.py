@@ -180,12 +180,12 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
         if len(sets) > 1:
             stems = [file.stem for file in sets]
             names = sorted(stems, key=lambda name: "_" in name and name.rpartition("_")[2] in stems)
-            choices = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+            choices = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
             raise InputError(
                 "image_set",
                 "be given where there are several",
                 got=f"none, in {folder}",
-                cause=f"choose from {choices} (--image-set)",
+                cause=f"choose from {choices}",
             )
         file = sets[0]
     else:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import errno
-import hashlib
 import io
 import json
 import os
@@ -67,6 +66,8 @@ def fingerprint(path: Path) -> str | None:
     A folder's is the hash of the lines ``<sha256>  <path>`` that ``sha256sum`` prints of its files in the
     order of their paths, without images.
     """
+    import hashlib
+
     try:
         if not path.is_dir():
             return _file_hash(path)
@@ -84,11 +85,13 @@ def fingerprint(path: Path) -> str | None:
 def _file_hash(path: Path) -> str | None:
     if not stat.S_ISREG(path.stat().st_mode):
         return None
-    found = hashlib.sha256()
+    import hashlib
+
+    digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(1 << 20):
-            found.update(piece)
-    return found.hexdigest()
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def append_record(path: Path, record: Mapping[str, Any]) -> None:
