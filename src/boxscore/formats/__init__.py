@@ -46,7 +46,7 @@ def load_ground_truth(
 ) -> GroundTruth:
     """Read ground truth.
 
-    Masks and keypoints are read when they are first asked for. The file must stay in place until then.
+    Masks and keypoints are read when they are first needed. The file must stay in place until then.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ def load_ground_truth(
     image_sizes : str, Path or mapping, optional
         Width and height of each image in pixels, by id or file name; or a CSV file with the columns
         ``image, width, height``; or ``"640x480"``, of all images. For files that hold fractions of the
-        image's size. What is named there is an image also where the files say nothing of it.
+        image's size. Images that are named there alone are added.
     image_folder : str or Path, optional
-        The images: their sizes, and which there are, in place of a table.
+        The images: their names and sizes, in place of a table.
     box_format : {"xyxy", "xywh", "cxcywh", "yxyx", "yxhw", "xyxyn", ...}, optional
         What the four numbers of a box are, for files that do not say, or that say it wrongly: in pixels; with
         ``n`` behind the form (``"xyxyn"``, ``"cxcywhn"``) they are fractions of the image's size. Without it
@@ -81,7 +81,8 @@ def load_ground_truth(
         A hierarchy of classes in Open Images' form, or a JSON file of it: what is there is of the classes
         above as well (:func:`boxscore.expand_classes`).
     columns : mapping of str to str, optional
-        Which column of a table is what, where names do not say it: ``{"image": "photo", "class": "kind"}``.
+        What the columns of a table are, where their names do not show it:
+        ``{"image": "photo", "class": "kind"}``.
     unlisted_images : {"error", "background", "drop"}, optional
         As for :func:`load_detections`. If it is given, images that ``image_sizes`` or ``image_folder`` alone
         name are not added.
@@ -96,12 +97,12 @@ def load_ground_truth(
         When the file breaks a rule of its format; the message names file, place, rule and value. Also
         raised when masks or keypoints are first read and break one, or the file has changed.
     InputError
-        When a value does; for example a box with a negative side. When the format has no use for an option.
+        When a value does; for example a box with a negative side. When the format does not take an option.
 
     Warns
     -----
     BoxscoreWarning
-        When boxes look like another box format, areas are missing, ids occur twice, or image sizes are
+        When boxes look like another box format, areas are missing, ids are repeated, or image sizes are
         needed and unknown. When more than a tenth of the images are added by ``image_sizes`` or
         ``image_folder``.
     """
@@ -142,7 +143,7 @@ def load_detections(
         A COCO results file, a folder of the VOC devkit's ``comp4_det_<set>_<class>.txt`` files, a folder of
         YOLO predictions, a table, a file of columns, ... Any goes with every kind of ground truth. Results
         with masks or keypoints need no boxes; masks and keypoints beside boxes are read when they are first
-        asked for.
+        needed.
     ground_truth : GroundTruth
     format, classes, image_sizes, image_folder, box_format, columns : optional
         As for :func:`load_ground_truth`, of this side. COCO results take ``classes`` too: the name of number
@@ -153,13 +154,13 @@ def load_detections(
         the numbers count the ground truth's classes, in the order of their ids, or the names in ``classes``.
         ``"plus-one"`` and ``"minus-one"``: the class whose id is 1 higher or lower.
         ``"coco80to91"`` and ``"coco91to80"``: between COCO's 80 classes in order and their ids. ``"auto"``
-        tells by the boxes, and refuses where they are not clear. The page "File formats" defines them. For
-        COCO results beside ground truth with a list of names (YOLO) the default is a named map that the boxes
-        show.
+        infers the map from the boxes, and refuses where they are not clear. The page "File formats" defines
+        them. For COCO results beside ground truth with a list of names (YOLO) the default is a named map, if
+        one is inferred.
     unlisted_images : {"error", "background", "drop"}, optional
-        What becomes of detections in images that the ground truth does not list: an error, as where nothing
-        is said; or they are kept in images without objects, of which :func:`boxscore.evaluate` is told alike;
-        or they are left out, with a warning that counts them.
+        What becomes of detections in images that the ground truth does not list: an error, the default; or
+        they stay, in images without objects, for which :func:`boxscore.evaluate` takes the same option; or
+        they are left out, with a warning that counts them.
 
     Returns
     -------
@@ -172,14 +173,14 @@ def load_detections(
         When the file breaks a rule of its format; the message names file, place, rule and value. Also
         raised when masks or keypoints are first read and break one, or the file has changed.
     InputError
-        When a value does, an image is not in the ground truth, the format has no use for an option, or the
-        numbering of images or classes cannot be told.
+        When a value does, an image is not in the ground truth, the format does not take an option, or the
+        numbering of images or classes cannot be inferred.
 
     Warns
     -----
     BoxscoreWarning
-        When detections were left out, or boxes look like another box format. Of a class map that the boxes
-        show, with ``class_map="auto"`` or by default.
+        When detections were left out, or boxes look like another box format. When a class map was inferred
+        from the boxes, with ``class_map="auto"`` or by default.
     """
     options = read_options(
         format=format,

@@ -3,10 +3,10 @@
 Conventions
 -----------
 - Evidence is how many boxes reach outside their image. Where many do, and few would if the same four numbers
-  were read another way, the user is told; nothing is changed.
-- Where no size of an image is known, only what widths and heights never look like is told: third and fourth
-  numbers that are never smaller than the first two, though often hardly larger (corners), and many boxes that
-  begin just where the image does, if the first two numbers are a centre (detectors clip boxes there).
+  were read another way, the user is warned; nothing is changed.
+- Where no size of an image is known, only numbers that widths and heights never look like are evidence: third
+  and fourth numbers that are never smaller than the first two, though many are hardly larger (corners), and
+  many boxes that begin just where the image does, if the first two are a centre (detectors clip boxes there).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ SAMPLE_SIZE = 20_000
 """Boxes checked, spread over the table."""
 
 STRIDE = 7
-"""Of the boxes checked every so-many-th is looked at first; a prime, as images often have 10 or 100."""
+"""Of the boxes checked one in so many is checked first; a prime, as many images have 10 or 100 boxes."""
 
 FEWEST = 20
 """Boxes of evidence, where no size of an image is known."""
-OFTEN, LITTLE_LARGER = 0.1, 1.5
+COMMON, LITTLE_LARGER = 0.1, 1.5
 """Share of the boxes in each direction whose third number is larger than the first, but by less than this."""
 CLIPPED, ROUNDED = 0.005, 1e-3
 """Share of the boxes in each direction that would touch the side of the image as centres, and how exactly."""
@@ -53,7 +53,7 @@ _FORMS: dict[str, WrittenFormat] = {
     "y1,x1,y2,x2": "yxyx",
     "y,x,height,width": "yxhw",
 }
-"""What the readings are called where the form of boxes is said."""
+"""The readings as values of ``box_format``."""
 
 
 class BoxOrder(NamedTuple):
@@ -71,20 +71,20 @@ def warn_of_box_order(
     table: BoxTable,
     *,
     given_sizes: bool,
-    said: WrittenFormat | None = None,
-    tell: Callable[[BoxscoreWarning], None] = warn_user,
+    form: WrittenFormat | None = None,
+    warn: Callable[[BoxscoreWarning], None] = warn_user,
 ) -> None:
     """Warn when a table's boxes look like another form of box than the format's, or than the user says."""
-    order = box_order(table, given_sizes=given_sizes, said=said)
+    order = box_order(table, given_sizes=given_sizes, form=form)
     if order is not None:
         code = f"{'detection' if isinstance(table, Detections) else 'annotation'}-box-order"
         end = " (in Python box_format=)." if order.option else ""
         warning = BoxscoreWarning(f"{table.source}: {order.message}{end}", code=code, severity="error")
-        tell(warning)
+        warn(warning)
 
 
-def box_order(table: BoxTable, *, given_sizes: bool, said: WrittenFormat | None = None) -> BoxOrder | None:
-    """Say whether a table's boxes look like another form of box; None where nothing is suspicious."""
+def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None = None) -> BoxOrder | None:
+    """Return what is wrong with the form of a table's boxes; None where nothing is suspicious."""
     if (
         not len(table)
         or table.rotated is not None  # five numbers are not taken for four
@@ -93,7 +93,7 @@ def box_order(table: BoxTable, *, given_sizes: bool, said: WrittenFormat | None 
     ):
         return None
     if np.isnan(table.images.sizes).all():
-        return _order_without_images(table) if given_sizes and said is None else None
+        return _order_without_images(table) if given_sizes and form is None else None
     rows = np.arange(0, len(table), -(-len(table) // SAMPLE_SIZE))
     if len(rows) > SAMPLE_SIZE / 4 and _are_clearly_right(table, STRIDE * int(rows[1])):
         return None
@@ -102,7 +102,7 @@ def box_order(table: BoxTable, *, given_sizes: bool, said: WrittenFormat | None 
     if not known.all():
         extent, rows = extent[known], rows[known]
     if not len(rows):
-        return _order_without_images(table) if given_sizes and said is None else None
+        return _order_without_images(table) if given_sizes and form is None else None
     corners = table.boxes[rows]
     numbers = _numbers(table, rows, given_sizes=given_sizes)
     outside = _share_outside(corners, extent)
@@ -112,14 +112,14 @@ def box_order(table: BoxTable, *, given_sizes: bool, said: WrittenFormat | None 
         return BoxOrder(f"{text} Read them with {option}", FRACTIONS, outside, option)
     if outside < SUSPICIOUS:
         return None
-    if said is not None:  # by somebody who knows: no other reading is offered
-        text = f"read as {said}, {outside:.0%} of the boxes reach outside their image"
+    if form is not None:  # given by somebody who knows: no other reading is offered
+        text = f"read as {form}, {outside:.0%} of the boxes reach outside their image"
         return BoxOrder(f"{text}. Is that their form?", None, outside)
     readings = _readings(numbers, given_sizes=given_sizes)
     shares = {name: _share_outside(box, extent) for name, box in readings.items()}
     best = min(shares, key=lambda name: shares[name])
-    form = "x,y,width,height" if given_sizes else "x1,y1,x2,y2"
-    text = f"read as {form}, {outside:.0%} of the boxes reach outside their image"
+    named_form = "x,y,width,height" if given_sizes else "x1,y1,x2,y2"
+    text = f"read as {named_form}, {outside:.0%} of the boxes reach outside their image"
     if shares[best] < outside / 4:
         option = _option(table, _FORMS[best])
         text += f"; read as {best}, {shares[best]:.1%} would. Are these {best}? Read them with {option}"
@@ -128,7 +128,7 @@ def box_order(table: BoxTable, *, given_sizes: bool, said: WrittenFormat | None 
 
 
 def _are_clearly_right(table: BoxTable, step: int) -> bool:
-    """Whether of every so-many-th box fewer leave their image than is odd; an unknown size says no."""
+    """Whether a sample of the boxes is clearly inside its images; no if a size is unknown."""
     if max(np.abs(table.boxes[::step, :2]).max(), table.sizes[::step].max() / 2) <= 1.5:  # fractions, perhaps
         return False
     extent = table.images.sizes.take(table.image[::step], axis=0)
@@ -136,14 +136,14 @@ def _are_clearly_right(table: BoxTable, step: int) -> bool:
 
 
 def _order_without_images(table: BoxTable) -> BoxOrder | None:
-    """Say whether x,y,width,height are corners, or centre and size; None where it is open."""
+    """Infer whether x,y,width,height are corners, or centre and size; None where it is open."""
     rows = np.arange(0, len(table), -(-len(table) // SAMPLE_SIZE))
     numbers = _numbers(table, rows, given_sizes=True)
     first, size = numbers[:, :2], numbers[:, 2:]
-    least = max(FEWEST, OFTEN * len(rows))
+    least = max(FEWEST, COMMON * len(rows))
     hardly_larger = (size >= first) & (size < LITTLE_LARGER * first)
     if (size >= first).all() and hardly_larger.sum(axis=0).min() >= least:
-        best, why = "x1,y1,x2,y2", "no width is below its x and no height below its y"
+        best, reason = "x1,y1,x2,y2", "no width is below its x and no height below its y"
     else:
         slack = ROUNDED * size
         touch, beyond = np.abs(first - size / 2) <= slack, first < size / 2 - slack
@@ -151,9 +151,9 @@ def _order_without_images(table: BoxTable) -> BoxOrder | None:
         if beyond.any() or clipped.min() < max(FEWEST, CLIPPED * len(rows)):
             return None
         best = "centre x,centre y,width,height"
-        why = "each x and y is at least half the width and height, often exactly, as of clipped boxes"
+        reason = "each x and y is at least half the width and height, often exactly, as of clipped boxes"
     option = _option(table, _FORMS[best])
-    text = f"read as x,y,width,height, {why}. Are these {best}? Read them with {option}"
+    text = f"read as x,y,width,height, {reason}. Are these {best}? Read them with {option}"
     return BoxOrder(text, best, 1.0, option)
 
 
@@ -192,7 +192,7 @@ def _readings(numbers: FloatArray, *, given_sizes: bool) -> dict[str, FloatArray
 
 
 def _share_outside(corners: FloatArray, extent: FloatArray) -> float:
-    """Share of boxes that leave their image or are inside out."""
+    """Share of boxes that leave their image or are inverted."""
     inside = np.ones(len(corners), dtype=bool)
     for low, high, end in zip(corners.T[:2], corners.T[2:], extent.T, strict=True):
         slack = SLACK * end

@@ -67,7 +67,7 @@ def _of_any(values: list[Any]) -> MaskColumns:
         kind[np.flatnonzero(kind == TEXT)[listed]] = LIST
     if len(codes) < len(values):
         kind[np.fromiter([value == [] for value in values], bool, len(values))] = MISSING
-    text_rows, list_rows, polygon_rows = (np.flatnonzero(kind == one) for one in (TEXT, LIST, POLYGONS))
+    text_rows, list_rows, polygon_rows = (np.flatnonzero(kind == code) for code in (TEXT, LIST, POLYGONS))
     size = np.full((len(values), 2), -1, dtype=np.int64)
     start, count = np.zeros((2, len(values)), dtype=np.int64)
     text, lengths = _joined([values[row].counts for row in text_rows.tolist()])
@@ -104,7 +104,7 @@ def _joined(texts: list[str]) -> tuple[bytes, NDArray[np.int64]]:
     text = "".join(texts)
     if text.isascii():
         return text.encode("ascii"), np.fromiter(map(len, texts), np.int64, len(texts))
-    parts = [one.encode("utf-8", "surrogatepass") for one in texts]
+    parts = [counts.encode("utf-8", "surrogatepass") for counts in texts]
     return b"".join(parts), np.fromiter(map(len, parts), np.int64, len(parts))
 
 

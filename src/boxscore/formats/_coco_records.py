@@ -11,7 +11,7 @@ Conventions
 - Records of numbers only, as in nearly every file, are read by ``_packed``; others (ids that are text, null,
   masks) attribute by attribute.
 - An id is a whole number or text; ``7.0`` is 7, as in pycocotools.
-- ``segmentation`` is kept as the file has it: polygons, or an RLE. ``keypoints`` are
+- ``segmentation`` stays as the file has it: polygons, or an RLE. ``keypoints`` are
   ``x1, y1, v1, x2, ...``; a record without them has none labelled. Both are skipped while boxes are read.
 - ``[]`` for a ``segmentation`` or ``keypoints`` is none: many programs write it where there are only boxes.
 - A ``bbox`` has four numbers, ``x, y, width, height``, or five, a rotated box: centre, width, height, and the
@@ -62,7 +62,7 @@ LARGEST_COUNT = 2**63 - 1
 EXACT = 2.0**53
 """Whole numbers below it are exact as floats."""
 PEEK_BYTES = 1 << 12
-"""Looked at first for the first record."""
+"""Decoded first to read the first record."""
 MOST_KEYPOINT_NUMBERS = 3_000
 """Of a record whose keypoints are read as a struct of numbers; longer ones are read as lists."""
 
@@ -141,7 +141,7 @@ class FirstRecord(msgspec.Struct):
 
     @property
     def fallback(self) -> str | None:
-        """The instance column that stands for boxes; None where there are some, or nothing can."""
+        """The instance column whose extents are the boxes; None where boxes are given, or nothing has any."""
         if self.bbox not in (None, []):
             return None
         if self.segmentation is not None:
@@ -201,16 +201,16 @@ class Reading:
         That read a large text together, this one included. Keypoints are Python objects, which
         take as long to hand over as to read.
     beside : float, default 0
-        Work this process has to do before it asks for the columns, as a share of all work; it gets as much
+        Work this process has to do before it needs the columns, as a share of all work; it gets as much
         less of the text.
     """
 
     def __init__(self, text: Text, path: Path, kind: Kind, *, processes: int, beside: float = 0) -> None:
         self._text, self._path, self._kind = text, path, kind
         processes = max(1, min(processes, text.size // _json.PART_BYTES)) if kind.in_arrays else 1
-        own = max(1 / processes - beside, 0.0) / (1 - beside) if processes > 1 else 1.0
-        others = [(1 - own) / (processes - 1)] * (processes - 1) if processes > 1 else []
-        self._parts = _json.parts_of(text.size, self._read, [own, *others])
+        share = max(1 / processes - beside, 0.0) / (1 - beside) if processes > 1 else 1.0
+        others = [(1 - share) / (processes - 1)] * (processes - 1) if processes > 1 else []
+        self._parts = _json.parts_of(text.size, self._read, [share, *others])
         self._forked = Forked([functools.partial(self._part, part) for part in self._parts[1:]])
 
     def __enter__(self) -> Reading:
@@ -226,7 +226,7 @@ class Reading:
     def columns(self) -> Columns:
         """Read what is left to read, and return the columns: ``bbox`` is [N, 4] or [N, 5], others are [N]."""
         try:
-            columns = self._together()
+            columns = self._in_parts()
         except DECODING_ERRORS as error:
             raise _json.explain(
                 error,
@@ -237,7 +237,7 @@ class Reading:
             ) from None
         return {name: self._finished(name, values) for name, values in columns.items()}
 
-    def _together(self) -> Columns:
+    def _in_parts(self) -> Columns:
         if len(self._parts) > 1:
             try:
                 first = self._part(self._parts[0])
@@ -585,8 +585,8 @@ def _points_of_lists(given: list[list[float] | None], place: Place) -> FloatArra
         if values and (len(values) != length or length % 3):
             rule = "be three numbers per keypoint, and as many in every record"
             raise FileFormatError("keypoints", rule, got=f"{len(values)} numbers", place=place(row))
-    none = [0.0] * length
-    return np.array([values or none for values in given], dtype=np.float64).reshape(len(given), length)
+    unlabelled = [0.0] * length
+    return np.array([values or unlabelled for values in given], dtype=np.float64).reshape(len(given), length)
 
 
 def _counts(given: NDArray[Any], points: FloatArray, place: Place) -> NDArray[np.int64] | None:
@@ -595,7 +595,7 @@ def _counts(given: NDArray[Any], points: FloatArray, place: Place) -> NDArray[np
         return given.astype(np.int64)
     stated = [_count(count, place, row) for row, count in enumerate(given.tolist())]
     labelled = (points[:, :, 2] > 0).sum(axis=1).tolist()
-    counts = [own if count is None else count for count, own in zip(stated, labelled, strict=True)]
+    counts = [seen if count is None else count for count, seen in zip(stated, labelled, strict=True)]
     known = points.size > 0 or any(count is not None for count in stated)
     return np.array(counts, dtype=np.int64) if known else None
 

@@ -98,7 +98,7 @@ def _check(path: Path, survivors: Survivors, rows: NDArray[np.int64], records: l
         upright = given and survivors.table.rotated is None
         try:
             stated = _STATED.decode(text)
-            columns = {name: [getattr(one, name) for one in stated] for name in _Stated.__struct_fields__}
+            columns = {key: [getattr(record, key) for record in stated] for key in _Stated.__struct_fields__}
             columns["bbox"] = np.array(columns["bbox"], dtype=np.float64).reshape(-1, 4) if upright else None
         except (*DECODING_ERRORS, TypeError, ValueError):
             raise changed_while_read(path, got="another form of records") from None
@@ -201,10 +201,10 @@ def _classes_by_image(table: GroundTruth, labels: ImageLabels) -> dict[str, list
         ("not_exhaustive_category_ids", "not_exhaustive"),
     )
     for key, kind in kinds:
-        own = labels.of(kind)
+        of_kind = labels.of(kind)
         lists[key] = [[] for _ in range(len(table.images))]
         for image, identifier in zip(
-            own.image.tolist(), table.categories.ids[own.category].tolist(), strict=True
+            of_kind.image.tolist(), table.categories.ids[of_kind.category].tolist(), strict=True
         ):
             lists[key][image].append(identifier)
     return lists

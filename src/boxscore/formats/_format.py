@@ -2,9 +2,9 @@
 
 Conventions
 -----------
-A format is one file with one :class:`Format` and one line of the registry. What it is told beside a
-path is in :class:`ReadOptions`; a format names those it has a use for in ``takes``, and the others are
-refused before it is asked. ``instances`` and ``processes`` are hints that it may ignore.
+A format is one file with one :class:`Format` and one line of the registry. The options beside a path are in
+:class:`ReadOptions`; a format names those that it takes in ``takes``, and the others are refused before it
+is called. ``instances`` and ``processes`` are hints that it may ignore.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ CONTENT = frozenset(
 )
 """What a table may have beside images, classes, upright boxes and scores, and not every file can hold.
 
-``sides below 0`` are those of boxes whose corners are the wrong way round, ``areas`` those other than width
-times height, ``sizes`` and ``file names`` those of images, ``columns`` the user's own, ``classes`` those
-without objects, and ``fractions`` coordinates in place of pixels. ``image labels`` are classes that were
-looked for in whole images and not seen, or not annotated in full, ``positive labels`` those that were seen,
-and ``class columns`` what else is known of classes.
+``sides below 0`` are those of inverted boxes, ``areas`` those other than width times height, ``sizes`` and
+``file names`` those of images, ``columns`` the user's, ``classes`` those without objects, and ``fractions``
+coordinates in place of pixels. ``image labels`` are classes verified as absent from whole images, or not
+annotated in full, ``positive labels`` those verified as present, and ``class columns`` further columns of
+classes.
 """
 
 Read = Callable[[GroundTruth | None], Detections]
-"""Finishes reading detections, aligned to a ground truth or, with None, on their own."""
+"""Finishes reading detections: aligned to a ground truth or, with None, in their own vocabularies."""
 
 
 @record(frozen=True)
 class ReadOptions:
-    """What a format is told beside a path; what it does not see is in ``FileOptions``, of ``reading``.
+    """The options beside a path that a format sees; the others are in ``FileOptions``, of ``reading``.
 
     Attributes
     ----------
@@ -62,8 +62,8 @@ class ReadOptions:
     image_sizes : ImageSizes, optional
         Width and height of images in pixels, and which images there are.
     box_format : str, optional
-        What the four numbers of a box are, one of ``WRITTEN_FORMATS``: where a file does not say, or says
-        otherwise and is wrong.
+        What the four numbers of a box are, one of ``WRITTEN_FORMATS``: for files that do not say, or say it
+        wrongly.
     instances : tuple of str
         Instance columns worth reading at once.
     processes : int
@@ -71,7 +71,7 @@ class ReadOptions:
     any_sides : bool
         Whether boxes with sides below 0 are read, because the protocol drops them.
     needs_areas : bool
-        Whether the protocol asks which objects are small, so that sizes of images matter.
+        Whether the protocol needs the areas of objects, so that sizes of images matter.
     segments : Path, optional
         A file of masks for the boxes of ground truth.
     columns : ColumnMap, optional
@@ -92,7 +92,7 @@ class ReadOptions:
 
     @property
     def written(self) -> WrittenForm | None:
-        """What the user says that the four numbers of a box are."""
+        """The form of the four numbers of a box, if the user gives one."""
         return None if self.box_format is None else written_form(self.box_format)
 
     @property
@@ -107,15 +107,15 @@ class Format(abc.ABC):
     Attributes
     ----------
     name : str
-        What ``--format`` calls it.
+        Its value for ``--format``.
     boxes : {"xywh", "xyxy"} or None
         The box form of its files, for warnings of the box order. None: boxes were checked when written.
     has_class_numbers : bool
-        Whether ids of classes are the user's own, and results name classes by them alone.
+        Whether class ids are the user's, and results refer to classes by them alone.
     takes : frozenset of str
-        Options of a user that it has a use for, of ``image_set``, ``classes`` and ``image_sizes``.
+        The options that it takes, of ``image_set``, ``classes``, ``image_sizes``, ...
     has_boxes : bool
-        Whether its files have upright boxes of four numbers, which ``box_format`` says.
+        Whether its files have upright boxes of four numbers, to which ``box_format`` applies.
     holds : mapping of str to frozenset of str
         What its files can hold beside images, classes, upright boxes and scores, of the words of
         ``CONTENT``, or ``"column NAME"``: by the kind of table, ``"ground truth"`` or
@@ -127,7 +127,7 @@ class Format(abc.ABC):
     folder_endings : tuple of str
         How the names of the files that it reads in a folder end; none where that may be any.
     takes_of_detections : frozenset of str
-        Those it has a use for beside detections only.
+        Those that it takes beside detections only.
     """
 
     name: ClassVar[str]
@@ -143,7 +143,7 @@ class Format(abc.ABC):
 
     @abc.abstractmethod
     def detect(self, sniffer: Sniffer) -> str | None:
-        """Say what identifies this format at an existing path; None where it is another."""
+        """Return how this format is recognised at an existing path; None where it is another."""
 
     @abc.abstractmethod
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
@@ -151,7 +151,7 @@ class Format(abc.ABC):
 
     @abc.abstractmethod
     def reading(self, path: Path, options: ReadOptions, *, beside: float) -> AbstractContextManager[Read]:
-        """Begin to read detections; ``beside`` is the share of all work done here before this is finished."""
+        """Begin to read detections; ``beside`` is the share of all work done meanwhile by this process."""
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write a table; ``like`` gives the file names where a format has several files."""
@@ -167,11 +167,11 @@ class Format(abc.ABC):
 
     def class_ids(self, table: BoxTable) -> list[Id]:
         """Return the ids that a reader of its files gives the classes of ground truth."""
-        own: list[Id] = table.categories.ids.tolist()
-        return own
+        ids: list[Id] = table.categories.ids.tolist()
+        return ids
 
     def read_elsewhere(self, path: Path) -> list[Path]:
-        """List the files and folders that what is at a path names, and that are read with it."""
+        """List the files and folders elsewhere that the file or folder at a path names, and are read too."""
         return []
 
     def results_files(self, path: Path) -> list[Path]:

@@ -5,7 +5,7 @@ Conventions
 - An image is called by its file name; its id is the name without folder and ending, with more of it only
   where two images would be called the same. A number stays a number.
 - A rectangle may be given by any two opposite corners. A rotated one has its four corners, and the box around
-  them; a polygon or a mask has an area of its own.
+  them; of a polygon or a mask, the area is not that of its box.
 - Shapes that are no regions (points, lines) are counted, and left out with a warning.
 """
 
@@ -71,8 +71,8 @@ class Gathered:
 
     def __init__(self, source: object, options: ReadOptions, *, endings: bool = True) -> None:
         self.source = str(source)
-        self._said = options.written
-        self._others = 0
+        self._given_form = options.written
+        self._other_shapes = 0
         self._endings = endings
         self._images: dict[Id, int] = {}
         self._sizes: list[tuple[float, float]] = []
@@ -88,7 +88,7 @@ class Gathered:
         self._origins: list[Origin] = []
         self._left_out: Counter[str] = Counter()
         self._polygons = 0
-        self._own_areas = False
+        self._has_areas = False
 
     def image(
         self,
@@ -127,13 +127,13 @@ class Gathered:
         crowd: bool = False,
     ) -> None:
         """Add an object by two opposite corners of the box around it."""
-        self._others += 1
+        self._other_shapes += 1
         if label == "":
             raise FileFormatError("a class", "have a name", got="none", place=str(origin))
         self._image.append(image)
         self._labels.append(label)
         self._boxes.append(box)
-        self._own_areas |= area is not None
+        self._has_areas |= area is not None
         self._scores.append(math.nan if score is None else score)
         self._areas.append(math.nan if area is None else area)
         self._masks.append(mask)
@@ -153,30 +153,30 @@ class Gathered:
         crowd: bool = False,
         percent_of: tuple[float, float] | None = None,
     ) -> None:
-        """Add an object by the four numbers of its box as the file has them: of this form, or as is said."""
-        if self._said is not None:
+        """Add an object by its box's four numbers in the file, of this form unless the user gives another."""
+        if self._given_form is not None:
             first, second, third, fourth = numbers
-            numbers = (second, first, fourth, third) if self._said.y_first else numbers
-            form = self._said.form
+            numbers = (second, first, fourth, third) if self._given_form.y_first else numbers
+            form = self._given_form.form
         if percent_of is not None:
             across, down = percent_of
             a, b, c, d = numbers
             numbers = a * across / 100, b * down / 100, c * across / 100, d * down / 100
-        if self._said is None:
+        if self._given_form is None:
             if form != "xyxy" and (numbers[2] < 0 or numbers[3] < 0):
                 got = f"{numbers[2]} x {numbers[3]}"
                 raise FileFormatError("a box", "have a size >= 0", got=got, place=str(origin))
             numbers = _corners(numbers, form)
         self.add(image, label, numbers, origin, score=score, crowd=crowd)
-        self._others -= 1
+        self._other_shapes -= 1
 
     def inclusive(self, numbers: Sequence[float]) -> Corners:
-        """Return four numbers, the end of inclusive corners put behind their last pixel."""
-        if self._said is None:
+        """Return four numbers with inclusive corners made exclusive: the end moves behind the last pixel."""
+        if self._given_form is None:
             x1, y1, x2, y2 = around(numbers)
         else:
             x1, y1, x2, y2 = numbers
-        end = 1 if self._said is None or self._said.form == "xyxy" else 0
+        end = 1 if self._given_form is None or self._given_form.form == "xyxy" else 0
         return x1, y1, x2 + end, y2 + end
 
     def add_polygon(
@@ -214,7 +214,7 @@ class Gathered:
         self._left_out[kind] += 1
 
     def rows(self, *, of_results: bool, classes: Sequence[str] | None = None, **given: Any) -> Rows:
-        """Return everything as rows; ``classes`` are those that the files declare."""
+        """Return all images and objects as rows; ``classes`` are those that the files declare."""
         if self._left_out:
             counts = ", ".join(f"{count:,} {kind}" for kind, count in self._left_out.most_common(8))
             text = (
@@ -228,14 +228,14 @@ class Gathered:
             raise FileFormatError("a detection", "have a score", got="none", place=str(origin), cause=cause)
         if any(self._crowd):
             given["crowd"] = np.array(self._crowd)
-        turned_ones = any(corners is not None for corners in self._corners)
-        if self._said is not None and self._others:
+        has_rotated = any(corners is not None for corners in self._corners)
+        if self._given_form is not None and self._other_shapes:
             rule = "be left out where there are other shapes than boxes"
-            raise InputError("box_format", rule, got=f"{self._others:,} of them", place=self.source)
-        said = self._said is not None
+            raise InputError("box_format", rule, got=f"{self._other_shapes:,} of them", place=self.source)
+        is_given = self._given_form is not None
         boxes = np.array(self._boxes, dtype=np.float64).reshape(-1, 4)
-        boxes = boxes if said else _sorted_corners(boxes)
-        if self._own_areas:
+        boxes = boxes if is_given else _sorted_corners(boxes)
+        if self._has_areas:
             areas = np.array(self._areas, dtype=np.float64)
             with np.errstate(over="ignore", invalid="ignore"):  # refused when the table is built
                 of_boxes = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
@@ -253,15 +253,15 @@ class Gathered:
             labels=labels.values,
             label=labels.positions,
             boxes=boxes,
-            box_format="xyxy" if self._said is None else self._said.form,
-            form_applied=said,
-            fractions=self._said is not None and self._said.fractions,
+            box_format="xyxy" if self._given_form is None else self._given_form.form,
+            form_applied=is_given,
+            fractions=self._given_form is not None and self._given_form.fractions,
             place=lambda row: str(self._origins[row]),
             scores=scores if of_results else None,
             classes=classes,
             file_names=self._file_names,
             sizes=np.array(self._sizes, dtype=np.float64).reshape(-1, 2),
-            corners=_all_corners(boxes, self._corners) if turned_ones and not self._polygons else None,
+            corners=_all_corners(boxes, self._corners) if has_rotated and not self._polygons else None,
             given=given,
         )
 
@@ -313,7 +313,7 @@ def rotated_corners(box: Corners, degrees: float, *, centre: tuple[float, float]
 
 
 def short_names(names: Sequence[Id]) -> list[Id]:
-    """Return names without folder and ending; with more of them where some would be the same."""
+    """Return names without folder and ending; with the folder, or with both, where some would be the same."""
     shorter: tuple[Callable[[str], str], ...] = (
         lambda name: _stem(name.replace("\\", "/").rpartition("/")[2]),
         lambda name: _stem(name.replace("\\", "/")),

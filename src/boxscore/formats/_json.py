@@ -3,8 +3,8 @@
 Conventions
 -----------
 - An array of records is decoded a slice at a time, cut between two records, straight into msgspec
-  structs; the caller turns each slice into columns before the next is read. Where a cut falls wrong
-  (a record that itself holds records), the whole is decoded at once instead.
+  structs; the caller converts each slice to columns before the next is read. Where a cut falls wrong
+  (a record that itself holds records), the whole text is decoded at once instead.
 - The garbage collector is paused meanwhile: it would walk objects that cannot form cycles.
 - Text is UTF-8 also in the keys that are skipped, which msgspec does not check: ``json`` refuses it too.
 - Errors name the file, the record, the field, the rule and the value.
@@ -77,7 +77,7 @@ def _progress(path: Path) -> Iterator[Callable[[int], object]]:
 
 
 def parts_of(size: int, read: Callable[[int, int], bytes], shares: Sequence[float]) -> list[tuple[int, int]]:
-    """Cut a JSON array between records into byte ranges of about these shares; one where no cut is found."""
+    """Cut a JSON array between records into byte ranges of about these shares; one where it has no cut."""
     starts, ends = [0], []
     for middle in [int(size * share) for share in itertools.accumulate(shares[:-1])]:
         boundary = _last_boundary(read(middle, middle + SLICE_BYTES))
@@ -166,7 +166,7 @@ _KINDS = {
 def explain(
     error: Exception, path: Path, *, record: str, text: bytes, whole: tuple[str, str]
 ) -> FileFormatError:
-    """Turn an error of msgspec into one that names record and field, or states the rule of the whole file."""
+    """Convert an error of msgspec to one that names record and field, or the rule of the whole file."""
     if not text.strip():
         return FileFormatError("a JSON file", "hold JSON", got="an empty file", place=str(path))
     text_of_error = str(error)

@@ -4,7 +4,7 @@ Goal
 ----
 Records decode into msgspec structs of floats. The same structs, encoded as MessagePack, where a float always
 takes a marker and eight bytes, are a NumPy record array: its fields are the columns. This is three times
-faster than asking every struct for its attributes.
+faster than reading the attributes of every struct.
 
 Conventions
 -----------
@@ -37,14 +37,14 @@ _SPARE = 17 / 16
 
 
 def numbers_of(values: Sequence[Any], code: str) -> NDArray[Any]:
-    """Turn Python numbers into an array; struct reads them several times faster than NumPy."""
+    """Convert Python numbers to an array; struct reads them several times faster than NumPy."""
     return np.frombuffer(struct.pack(f"{len(values)}{code}", *values), dtype=code)
 
 
 def packed_columns(
     slices: Iterable[list[msgspec.Struct]], kind: type[msgspec.Struct], *, expected_slices: float
 ) -> Columns:
-    """Turn slices of records whose fields are ``float`` or fixed tuples of it into columns [N] or [N, n]."""
+    """Convert slices of records, whose fields are ``float`` or tuples of it, to columns [N] or [N, n]."""
     layout = _layout(kind)
     encode = msgspec.msgpack.Encoder().encode
     columns = _allocated(layout, 0)

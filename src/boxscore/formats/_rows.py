@@ -1,9 +1,9 @@
-"""What most formats have in common: rows of boxes, turned into tables when both sides are known.
+"""What most formats have in common: rows of boxes, converted to tables when both sides are known.
 
 Goal
 ----
-A format says what its files hold (:class:`Rows`); class lists, fractions of the image's size, image names and
-the ground truth's numbering are dealt with once, here.
+A format returns what its files hold (:class:`Rows`); class lists, fractions of the image's size, image names
+and the ground truth's numbering are dealt with once, here.
 
 Conventions
 -----------
@@ -40,13 +40,13 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Format, Read, ReadOptions
-from boxscore.formats.class_lists import called
+from boxscore.formats.class_lists import list_name
 from boxscore.formats.image_sizes import known_sizes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rows:
-    """What the files of one side say, one row per object or detection, in file order.
+    """The content of the files of one side, one row per object or detection, in file order.
 
     Attributes
     ----------
@@ -64,16 +64,16 @@ class Rows:
         A name for each of ``labels``, which are then ids.
     boxes : ndarray of float64, [N, 4], or None
         None: those around the other shapes.
-        Where the user says ``box_format``, the four numbers as the files have them.
+        Where the user gives ``box_format``, the four numbers as the files have them.
     box_format : {"xyxy", "xywh", "cxcywh"}
     form_applied : bool
-        Whether ``boxes`` are in the form that the user says already.
+        Whether ``boxes`` have been converted from the user's ``box_format`` already.
     place : callable
         Names row ``i`` in messages.
     fractions : bool
         Whether coordinates are fractions of the image's size instead of pixels.
     stays_in_fractions : bool, or None
-        Whether these fractions stay what they are, where that was told by more than these rows.
+        Whether these fractions stay fractions, where more than these rows decides it.
     scores : ndarray of float64, [N], or None
         Needed for detections.
     classes : sequence of str, or None
@@ -148,8 +148,8 @@ class RowFormat(Format):
         yield finish
 
 
-def _as_said(rows: Rows, options: ReadOptions) -> Rows:
-    """Return rows whose boxes are what the user says, if anything."""
+def _in_given_form(rows: Rows, options: ReadOptions) -> Rows:
+    """Return rows whose boxes are converted from the user's ``box_format``, if one is given."""
     written = options.written
     if written is None or rows.form_applied:
         return rows
@@ -170,7 +170,7 @@ def _may_be_fractions(boxes: FloatArray) -> bool:
 
 def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
     """Return the table of ground truth that rows describe."""
-    rows = _as_said(rows, options)
+    rows = _in_given_form(rows, options)
     sizes = _sizes(rows, options)
     categories, category = file_categories(rows, options)
     ids = as_ids(rows.images, name="image ids")
@@ -195,7 +195,7 @@ def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
 
 def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | None) -> Detections:
     """Return the table of detections that rows describe; with ground truth, in its vocabularies."""
-    rows = _as_said(rows, options)
+    rows = _in_given_form(rows, options)
     if rows.scores is None and len(rows.image):
         raise InputError("detections", "have scores", got="none", place=rows.source)
     sizes = _sizes(rows, options)
@@ -209,11 +209,11 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
         in_fractions = rows.fractions and bool(unknown[rows.image].any())
     else:
         images, categories = ground_truth.images, ground_truth.categories
-        known = _found_images(rows, ground_truth)
-        image = known[rows.image]
-        sizes[unknown & (known >= 0)] = images.sizes[known[unknown & (known >= 0)]]
+        image_rows = _image_rows(rows, ground_truth)
+        image = image_rows[rows.image]
+        sizes[unknown & (image_rows >= 0)] = images.sizes[image_rows[unknown & (image_rows >= 0)]]
         unknown = _unknown(sizes)
-        category, left_out = _found_categories(rows, options, ground_truth)
+        category, left_out = _category_rows(rows, options, ground_truth)
         in_fractions = ground_truth.units == "fractions"
         if len(image) and (in_fractions and not rows.fractions):
             raise InputError(
@@ -231,15 +231,20 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
                 place=rows.place(row),
                 cause=checks.GIVE_SIZES,
             )
-    kept = np.flatnonzero(category >= 0)
+    known_class = np.flatnonzero(category >= 0)
     vocabularies = {
         "images": images,
         "categories": categories,
-        "image": image[kept],
-        "category": category[kept],
+        "image": image[known_class],
+        "category": category[known_class],
     }
     table = _table(
-        DETECTIONS, rows, vocabularies, kept, None if in_fractions or not rows.fractions else sizes, options
+        DETECTIONS,
+        rows,
+        vocabularies,
+        known_class,
+        None if in_fractions or not rows.fractions else sizes,
+        options,
     )
     return Detections(
         **table,
@@ -254,45 +259,45 @@ def _table(
     schema: Schema,
     rows: Rows,
     vocabularies: Mapping[str, Any],
-    kept: NDArray[np.intp],
+    chosen: NDArray[np.intp],
     sizes: FloatArray | None,
     options: ReadOptions,
 ) -> dict[str, Any]:
-    """Build the columns of the kept rows, in pixels where ``sizes`` are given."""
+    """Build the columns of the ``chosen`` rows, in pixels where ``sizes`` are given."""
     extent = None if sizes is None else sizes[rows.image]
     shapes = _scaled(rows, extent)
     given: dict[str, Any] = {
-        name: _of_rows(np.asarray(values), kept) for name, values in rows.given.items() if name != "masks"
+        name: _of_rows(np.asarray(values), chosen) for name, values in rows.given.items() if name != "masks"
     }
     if "masks" in rows.given:
-        given["masks"] = [rows.given["masks"][row] for row in kept.tolist()]
+        given["masks"] = [rows.given["masks"][row] for row in chosen.tolist()]
     if extent is not None and "area" in given:
-        given["area"] = given["area"] * extent[kept].prod(axis=1)
+        given["area"] = given["area"] * extent[chosen].prod(axis=1)
     given |= {
-        name: [values[row] for row in kept.tolist()] if name == "masks" else _of_rows(values, kept)
+        name: [values[row] for row in chosen.tolist()] if name == "masks" else _of_rows(values, chosen)
         for name, values in shapes.items()
         if name != "boxes"
     }
     sides = given.pop("sizes", None)
     if schema is DETECTIONS:
-        given["scores"] = np.empty(0) if rows.scores is None else _of_rows(rows.scores, kept)
+        given["scores"] = np.empty(0) if rows.scores is None else _of_rows(rows.scores, chosen)
         given = {name: values for name, values in given.items() if name in _names(schema)}
     return built_columns(
         schema,
         vocabularies,
-        None if shapes.get("boxes") is None else _of_rows(shapes["boxes"], kept),
+        None if shapes.get("boxes") is None else _of_rows(shapes["boxes"], chosen),
         box_format=rows.box_format,
         given=given,
-        columns={name: _of_rows(np.asarray(values), kept) for name, values in rows.columns.items()},
+        columns={name: _of_rows(np.asarray(values), chosen) for name, values in rows.columns.items()},
         sizes=sides,
         lowest_size=options.lowest_side if options.any_sides else -np.inf if rows.any_sides else 0.0,
-        place=lambda row: rows.place(int(kept[row])),
+        place=lambda row: rows.place(int(chosen[row])),
     )
 
 
-def _of_rows(values: NDArray[Any], kept: NDArray[np.intp]) -> NDArray[Any]:
+def _of_rows(values: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
     """Return ascending rows; all of them are no copy."""
-    return values if len(kept) == len(values) else values[kept]
+    return values if len(rows) == len(values) else values[rows]
 
 
 def _names(schema: Schema) -> set[str]:
@@ -336,15 +341,16 @@ def _unknown(sizes: FloatArray) -> BoolArray:
 
 
 def images_of_unknown_size(rows: Rows, options: ReadOptions) -> tuple[set[Id], set[Id]]:
-    """Return the images with rows whose size nobody knows, and all whose size is known."""
+    """Return the images with rows but of unknown size, and all whose size is known."""
     unknown = _unknown(_sizes(rows, options))
     used = np.bincount(rows.image, minlength=len(rows.images)) > 0
     pairs = list(zip(rows.images, unknown.tolist(), used.tolist(), strict=True))
-    return {one for one, no, here in pairs if no and here}, {one for one, no, _ in pairs if not no}
+    unsized = {name for name, is_unknown, is_used in pairs if is_unknown and is_used}
+    return unsized, {name for name, is_unknown, _ in pairs if not is_unknown}
 
 
 def _sizes(rows: Rows, options: ReadOptions) -> FloatArray:
-    """Width and height of every image of the files, [I, 2]; NaN where nobody knows them."""
+    """Width and height of every image of the files, [I, 2]; NaN where unknown."""
     sizes = (
         np.full((len(rows.images), 2), np.nan)
         if rows.sizes is None
@@ -354,7 +360,7 @@ def _sizes(rows: Rows, options: ReadOptions) -> FloatArray:
     return np.where(np.isnan(given), sizes, given)
 
 
-def _found_images(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
+def _image_rows(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
     """Return the ground truth's row of each image, [I], -1 without rows; an unknown one is an error."""
     used = np.flatnonzero(np.bincount(rows.image, minlength=len(rows.images)))
     ids = as_ids([rows.images[image] for image in used.tolist()], name="image ids")
@@ -365,13 +371,13 @@ def _found_images(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
     def place(number: int) -> str:
         return rows.place(int(np.argmax(rows.image == used[number])))
 
-    def of_images(found: NDArray[np.int32]) -> NDArray[np.int32]:
+    def of_images(image_rows: NDArray[np.int32]) -> NDArray[np.int32]:
         known = np.full(len(rows.images), -1, dtype=np.int32)
-        known[used] = found
+        known[used] = image_rows
         return known
 
-    def count_matched(image: NDArray[np.int32]) -> int:
-        return _count_matched(rows, of_images(image)[rows.image], ground_truth)
+    def count_matched(image_rows: NDArray[np.int32]) -> int:
+        return _count_matched(rows, of_images(image_rows)[rows.image], ground_truth)
 
     return of_images(
         find_images(ids, ground_truth.images, file_names=names, count_matched=count_matched, place=place)
@@ -389,10 +395,10 @@ def _count_matched(rows: Rows, image: NDArray[np.int32], ground_truth: GroundTru
         return match_best(ground_truth, image, boxes, rows.scores).matched
 
 
-def _found_categories(
+def _category_rows(
     rows: Rows, options: ReadOptions, ground_truth: GroundTruth
 ) -> tuple[NDArray[np.int32], dict[str, int]]:
-    """Return the row of each row's class in the ground truth, [N], -1 where unknown; and what is left out."""
+    """Return each row's class as a row of the ground truth's, [N], -1 where unknown; and what is left out."""
     categories = ground_truth.categories
     unnamed = categories.ids.dtype != object and categories.names.tolist() == list(
         map(str, categories.ids.tolist())
@@ -432,10 +438,10 @@ def _rows_of_pairs(rows: Rows, label_names: Sequence[str], categories: Categorie
     for label, name in zip(rows.labels, label_names, strict=True):
         row = of_id.get(label, -1)
         if row < 0 or names[row] not in (name, str(label)):
-            several = of_name.get(name, [of_id.get(name, -1)])
-            if len(several) > 1:
-                several = [one for one in several if str(ids[one]) == str(label)] or [-2]
-            row = several[0]
+            candidates = of_name.get(name, [of_id.get(name, -1)])
+            if len(candidates) > 1:
+                candidates = [row for row in candidates if str(ids[row]) == str(label)] or [-2]
+            row = candidates[0]
         known.append(row)
     return _one_each(rows, label_names, np.array(known, dtype=np.int32), categories)
 
@@ -447,12 +453,12 @@ def _rows_of_words(
 
     Where words are ids of some classes and names of others, they are refused, unless they are surely names.
     """
-    named = categories.rows_of_names()
-    several = [named.get(str(word), [-1]) for word in words]
-    by_name = np.array([found[0] if len(found) == 1 else -2 for found in several], dtype=np.int32)
+    of_name = categories.rows_of_names()
+    candidates = [of_name.get(str(word), [-1]) for word in words]
+    by_name = np.array([rows_[0] if len(rows_) == 1 else -2 for rows_ in candidates], dtype=np.int32)
     of_id = categories.index()
-    found = [of_id.get(word, of_id.get(_spelled(word), -1)) for word in words]
-    by_id = np.array(found, dtype=np.int32)
+    rows_by_id = [of_id.get(word, of_id.get(_spelled(word), -1)) for word in words]
+    by_id = np.array(rows_by_id, dtype=np.int32)
     if (by_id >= 0).all() and (by_name == -1).any():
         return by_id
     are_names = are_names or (rows.numbers == "names" and categories.ids.dtype != object)
@@ -462,7 +468,7 @@ def _rows_of_words(
             at, labels = int(differ[0]), categories.labels
             raise ambiguous(
                 str(words[at]),
-                [labels[row] for row in sorted({int(by_id[at]), *several[at]})],
+                [labels[row] for row in sorted({int(by_id[at]), *candidates[at]})],
                 what="a class",
                 place=rows.place(int(np.argmax(rows.label == at))),
                 cause="a column category_id holds ids, a column class_name names",
@@ -492,12 +498,12 @@ def _spelled(word: Id) -> Id:
 def _one_each(
     rows: Rows, names: Sequence[Id], known: NDArray[np.int32], categories: Categories
 ) -> NDArray[np.int32]:
-    """Refuse names of rows that are -2: several classes have them."""
+    """Refuse names whose row is -2: several classes have them."""
     used = np.bincount(rows.label, minlength=len(known)) > 0
-    at = np.flatnonzero((known < -1) & used)
-    if len(at):
-        place = rows.place(int(np.argmax(rows.label == at[0])))
-        categories.refuse_several(names[int(at[0])], place=place)
+    unclear = np.flatnonzero((known < -1) & used)
+    if len(unclear):
+        place = rows.place(int(np.argmax(rows.label == unclear[0])))
+        categories.refuse_several(names[int(unclear[0])], place=place)
     return known
 
 
@@ -533,9 +539,11 @@ def _name(rows: Rows, names: Sequence[str], position: int) -> Id:
         return names[label]
     row = int(np.argmax(rows.label == position))
     if isinstance(label, int):
-        rule = f"be from 0 to {len(names) - 1}, for the {counted(len(names), 'name')} of the {called(names)}"
+        rule = (
+            f"be from 0 to {len(names) - 1}, for the {counted(len(names), 'name')} of the {list_name(names)}"
+        )
         raise InputError("a class number", rule, got=label, place=rows.place(row))
-    raise InputError("a class", f"be in the {called(names)}", got=repr(label), place=rows.place(row))
+    raise InputError("a class", f"be in the {list_name(names)}", got=repr(label), place=rows.place(row))
 
 
 def file_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArray[np.int32]]:

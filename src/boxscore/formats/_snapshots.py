@@ -1,4 +1,4 @@
-"""The states of files: what is read of one file, at several times, must belong together."""
+"""Snapshots of files: what is read of one file at several times must be of one state."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Snapshot:
     ----------
     path : Path
     is_old : bool
-        Whether the last change is long enough ago that another one has another time: clocks of file systems
-        tick coarsely. Until then a file that looks the same may have been written once more.
+        Whether the last change is so long ago that a later one must have another time: clocks of file systems
+        tick coarsely. Until then a file with the same times may have been written once more.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,7 +53,7 @@ class Snapshot:
 
 
 def _written(status: os.stat_result) -> tuple[int, ...]:
-    """Return what tells one writing of a file from another."""
+    """Return what distinguishes one writing of a file from another."""
     return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
 
 

@@ -1,4 +1,4 @@
-"""Class descriptions and label maps: what stands behind Open Images' label ids, as ``/m/01g317``.
+"""Class descriptions and label maps: the names or numbers of Open Images' label ids, such as ``/m/01g317``.
 
 Conventions
 -----------
@@ -49,20 +49,22 @@ def class_descriptions(path: Path) -> ClassDescriptions | None:
     if _ITEM.match(text.strip()):
         numbered = True
         for item in _ITEM.findall(text):
-            found = {key: "".join(rest) for key, *rest in _KEY.findall(re.sub(r"display_name\s*:", "", item))}
-            pairs.append((found.get("name", ""), found.get("id", "")))
+            fields = {
+                key: "".join(rest) for key, *rest in _KEY.findall(re.sub(r"display_name\s*:", "", item))
+            }
+            pairs.append((fields.get("name", ""), fields.get("id", "")))
     else:
         rows = [row for row in csv.reader(text.splitlines()) if row]
         head = [cell.strip() for cell in rows[0]] if rows else []
         if "LabelName" in head and {"Id", "DisplayName"} & set(head):
             numbered = "Id" in head
-            at, other = head.index("LabelName"), head.index("Id" if numbered else "DisplayName")
+            at, value_at = head.index("LabelName"), head.index("Id" if numbered else "DisplayName")
             rows = rows[1:]
         elif rows and all(len(row) == 2 and row[0].startswith("/") for row in rows):
-            numbered, at, other = False, 0, 1
+            numbered, at, value_at = False, 0, 1
         else:
             return None
-        short = next((number for number, row in enumerate(rows) if len(row) <= max(at, other)), None)
+        short = next((number for number, row in enumerate(rows) if len(row) <= max(at, value_at)), None)
         if short is not None:
             raise FileFormatError(
                 "a class of a list",
@@ -70,13 +72,13 @@ def class_descriptions(path: Path) -> ClassDescriptions | None:
                 got=repr(rows[short])[:60],
                 place=str(path),
             )
-        pairs = [(row[at].strip(), row[other].strip()) for row in rows]
+        pairs = [(row[at].strip(), row[value_at].strip()) for row in rows]
     return _checked(pairs, path, numbered=numbered)
 
 
 def _checked(pairs: list[tuple[str, str]], path: Path, *, numbered: bool) -> ClassDescriptions:
-    found = ClassDescriptions()
-    found.source = str(path)
+    descriptions = ClassDescriptions()
+    descriptions.source = str(path)
     numbers: set[int] = set()
     for label, value in pairs:
         if not label or not value:
@@ -84,24 +86,23 @@ def _checked(pairs: list[tuple[str, str]], path: Path, *, numbered: bool) -> Cla
             raise FileFormatError(
                 "a class of a list", "have a label and what it is", got=got, place=str(path)
             )
-        if label in found:
+        if label in descriptions:
             raise FileFormatError(
                 "a class list", "name each class once", got=f"{label!r} twice", place=str(path)
             )
-        found[label] = value
+        descriptions[label] = value
         if numbered:
             if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) in numbers:
                 rule = "be a whole number of its own"
                 raise FileFormatError("the Id of a class", rule, got=f"{value!r}, {label}", place=str(path))
             numbers.add(int(value))
-            found[label] = int(value)
-    return found
+            descriptions[label] = int(value)
+    return descriptions
 
 
 def described(ground_truth: GroundTruth, descriptions: ClassDescriptions) -> GroundTruth:
     """Return ground truth whose classes have names, or numbers."""
-    old = ground_truth.categories
-    names = old.names.tolist()
+    names = ground_truth.categories.names.tolist()
     unknown = [name for name in names if name not in descriptions]
     if unknown:
         raise InputError(
@@ -117,11 +118,11 @@ def described(ground_truth: GroundTruth, descriptions: ClassDescriptions) -> Gro
         rows = categories.rows(np.array(values, dtype=np.int64))
     else:
         times = Counter(values)
-        shown = [
+        names_shown = [
             str(value) if times[value] == 1 else f"{value} ({name})"
             for name, value in zip(names, values, strict=True)
         ]
-        categories = Categories.build(names, names=shown)
+        categories = Categories.build(names, names=names_shown)
         rows = categories.rows(np.array(names, dtype=object))
     wider = ground_truth.replaced(categories=categories, category=rows[ground_truth.category])
     return with_labels(wider, categories=rows)

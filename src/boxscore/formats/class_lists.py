@@ -43,16 +43,16 @@ def class_list(source: str | Path | Sequence[str]) -> ClassList:
         names = names_of(read_yaml(path), path)
         if names is None:
             raise FileFormatError("a class list", "have names", got="no such key", place=str(path))
-        found = _checked([(name, str(path)) for name in names], str(path))
+        class_names = _checked([(name, str(path)) for name in names], str(path))
     else:
         text = read_text(path, "a class list", largest=LARGEST)
-        found = _checked(_of_json(text, path) or _of_lines(text, path), str(path))
-    found.source = str(path)
-    return found
+        class_names = _checked(_of_json(text, path) or _of_lines(text, path), str(path))
+    class_names.source = str(path)
+    return class_names
 
 
 def _of_json(text: str, path: Path) -> list[tuple[str, str]] | None:
-    """Return the names of a JSON list; None of what is no JSON, which any other object is refused as."""
+    """Return the names of a JSON list; None of what is not JSON. Any other JSON is refused."""
     try:
         content = json.loads(text) if text.lstrip()[:1] in ("[", "{") else None
     except (ValueError, RecursionError):
@@ -71,7 +71,7 @@ def _of_json(text: str, path: Path) -> list[tuple[str, str]] | None:
 
 
 def _of_lines(text: str, path: Path) -> list[tuple[str, str]]:
-    """Return the names of lines, each with its place."""
+    """Return the name on each line, with its place for messages."""
     lines = [line.strip() for line in text.rstrip().splitlines()]
     blank = next((number for number, line in enumerate(lines, start=1) if not line), None)
     if blank is not None:
@@ -90,8 +90,8 @@ def _refuse_numbered(lines: list[str], path: Path) -> None:
     """Refuse lines as ``0,cat``, which would be names; the first may be a head."""
     numbers = [_NUMBERED.fullmatch(line) for line in lines]
     head = int(bool(numbers) and numbers[0] is None)
-    found = [int(match[1]) for match in numbers[head:] if match is not None]
-    if len(found) < max(2, len(lines) - head) or found != list(range(found[0], found[0] + len(found))):
+    given = [int(match[1]) for match in numbers[head:] if match is not None]
+    if len(given) < max(2, len(lines) - head) or given != list(range(given[0], given[0] + len(given))):
         return
     raise FileFormatError(
         "a line of a class list",
@@ -103,15 +103,15 @@ def _refuse_numbered(lines: list[str], path: Path) -> None:
 
 
 def check_listed(numbers: NDArray[Any], names: Sequence[str], path: Path) -> None:
-    """Refuse class numbers that a list does not have; names are none."""
-    found = [number for number in set(numbers.tolist()) if isinstance(number, int)]
-    if not found or (min(found) >= 0 and max(found) < len(names)):
+    """Refuse class numbers that a list does not have; class names are not checked."""
+    ids = [number for number in set(numbers.tolist()) if isinstance(number, int)]
+    if not ids or (min(ids) >= 0 and max(ids) < len(names)):
         return
-    from_one = min(found) >= 1 and max(found) == len(names)
+    from_one = min(ids) >= 1 and max(ids) == len(names)
     raise InputError(
         "class numbers",
-        f"be 0 to {len(names) - 1}, for the {counted(len(names), 'name')} of the {called(names)}",
-        got=f"{min(found)} to {max(found)}",
+        f"be 0 to {len(names) - 1}, for the {counted(len(names), 'name')} of the {list_name(names)}",
+        got=f"{min(ids)} to {max(ids)}",
         place=str(path),
         cause="if they count from 1, say so: --class-map one-based (in Python class_map=) beside the list"
         if from_one
@@ -119,8 +119,8 @@ def check_listed(numbers: NDArray[Any], names: Sequence[str], path: Path) -> Non
     )
 
 
-def called(names: Sequence[str]) -> str:
-    """Return what a message calls a list: by its file, where it has one."""
+def list_name(names: Sequence[str]) -> str:
+    """Return what messages call a list: its file, where it has one."""
     source = getattr(names, "source", "")
     return f"class list {source}" if source else "class list"
 
@@ -132,7 +132,7 @@ def _text(name: object) -> str:
 
 
 def _checked(names: Sequence[tuple[str, str]], place: str) -> ClassList:
-    """Return names, each of which has a place, as a list; a name that is there twice is refused."""
+    """Return names, each given with its place, as a list; a repeated name is refused."""
     if not names:
         raise InputError("a class list", "name at least one class", got="none", place=place)
     seen: set[str] = set()

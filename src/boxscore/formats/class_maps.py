@@ -7,8 +7,8 @@ Conventions
   begin with ``#``, are skipped.
 - The first line is a head where both words are those of one (``from,to``, ``source,target``, ...), and
   neither the detections have a class of the first word nor the ground truth one of the second.
-- Detections are read in the classes of their own file first, and then renumbered, so that a map applies to
-  every format alike.
+- Detections are read in the classes of their file first, and then renumbered, so that a map applies to every
+  format alike.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _FROM = {
 }
 _TO = {"to", "target", "dst", "destination", "new", "mapped", "groundtruth", "truth", "gt"}
 _OF_A_CLASS = re.compile(r"class(es)?|categor(y|ies)|labels?|names?|ids?(?![a-z])")
-"""What a head line may be of: compared are the letters of its words, without these."""
+"""Removed from the words of a first line before they are compared with those of a head line."""
 
 
 class PairsInFile(dict[Id, "Id | None"]):
@@ -98,12 +98,12 @@ class PairsInFile(dict[Id, "Id | None"]):
         self[source] = target
         self.lines[source] = line
 
-    def resolved(self, own: Categories, known: Categories) -> PairsInFile:
+    def resolved(self, file_classes: Categories, known: Categories) -> PairsInFile:
         """Return the pairs from one vocabulary to another, the first line among them where it is no head."""
         pairs = PairsInFile(self.path)
         if self.head is not None:
             line, source, target = self.head
-            if own.finder(numbers=True).rows(source) or known.finder(numbers=True).rows(target):
+            if file_classes.finder(numbers=True).rows(source) or known.finder(numbers=True).rows(target):
                 pairs.add(line, source, target)
         for key, to in self.items():
             pairs.add(self.lines[key], key, to)
@@ -180,13 +180,13 @@ def pairs_in_file(path: Path) -> PairsInFile:
 
 
 def _is_head(words: list[str]) -> bool:
-    """Whether both words are those of a head line, beside words as ``class`` and ``id``."""
+    """Whether both words are those of a head line, apart from words such as ``class`` and ``id``."""
     plain = ["".join(re.findall(r"[a-z]+", _OF_A_CLASS.sub("", word.lower()))) for word in words]
     return plain[0] in _FROM and plain[1] in _TO
 
 
 def _other_kind(line: str, words: list[str], path: Path) -> str:
-    """Say what a file may be that has no lines ``from,to``."""
+    """Return what a file may be that has no lines ``from,to``."""
     if line.count('"') % 2:
         return "is a quotation mark missing? A class whose name has a line break is written as its id"
     if line.lstrip()[:1] in ("{", "["):
@@ -210,14 +210,14 @@ def in_file_classes(
 ) -> Detections:
     """Read detections in the images of the ground truth, but in the classes of their file."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)  # the second reading says it again
-        own = read(None).categories
+        warnings.simplefilter("ignore", BoxscoreWarning)  # the second reading warns again
+        file_classes = read(None).categories
     empty = ground_truth.take(np.empty(0, dtype=np.intp))
-    return read(dataclasses.replace(empty, categories=own))
+    return read(dataclasses.replace(empty, categories=file_classes))
 
 
 def class_map_hint(detections: Detections, ground_truth: GroundTruth) -> str:
-    """Return the class map to type where detections were left out, in a sentence; empty where none is clear.
+    """Return a sentence with the class map to give where detections were left out; empty if none is clear.
 
     The evidence for a numbering is the detections that are not left out, in a few images.
     """
@@ -226,14 +226,14 @@ def class_map_hint(detections: Detections, ground_truth: GroundTruth) -> str:
     if renamed:
         return f"{question_of_renamed(renamed)} {class_map_advice(renamed)}."
     if len(detections) and any(word.isdecimal() for word in detections.left_out):
-        found = infer_class_map(ground_truth, detections, most=FEW_IMAGES)
-        if found.name not in (None, AS_THEY_ARE):
+        inferred = infer_class_map(ground_truth, detections, most=FEW_IMAGES)
+        if inferred.name not in (None, AS_THEY_ARE):
             return ' Read the detections with --class-map auto (in Python class_map="auto").'
     return ""
 
 
 def class_map_advice(pairs: Mapping[str, str]) -> str:
-    """Say how a class map of these pairs is given, without a full stop."""
+    """Return how to give a class map of these pairs, without a full stop."""
     lines = []
     for pair in list(pairs.items())[:FEW_SHOWN]:
         text = io.StringIO()
@@ -260,25 +260,25 @@ def renumbered(
     known = ground_truth.categories
     if not isinstance(class_map, str):
         return with_classes(detections, known, _given_rows(class_map, detections, known))
-    own = detections.categories
+    file_classes = detections.categories
     pairs = class_pairs(class_map, known, classes=classes)
     if not any(_is_known(to, known) for to in pairs.values()):
         raise _unknown_target(next(iter(pairs.values()), None), known, detections.source)
-    pairs |= {key: None for key in own.ids.tolist() if key not in pairs and isinstance(key, int)}
+    pairs |= {key: None for key in file_classes.ids.tolist() if key not in pairs and isinstance(key, int)}
     pairs = {key: to if _is_known(to, known) else None for key, to in pairs.items()}
-    return with_classes(detections, known, mapped_rows(pairs, own, known))
+    return with_classes(detections, known, mapped_rows(pairs, file_classes, known))
 
 
 def _given_rows(
     given: Mapping[Id, Id | None], detections: Detections, known: Categories
 ) -> NDArray[np.int32]:
-    """Return the class that each class of the detections has by pairs of a user, [len(own)]; -1 for none."""
-    own = detections.categories
-    pairs = given.resolved(own, known) if isinstance(given, PairsInFile) else given
+    """Return the class of each class of the detections by a user's pairs, [classes]; -1 for none."""
+    file_classes = detections.categories
+    pairs = given.resolved(file_classes, known) if isinstance(given, PairsInFile) else given
     in_file = isinstance(pairs, PairsInFile)
-    sources = own.finder(numbers=in_file)
+    sources = file_classes.finder(numbers=in_file)
     targets = known.finder(numbers=in_file)
-    rows = rows_as_given(own, known)
+    rows = rows_as_given(file_classes, known)
     new: dict[int, int] = {}
     for source, to in pairs.items():
         place = f"line {pairs.lines[source]} of {pairs.path}" if isinstance(pairs, PairsInFile) else ""
@@ -288,7 +288,7 @@ def _given_rows(
             raise _unknown_target(to, known, place or detections.source)
         row = sources.row(words[0], what=_CLASS, place=place) if words[0] is not None else -1
         if row >= 0 and new.setdefault(row, target) != target:
-            got = f"{own.labels[row]!r} twice, by name and id"
+            got = f"{file_classes.labels[row]!r} twice, by name and id"
             raise InputError("a class map", "map each class once", got=got, place=place)
     if not new and len(detections):
         raise _unknown_sources(pairs, detections)
@@ -296,30 +296,33 @@ def _given_rows(
     return rows
 
 
-def renumbered_by_boxes(path: Path, ground_truth: GroundTruth, own: Detections) -> Detections | None:
-    """Return detections by the numbering that their boxes show, where it is not the ground truth's.
+def renumbered_by_boxes(path: Path, ground_truth: GroundTruth, detections: Detections) -> Detections | None:
+    """Return detections by the numbering inferred from their boxes, where it is not the ground truth's.
 
-    None where it is, or is not clear, which is said, or where the file names its classes. Only numberings
-    with a name are taken: what is only evident may be a detector's mistake.
+    None where it is, where it is not clear, with a warning, or where the file names its classes. Only
+    numberings with a name are applied: any other evidence may be a detector's mistake.
     """
-    if not len(own) or own.categories.names.tolist() != list(map(str, own.categories.ids.tolist())):
+    classes = detections.categories
+    if not len(detections) or classes.names.tolist() != list(map(str, classes.ids.tolist())):
         return None
-    found = infer_class_map(ground_truth, own)
-    if found.name in CLASS_MAPS:
+    inferred, source = infer_class_map(ground_truth, detections), detections.source
+    if inferred.name in CLASS_MAPS:
         warn_user(
             BoxscoreWarning(
-                f"{own.source}: class map {found.name} applied, because {ground_truth.source} has class "
-                f"names without ids: {found}. --class-map (in Python class_map=) chooses another.",
+                f"{source}: class map {inferred.name} applied, because {ground_truth.source} "
+                f"has class names without ids: {inferred}. --class-map (in Python class_map=) chooses "
+                "another.",
                 severity="info",
             )
         )
-        rows = mapped_rows(found.pairs, own.categories, ground_truth.categories)
-        return with_classes(own, ground_truth.categories, rows)
-    if found.name is None and found.given < found.placed:
+        rows = mapped_rows(inferred.pairs, classes, ground_truth.categories)
+        return with_classes(detections, ground_truth.categories, rows)
+    if inferred.name is None and inferred.given < inferred.placed:
         warn_user(
-            f"{own.source}: class numbers are taken for places in the list of {ground_truth.source}, counted "
-            f"from 0, for the boxes show nothing else: {found}. Say how they count with --class-map (in "
-            "Python class_map=): one-based (predictions.json of ultralytics), coco91to80, ...",
+            f"{source}: class numbers are taken for places in the list of {ground_truth.source}, "
+            f"counted from 0, for the boxes show nothing else: {inferred}. Say how they count with "
+            "--class-map (in Python class_map=): one-based (predictions.json of ultralytics), coco91to80, "
+            "...",
         )
     return None
 
@@ -329,21 +332,25 @@ def _automatic(
 ) -> Detections:
     if not len(detections):
         return with_classes(detections, ground_truth.categories, np.empty(0, dtype=np.int32))
-    found = infer_class_map(ground_truth, detections, classes=classes)
-    if found.name is None:
-        raise refused(found, detections.source)
-    rows = mapped_rows(found.pairs, detections.categories, ground_truth.categories)
-    says = "no class map is needed" if found.name == AS_THEY_ARE else f"class map {found.name}"
-    if found.name == BY_EVIDENCE:
-        says += _changes(detections.categories, ground_truth.categories, rows)
-    warn_user(BoxscoreWarning(f"{detections.source}: {says}: {found}.", severity="info"))
+    inferred = infer_class_map(ground_truth, detections, classes=classes)
+    if inferred.name is None:
+        raise refused(inferred, detections.source)
+    rows = mapped_rows(inferred.pairs, detections.categories, ground_truth.categories)
+    text = "no class map is needed" if inferred.name == AS_THEY_ARE else f"class map {inferred.name}"
+    if inferred.name == BY_EVIDENCE:
+        text += _changes(detections.categories, ground_truth.categories, rows)
+    warn_user(BoxscoreWarning(f"{detections.source}: {text}: {inferred}.", severity="info"))
     return with_classes(detections, ground_truth.categories, rows)
 
 
-def _changes(own: Categories, known: Categories, rows: NDArray[np.int32]) -> str:
+def _changes(file_classes: Categories, known: Categories, rows: NDArray[np.int32]) -> str:
     """Name the classes that a map gives another label, if they are few; empty where they are many."""
     labels = known.labels
-    pairs = [(label, labels[row]) for label, row in zip(own.labels, rows.tolist(), strict=True) if row >= 0]
+    pairs = [
+        (label, labels[row])
+        for label, row in zip(file_classes.labels, rows.tolist(), strict=True)
+        if row >= 0
+    ]
     changed = [f"{label} is {other}" for label, other in pairs if label != other]
     return f" ({', '.join(changed)})" if 0 < len(changed) <= FEW_SHOWN else ""
 
@@ -361,15 +368,15 @@ def _unknown_target(to: Id | None, known: Categories, place: str) -> InputError:
 
 
 def _unknown_sources(pairs: Mapping[Id, Id | None], detections: Detections) -> InputError:
-    own = detections.categories
-    has = f"{', '.join(own.labels[:5])}{', ...' * (len(own) > 5)}"
-    place, said = detections.source, "the detections have"
+    file_classes = detections.categories
+    labels = f"{', '.join(file_classes.labels[:5])}{', ...' * (len(file_classes) > 5)}"
+    place, subject = detections.source, "the detections have"
     if isinstance(pairs, PairsInFile):
-        place, said = str(pairs.path), f"{detections.source} has"
+        place, subject = str(pairs.path), f"{detections.source} has"
     return InputError(
         "class_map",
         "name classes of the detections",
         got=f"none that occurs ({', '.join(map(repr, list(pairs)[:3]))}{', ...' * (len(pairs) > 3)})",
         place=place,
-        cause=f"{said} {has}",
+        cause=f"{subject} {labels}",
     )

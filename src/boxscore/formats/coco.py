@@ -3,12 +3,12 @@
 Conventions
 -----------
 - Boxes are ``x, y, width, height``, or five numbers for rotated ones, ``cx, cy, width, height`` and degrees
-  counter-clockwise, as in detectron2; ``area`` is the annotation's own (of its mask), width times height
-  where an annotation has none.
+  counter-clockwise, as in detectron2; ``area`` is the annotation's (that of its mask), width times height
+  where it has none.
 - Images and classes are those of ``images`` and ``categories``, sorted by id, as in pycocotools.
 - Annotations of images or classes that are not listed are left out, as in pycocotools, with a warning.
 - Of annotations that share one id, pycocotools reads the last for each of them; so do we, with a warning.
-- A side below 0 by less than rounding is kept, as in pycocotools: such a box overlaps nothing.
+- A box with a side below 0 by rounding stays as it is, as in pycocotools: it overlaps nothing.
 - ``"2299"`` and 2299 are one id where only one of them is listed, with a warning.
 - ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read where a file has it.
 - A file whose images list classes is LVIS's: ``neg_category_ids`` and ``not_exhaustive_category_ids`` become
@@ -17,7 +17,7 @@ Conventions
   a list under ``results`` or ``predictions``. Extra keys are skipped.
 - The image of a record is that of its ``file_name``, where it has one, as ultralytics writes it beside an id
   that is made of the file's name.
-- For masks and keypoints the file is read again when they are first asked for.
+- For masks and keypoints the file is read again when they are first needed.
 
 References
 ----------
@@ -156,7 +156,7 @@ class CocoFormat(Format):
             return f"annotation {row} (id {records['id'].tolist()[row]}) of {path}"
 
         image, category = _listed(records, images, categories, path)
-        kept = _rows_read(records["id"], image, category, path)
+        chosen = _rows_read(records["id"], image, category, path)
         rotated = rotated_boxes(records["bbox"])
 
         def extent() -> NDArray[np.float64]:
@@ -166,31 +166,36 @@ class CocoFormat(Format):
         parts = instance_columns(records, columns, image_sizes=extent, place=place)
         boxes, form = records["bbox"], COCO_FORM if options.written is None else options.written
         if options.written is not None:
-            _refuse_said(options.box_format, rotated is not None, path)
+            _refuse_box_format(options.box_format, rotated is not None, path)
             images = _with_sizes(images, options.image_sizes)
             boxes = in_pixels(boxes, form, extent(), place=place)
         table = built_columns(
             GROUND_TRUTH,
-            {"images": images, "categories": categories, "image": image[kept], "category": category[kept]},
-            boxes[kept] if rotated is None else None,
+            {
+                "images": images,
+                "categories": categories,
+                "image": image[chosen],
+                "category": category[chosen],
+            },
+            boxes[chosen] if rotated is None else None,
             box_format=form.form,
             given={
-                "rotated": None if rotated is None else rotated[kept],
+                "rotated": None if rotated is None else rotated[chosen],
                 "quadrilaterals": None,
-                "ids": records["id"][kept],
-                "area": _areas(records["area"][kept], boxes[kept], form.form, path),
-                "crowd": records["iscrowd"][kept],
-                "difficult": records["difficult"][kept],
-                "ignore": records["ignore"][kept] if federated else None,
-                **{name: None if column is None else column[kept] for name, column in parts.items()},
+                "ids": records["id"][chosen],
+                "area": _areas(records["area"][chosen], boxes[chosen], form.form, path),
+                "crowd": records["iscrowd"][chosen],
+                "difficult": records["difficult"][chosen],
+                "ignore": records["ignore"][chosen] if federated else None,
+                **{name: None if column is None else column[chosen] for name, column in parts.items()},
             },
             read=Reader(
-                _later(snapshot, _annotations_text, extent, place, of_results=False, rows=kept),
+                _instance_reader(snapshot, _annotations_text, extent, place, of_results=False, rows=chosen),
                 first.instances,
             ),
             lowest_size=options.lowest_side,
             reuse=True,
-            place=lambda row: place(int(np.arange(len(image))[kept][row])),
+            place=lambda row: place(int(np.arange(len(image))[chosen][row])),
         )
         if not options.any_sides:
             _warn_of_negative_sides(table["sizes"], path)
@@ -280,18 +285,18 @@ class ResultsReading:
         image_sizes: ImageSizes | None = None,
     ) -> None:
         self._image_sizes = image_sizes
-        self._path, self._lowest_side, self._said = path, lowest_side, box_format
-        self._own: DeclaredVocabulary | None = None
+        self._path, self._lowest_side, self._box_format = path, lowest_side, box_format
+        self._vocabulary: DeclaredVocabulary | None = None
         self._classes = classes
         self._snapshot = Snapshot(path)
         text = self._object() if _json.first_byte(path) == b"{" else text_in_file(path)
         first = first_record(text)
         self._instances = list(dict.fromkeys([*columns, *([first.fallback] if first.fallback else [])]))
         self._with_file_name = isinstance(first.file_name, str)
-        self._shown = first.instances
+        self._columns_shown = first.instances
         kind = result_kind(self._instances, first, with_file_name=self._with_file_name)
         if classes is not None:
-            self._own = self._named_classes(classes)
+            self._vocabulary = self._named_classes(classes)
         self._reading = Reading(text, path, kind, processes=processes, beside=beside)
 
     def __enter__(self) -> ResultsReading:
@@ -301,14 +306,14 @@ class ResultsReading:
         self._reading.close()
 
     def _named_classes(self, classes: Sequence[str]) -> DeclaredVocabulary:
-        if self._own is not None and len(self._own.categories):
+        if self._vocabulary is not None and len(self._vocabulary.categories):
             raise InputError(
                 "classes",
                 "be left out where the results name their classes",
                 got=f"a list of {len(classes)} names",
                 place=str(self._path),
             )
-        images = Images.build([]) if self._own is None else self._own.images
+        images = Images.build([]) if self._vocabulary is None else self._vocabulary.images
         return DeclaredVocabulary(images, Categories.build(range(len(classes)), names=classes))
 
     def _object(self) -> Text:
@@ -322,7 +327,7 @@ class ResultsReading:
                 place=str(self._path),
                 cause=_resembled(self._path),
             )
-        self._own = DeclaredVocabulary(*_vocabularies(content, self._path))
+        self._vocabulary = DeclaredVocabulary(*_vocabularies(content, self._path))
         return text_in_memory(records)
 
     def detections(self, ground_truth: GroundTruth | None) -> Detections:
@@ -342,7 +347,7 @@ class ResultsReading:
         given = given_boxes(boxes, place=place) if instances else boxes
         rotated = rotated_boxes(given)
         rows, left_out = self._rows(records, ground_truth, place)
-        kept = np.flatnonzero(rows["category"] >= 0) if left_out else slice(None)
+        known = np.flatnonzero(rows["category"] >= 0) if left_out else slice(None)
         images, image = rows["images"], rows["image"]
 
         def extent() -> NDArray[np.float64]:
@@ -351,28 +356,29 @@ class ResultsReading:
 
         parts = instance_columns(records, instances, image_sizes=extent, place=place)
         form, fractions = COCO_FORM, False
-        if self._said is not None:
-            _refuse_said(self._said, given is None or rotated is not None, path)
+        if self._box_format is not None:
+            _refuse_box_format(self._box_format, given is None or rotated is not None, path)
             form, fractions = self._form(ground_truth)
             sizes = _with_sizes(images, self._image_sizes).sizes[image]
             given = in_pixels(boxes, form, sizes, place=place)
         table = built_columns(
             DETECTIONS,
-            {**rows, "image": image[kept], "category": rows["category"][kept]},
-            None if given is None or rotated is not None else given[kept],
+            {**rows, "image": image[known], "category": rows["category"][known]},
+            None if given is None or rotated is not None else given[known],
             box_format=form.form,
             given={
-                "rotated": None if rotated is None else rotated[kept],
+                "rotated": None if rotated is None else rotated[known],
                 "quadrilaterals": None,
-                "scores": records["score"][kept],
-                **{name: None if column is None else column[kept] for name, column in parts.items()},
+                "scores": records["score"][known],
+                **{name: None if column is None else column[known] for name, column in parts.items()},
             },
             read=Reader(
-                _later(self._snapshot, _results_text, extent, place, of_results=True, rows=kept), self._shown
+                _instance_reader(self._snapshot, _results_text, extent, place, of_results=True, rows=known),
+                self._columns_shown,
             ),
             lowest_size=self._lowest_side,
             reuse=True,
-            place=lambda row: place(int(np.arange(len(image))[kept][row])),
+            place=lambda row: place(int(np.arange(len(image))[known][row])),
         )
         if self._lowest_side == -ROUNDING:
             _warn_of_negative_sides(table["sizes"], path)
@@ -386,7 +392,7 @@ class ResultsReading:
 
     def _form(self, ground_truth: GroundTruth | None) -> tuple[WrittenForm, bool]:
         """Return what the boxes are, and whether they stay fractions, as those of the ground truth are."""
-        form = COCO_FORM if self._said is None else written_form(self._said)
+        form = COCO_FORM if self._box_format is None else written_form(self._box_format)
         stays = form.fractions and ground_truth is not None and ground_truth.units == "fractions"
         return form._replace(fractions=form.fractions and not stays), stays
 
@@ -394,10 +400,12 @@ class ResultsReading:
         self, records: Columns, ground_truth: GroundTruth | None, place: Place
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """Vocabularies and every record's row in them; -1 for a class that the ground truth does not have."""
-        image_ids, category_ids, own = records["image_id"], records["category_id"], self._own
+        image_ids, category_ids, vocabulary = records["image_id"], records["category_id"], self._vocabulary
         if ground_truth is None:
-            images = own.images if own is not None and len(own.images) else None
-            categories = own.categories if own is not None and len(own.categories) else None
+            images = vocabulary.images if vocabulary is not None and len(vocabulary.images) else None
+            categories = (
+                vocabulary.categories if vocabulary is not None and len(vocabulary.categories) else None
+            )
             image_ids = self._of_one_kind(image_ids, "image_id")
             category_ids = self._of_one_kind(category_ids, "category_id")
             rows = vocabulary_columns(
@@ -406,7 +414,7 @@ class ResultsReading:
             return rows, {}
         rows = {"images": ground_truth.images, "categories": ground_truth.categories}
         rows["image"] = self._images(records, ground_truth, place)
-        listed = own.categories if own is not None and len(own.categories) else None
+        listed = vocabulary.categories if vocabulary is not None and len(vocabulary.categories) else None
         known = rows["categories"] if listed is None else listed
         category_ids, changed = spelled_as(category_ids, known.ids.tolist(), names=known.names.tolist())
         _warn_of_spelling(changed, "category_id", self._path)
@@ -422,11 +430,11 @@ class ResultsReading:
             corners = box_convert(in_pixels(boxes, form, sizes, place=place), form.form, "xyxy")
             return match_best(ground_truth, rows, corners, records["score"]).matched
 
-        own, boxes = self._own, records["bbox"]
+        vocabulary, boxes = self._vocabulary, records["bbox"]
         return find_images(
             records["image_id"],
             ground_truth.images,
-            declared=own and own.images,
+            declared=vocabulary and vocabulary.images,
             file_names=records.get("file_name"),
             count_matched=count_matched if boxes.shape[1] == 4 and np.isfinite(boxes).all() else None,
             place=place,
@@ -441,8 +449,8 @@ class ResultsReading:
         return ids
 
 
-def _refuse_said(box_format: WrittenFormat | None, is_otherwise: bool, path: Path) -> None:
-    """Refuse what a user says of boxes that have no four numbers."""
+def _refuse_box_format(box_format: WrittenFormat | None, is_otherwise: bool, path: Path) -> None:
+    """Refuse ``box_format`` for boxes that are not four numbers."""
     if is_otherwise:
         rule = "be left out where boxes are not four numbers"
         raise InputError("box_format", rule, got=box_format, place=str(path))
@@ -456,7 +464,7 @@ def _with_sizes(images: Images, table: ImageSizes | None) -> Images:
     return with_known_sizes(images, table)
 
 
-def _later(
+def _instance_reader(
     snapshot: Snapshot,
     text_of: Callable[[Path], Text],
     image_sizes: Callable[[], NDArray[np.float64]],
@@ -515,8 +523,8 @@ def _ground_truth_object(path: Path) -> _File:
 
 
 def _resembled(path: Path) -> str:
-    like = resemblance(Sniffer(path))
-    return "" if like is None else f"this looks like {like.what}: {like.advice}"
+    resembled = resemblance(Sniffer(path))
+    return "" if resembled is None else f"this looks like {resembled.what}: {resembled.advice}"
 
 
 def _read_object(path: Path) -> _File:
@@ -569,11 +577,11 @@ def _file_name(image: _Image) -> str | None:
 def _class_columns(categories: Sequence[_Category]) -> dict[str, list[str | None]]:
     """Return LVIS's ``frequency`` of each class, where a file has it."""
     frequency = [category.frequency for category in categories]
-    return {"frequency": frequency} if any(one is not None for one in frequency) else {}
+    return {"frequency": frequency} if any(letter is not None for letter in frequency) else {}
 
 
 def _is_federated(content: _File) -> bool:
-    """Whether a file has LVIS's lists of classes per image; ``ignore`` is then a flag of its own."""
+    """Whether a file has LVIS's lists of classes per image; ``ignore`` is read then."""
     return any(
         image.neg_category_ids is not None or image.not_exhaustive_category_ids is not None
         for image in content.images or []
@@ -671,8 +679,8 @@ def _rows_read(
 ) -> NDArray[np.intp] | slice:
     """Return the annotations that make up the table, in its order: the listed ones.
 
-    Of those that share an id the last stands in for all, if it is listed. pycocotools goes through the images
-    in order: inside an image, what stands in comes by the image of what it stands in for.
+    Of those that share an id the last replaces the others, if it is listed. pycocotools iterates over the
+    images in order: inside an image, replacements come in the order of the images of what they replace.
     """
     listed = (image >= 0) & (category >= 0)
     every = bool(listed.all())

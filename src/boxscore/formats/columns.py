@@ -94,14 +94,14 @@ class ColumnsFormat(Format):
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read a ground truth."""
-        return _as_said(GroundTruth(**_load(path, GROUND_TRUTH, options.instances)), options)
+        return _in_given_form(GroundTruth(**_load(path, GROUND_TRUTH, options.instances)), options)
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
         """Read detections, which have their own vocabularies, when the ground truth is known."""
 
         def finish(ground_truth: GroundTruth | None) -> Detections:
-            table = _as_said(Detections(**_load(path, DETECTIONS, options.instances)), options)
+            table = _in_given_form(Detections(**_load(path, DETECTIONS, options.instances)), options)
             return table if ground_truth is None else align(table, ground_truth)
 
         yield finish
@@ -128,7 +128,7 @@ class ColumnsFormat(Format):
 FORMAT = ColumnsFormat()
 
 
-def _as_said(table: AnyTable, options: ReadOptions) -> AnyTable:
+def _in_given_form(table: AnyTable, options: ReadOptions) -> AnyTable:
     """Return a table whose corners are what the user says; areas that were those of the boxes stay so."""
     written = options.written
     if written is None:

@@ -51,7 +51,7 @@ FEW_ADDED = 0.1
 
 @record(frozen=True)
 class FileOptions(ReadOptions):
-    """What a user says beside a path: what formats see, and what is for what was read.
+    """The options beside a path: those that formats see, and those applied to what was read.
 
     Attributes
     ----------
@@ -64,11 +64,11 @@ class FileOptions(ReadOptions):
     hierarchy : Hierarchy, optional
         What ground truth and its labels of images are expanded along.
     unlisted_images : {"error", "background", "drop"}, or None
-        What becomes of detections in images that the ground truth does not list; None where nothing is said.
+        What becomes of detections in images that the ground truth does not list; None where it is not given.
     note : callable, optional
-        Told of images that are added to the ground truth, in place of a warning.
-    tell : callable
-        Told of boxes that look like another form, by default the user.
+        Takes the note that images were added to the ground truth, in place of a warning.
+    warn : callable
+        Takes the warning that boxes look like another form; by default the user gets it.
     """
 
     class_map: ClassMap | None = None
@@ -77,11 +77,11 @@ class FileOptions(ReadOptions):
     hierarchy: Hierarchy | None = None
     unlisted_images: str | None = None
     note: Callable[[str], None] | None = None
-    tell: Callable[[BoxscoreWarning], None] = warn_user
+    warn: Callable[[BoxscoreWarning], None] = warn_user
 
 
 PLAIN = FileOptions()
-"""Nothing said."""
+"""No option given."""
 
 
 def read_options(
@@ -104,7 +104,7 @@ def read_options(
     image_folder: str | Path | None = None,
     note: Callable[[str], None] | None = None,
 ) -> FileOptions:
-    """Check what a user says beside a path; class lists and tables of sizes are read where they are files."""
+    """Check the options beside a path; class lists and tables of sizes are read where they are files."""
     checks.one_of(format, format_names(), name="format")
     if box_format is not None:
         checks.one_of(box_format, WRITTEN_FORMATS, name="box_format")
@@ -203,7 +203,7 @@ def _path_of(path: Any, kind: type[GroundTruth | Detections]) -> Path:
 
 
 def _with_named_images(ground_truth: GroundTruth, options: FileOptions) -> GroundTruth:
-    """Add the images that a table of sizes or a folder names, and say so."""
+    """Add the images that a table of sizes or a folder names, with a warning or a note."""
     from boxscore.formats.image_sizes import with_listed_images
 
     assert options.image_sizes is not None
@@ -225,7 +225,7 @@ def _with_named_images(ground_truth: GroundTruth, options: FileOptions) -> Groun
 
 
 def takes_sizes(path: Path, side: Side, format: str = "auto", box_format: str | None = None) -> bool:
-    """Whether a side has a use for the sizes of images, which are given once for both."""
+    """Whether a side needs the sizes of images, which are given once for both."""
     return (box_format or "").endswith("n") or "image_sizes" in format_at(path, format, side=side).takes
 
 
@@ -270,7 +270,7 @@ def _with_reader(detections: Detections, path: Path, options: FileOptions) -> De
     if not detections.left_out or options.class_map is not None:
         return detections
     left_out = LeftOut(detections.left_out)
-    evaluated = dataclasses.replace(options, unlisted_images="drop")  # of those that are evaluated
+    evaluated = dataclasses.replace(options, unlisted_images="drop")
     left_out.renumbered = functools.partial(renumbered_file, path, options=evaluated)
     left_out.renamed = functools.partial(_renamed_file, path, options=evaluated)
     return dataclasses.replace(detections, left_out=left_out)
@@ -279,7 +279,7 @@ def _with_reader(detections: Detections, path: Path, options: FileOptions) -> De
 def renumbered_file(
     path: Path, ground_truth: GroundTruth, options: FileOptions
 ) -> tuple[InferredClassMap, Detections] | None:
-    """Return the class map that the boxes of a file show, and its detections by it; None if it needs none."""
+    """Return the class map inferred from a file's boxes, and its detections by it; None if it needs none."""
     detections = _read_again(path, ground_truth, options)
     inferred = infer_class_map(ground_truth, detections, classes=options.classes)
     if inferred.name in (None, AS_THEY_ARE):
@@ -333,7 +333,7 @@ def _read_detections(path: Path, ground_truth: GroundTruth, options: FileOptions
 
 
 def _may_number_otherwise(ground_truth: GroundTruth, file_format: Format, options: FileOptions) -> bool:
-    """Whether the ground truth has names in a list, and the detections numbers that others made of them."""
+    """Whether the ground truth has a list of names, and the detections numbers that may count otherwise."""
     nothing_said = options.class_map is None and options.classes is None
     return nothing_said and file_format.has_class_numbers and ground_truth.categories.are_positions
 
@@ -410,7 +410,7 @@ _USES = {
     "segments": "masks in a second file",
     "columns": "columns",
 }
-"""The options that not every format has a use for, and what a format that has one holds."""
+"""The options that not every format takes, and what the files of a format that does hold."""
 
 
 def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections: bool = False) -> None:
@@ -420,24 +420,24 @@ def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections:
         raise InputError("box_format", rule, got=options.box_format)
     for name, what in _USES.items():
         value = getattr(options, name)
-        if value is None or name in _taken(file_format, of_detections=of_detections):
+        if value is None or name in _options_of(file_format, of_detections=of_detections):
             continue
         if name == "image_sizes" and options.written is not None and options.written.fractions:
             continue
-        with_it = [
+        names = [
             other
             for other in format_names(auto=False)
-            if name in _taken(format_named(other), of_detections=of_detections)
+            if name in _options_of(format_named(other), of_detections=of_detections)
         ]
         raise InputError(
             name,
             f"be left out where the format is {file_format.name}, which has no {what}",
             got=repr(str(value))[:60],
-            cause=f"these have: {', '.join(with_it)}",
+            cause=f"these have: {', '.join(names)}",
         )
 
 
-def _taken(file_format: Format, *, of_detections: bool) -> frozenset[str]:
+def _options_of(file_format: Format, *, of_detections: bool) -> frozenset[str]:
     return file_format.takes | file_format.takes_of_detections if of_detections else file_format.takes
 
 
@@ -455,12 +455,12 @@ def _warn(
         from boxscore.formats.class_maps import class_map_hint
 
         hint = class_map_hint(detections, ground_truth)
-    all_of_them = not len(detections)
-    warn_left_out(detections.left_out, detections.source, all_of_them=all_of_them, hint=hint)
+    all_left_out = not len(detections)
+    warn_left_out(detections.left_out, detections.source, all_of_them=all_left_out, hint=hint)
     if detections.boxes_given:
         _warn_of_box_order(detections, file_format, options)
 
 
 def _warn_of_box_order(table: BoxTable, file_format: Format, options: FileOptions) -> None:
     sizes = file_format.boxes == "xywh"
-    warn_of_box_order(table, given_sizes=sizes, said=options.box_format, tell=options.tell)
+    warn_of_box_order(table, given_sizes=sizes, form=options.box_format, warn=options.warn)

@@ -1,8 +1,8 @@
-"""Recognises what is not read, to say what it is and what to do.
+"""Recognises files that are not read, so that the error names what they look like and what to do.
 
 Conventions
 -----------
-Nothing here is proof: the words say what a file looks like. The first row that fits wins.
+Nothing here is proof: a file only looks like what the error names. The first row that matches counts.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ _JSON: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
 
 
 def resemblance(sniffer: Sniffer, side: Side | None = None) -> Resemblance | None:
-    """Say what a path that no format reads looks like, and what to do; None for nothing known."""
+    """Return what a path that no format reads looks like, and what to do; None for nothing known."""
     if sniffer.is_folder:
         return _folder(sniffer, side)
     rows = _JSON if sniffer.is_json else (*_FILES, *_BINARY)

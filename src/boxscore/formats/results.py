@@ -39,17 +39,17 @@ from boxscore.formats.registry import format_at, format_named
 def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bool = False) -> Results:
     """Read results of any format without ground truth; warn of oriented boxes unless they are compared."""
     path = Path(path)
-    at = format_at(path, options.format, side="detections")
-    snapshots = tuple(Snapshot(file) for file in at.results_files(path))
-    with errors_named(path, side="dt"), at.reading(path, options, beside=0) as finish:
+    file_format = format_at(path, options.format, side="detections")
+    snapshots = tuple(Snapshot(file) for file in file_format.results_files(path))
+    with errors_named(path, side="dt"), file_format.reading(path, options, beside=0) as finish:
         table = finish(None)
     if not oriented and (table.rotated is not None or table.quadrilaterals is not None):
         message = f"{path}: rotated boxes; the upright boxes around them are suppressed or fused."
         warn_user(message)
-    if at.boxes is not None and table.boxes_given:
-        warn_of_box_order(table, given_sizes=at.boxes == "xywh", said=options.box_format)
-    folder = at.folder if isinstance(at, Unpacked) else path
-    return Results(folder, at.name, table, snapshots, options.written)
+    if file_format.boxes is not None and table.boxes_given:
+        warn_of_box_order(table, given_sizes=file_format.boxes == "xywh", form=options.box_format)
+    folder = file_format.folder if isinstance(file_format, Unpacked) else path
+    return Results(folder, file_format.name, table, snapshots, options.written)
 
 
 def save_results(
