@@ -214,7 +214,7 @@ def tables_of(
         )
         takes = names if is_table else None
         read = reading.read_options(**common, columns=takes, **said)
-        return dataclasses.replace(read, warn=tell)
+        return dataclasses.replace(read, report=tell)
 
     sizes = _sizes_of_sides(truth, predicted, box_format, image_sizes, image_folder)
     of_truth, of_detections = (

@@ -72,7 +72,7 @@ def warn_of_box_order(
     *,
     given_sizes: bool,
     form: WrittenFormat | None = None,
-    warn: Callable[[BoxscoreWarning], None] = warn_user,
+    report: Callable[[BoxscoreWarning], None] = warn_user,
 ) -> None:
     """Warn when a table's boxes look like another form of box than the format's, or than the user says."""
     order = box_order(table, given_sizes=given_sizes, form=form)
@@ -80,7 +80,7 @@ def warn_of_box_order(
         code = f"{'detection' if isinstance(table, Detections) else 'annotation'}-box-order"
         end = " (in Python box_format=)." if order.option else ""
         warning = BoxscoreWarning(f"{table.source}: {order.message}{end}", code=code, severity="error")
-        warn(warning)
+        report(warning)
 
 
 def box_order(table: BoxTable, *, given_sizes: bool, form: WrittenFormat | None = None) -> BoxOrder | None:

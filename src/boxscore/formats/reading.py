@@ -67,7 +67,7 @@ class FileOptions(ReadOptions):
         What becomes of detections in images that the ground truth does not list; None where it is not given.
     note : callable, optional
         Takes the note that images were added to the ground truth, in place of a warning.
-    warn : callable
+    report : callable
         Takes the warning that boxes look like another form; by default the user gets it.
     """
 
@@ -77,7 +77,7 @@ class FileOptions(ReadOptions):
     hierarchy: Hierarchy | None = None
     unlisted_images: str | None = None
     note: Callable[[str], None] | None = None
-    warn: Callable[[BoxscoreWarning], None] = warn_user
+    report: Callable[[BoxscoreWarning], None] = warn_user
 
 
 PLAIN = FileOptions()
@@ -463,4 +463,4 @@ def _warn(
 
 def _warn_of_box_order(table: BoxTable, file_format: Format, options: FileOptions) -> None:
     sizes = file_format.boxes == "xywh"
-    warn_of_box_order(table, given_sizes=sizes, form=options.box_format, warn=options.warn)
+    warn_of_box_order(table, given_sizes=sizes, form=options.box_format, report=options.report)
