@@ -1,4 +1,4 @@
-"""What a table is made of: columns, frozen, those of instances read when first asked for; and rows taken."""
+"""What a table is made of: columns, frozen, those of instances read when first needed; and rows taken."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ class BaseTable:
         Anything else (``truncated``), for slicing.
     rotated : ndarray of float64, [N, 5], or None
         Rotated boxes ``cx, cy, w, h, angle``: centre and size in pixels, and the angle in radians by which
-        the width axis is turned from x towards y. ``boxes`` are then the upright boxes around them.
+        the width axis is rotated from x towards y. ``boxes`` are then the upright boxes around them.
     quadrilaterals : ndarray of float64, [N, 8], or None
         Four corners ``x1, y1, ..., x4, y4`` in pixels, in order, as the file gave them. ``boxes`` are then
         the upright boxes around them.
     masks : Masks, [N], or None
-        Instance masks, rasterised when first needed. A table from a file reads them when first asked.
+        Instance masks, rasterised when first needed. Those of a file are read then too.
     keypoints : ndarray of float64, [N, J, 3], or None
-        x, y in pixels, and visibility. Read when first asked for, as masks are.
+        x, y in pixels, and visibility. Read when first needed, as masks are.
     units : {"pixels", "fractions"}
-        Of all coordinates. Fractions of the image's size are kept only where no size is known.
+        Of all coordinates. Fractions of the image's size only where that size is unknown.
     source : str
         Where the table came from, for messages.
     """
@@ -78,16 +78,16 @@ class BaseTable:
         keypoints: FloatArray | None = None
 
     def __init__(self, **given: Any) -> None:
-        """Keep columns without a check; ``from_arrays`` checks what it is given."""
+        """Take columns without a check; ``from_arrays`` checks what it is given."""
         schema = self.schema
         names = tuple(column.name for column in schema.instances)
         instances = given.pop("instances", None) or LazyColumns(names)
-        own = {name: given.pop(name) for name in names if name in given}
+        given_instances = {name: given.pop(name) for name in names if name in given}
         values = {
             "columns": {},
             **{name: default() for name, default in schema.values.items()},
             **given,
-            "instances": instances.replaced(own),
+            "instances": instances.replaced(given_instances),
         }
         fields = {field.name for field in dataclasses.fields(self)}
         if fields != set(values):
@@ -136,9 +136,9 @@ class BaseTable:
             When a mask is not as long as the table, or rows are neither a mask nor whole numbers.
         """
         at = positions(rows, len(self))
-        there = self.__dict__  # without boxes that nobody has asked for yet
+        computed = self.__dict__  # without boxes that are not computed yet
         needed = {
-            column.name: np.take(there[column.name], at, axis=0) if column.name in there else None
+            column.name: np.take(computed[column.name], at, axis=0) if column.name in computed else None
             for column in self.schema.needed
         }
         columns = {name: column[at] for name, column in self.columns.items()}

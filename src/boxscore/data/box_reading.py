@@ -1,10 +1,10 @@
-"""What four numbers are: told by the boxes themselves where no name says it, asked, or said by the user.
+"""What four numbers are, where no name says it: inferred from the boxes, or else given by the user.
 
 Conventions
 -----------
 A reading is out where a box would have a negative side, or where more than :data:`MOST` of the boxes would
 leave their image by more than :data:`SLACK` of its side. Where an image's size is unknown only its left and
-upper edge count. Where two readings are left that differ, the user is asked.
+upper edge count. Where two readings are left that differ, the user must choose.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def reading_of(
 ) -> BoxFormat:
     """Return what numbers [N, 4] in images of these sizes [N, 2] are.
 
-    ``usual`` is what the other columns speak for; it wins where nothing speaks against it. ``option`` is how
-    the user says it.
+    ``usual`` is what the other columns suggest; it wins unless the boxes rule it out. ``option`` is how the
+    user chooses.
     """
     readings: tuple[BoxFormat, ...] = BOX_FORMATS if len(names) == 1 else ("xywh", "cxcywh")
     extent = np.ones_like(sizes) if are_fractions(boxes) else sizes
@@ -68,7 +68,7 @@ def reading_of(
         if usual in left:
             return usual
         corners = [box_convert(boxes, form, "xyxy") for form in left]
-    if left and all(np.array_equal(one, corners[0]) for one in corners):
+    if left and all(np.array_equal(other, corners[0]) for other in corners):
         return left[0]
     if len(names) == 1:
         what = f"the numbers of {names[0]!r}"

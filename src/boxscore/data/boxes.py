@@ -140,7 +140,7 @@ of ``x2 = x1 + w`` and of ``w = x2 - x1``, moves it by less than one epsilon."""
 
 
 ROWS = 1 << 14
-"""Boxes looked at together: their columns fit a core's cache."""
+"""Boxes checked together: their columns fit a core's cache."""
 
 
 OTHER_FORMS: dict[str, WrittenFormat] = {"are these x,y,w,h?": "xywh", "are these x1,y1,x2,y2?": "xyxy"}
@@ -148,7 +148,7 @@ OTHER_FORMS: dict[str, WrittenFormat] = {"are these x,y,w,h?": "xywh", "are thes
 
 
 def cause_of_negative(corners: FloatArray, sizes: FloatArray, box_format: BoxFormat) -> str:
-    """Say why some boxes end before they begin: are all right in another form, it is that."""
+    """Say why some boxes end before they begin: if all are right in another form, it is that."""
     if box_format == "xyxy":
         cause, sides = "are these x,y,w,h?", corners[:, 2:]
     else:
@@ -193,7 +193,7 @@ def check_sizes_fit(
 def checked_corners(
     boxes: ArrayLike, box_format: BoxFormat, pixel_offset: float = 0, *, name: str
 ) -> tuple[FloatArray, FloatArray]:
-    """Corners [N, 4] and sizes [N, 2], the offset added to the sizes, of boxes that keep the rules."""
+    """Corners [N, 4] and sizes [N, 2], the offset added to the sizes, of boxes, once checked."""
     array = checks.float_array(boxes, name=name, columns=4)
     checks.one_of(box_format, BOX_FORMATS, name="box_format")
     checks.finite(array, name=name)

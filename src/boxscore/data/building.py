@@ -5,7 +5,7 @@ Conventions
 - A table has corners and sizes both, because neither gives back the other to the last bit.
 - An area is width times height where none is given. Where no boxes are given they are those around the
   rotated boxes, else around the masks, else around the keypoints; the last two as in pycocotools. Boxes
-  around the masks of detections are left out: the table computes them when they are first asked for.
+  around the masks of detections are left out: the table computes them when they are first needed.
 """
 
 from __future__ import annotations

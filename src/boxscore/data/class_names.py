@@ -48,22 +48,22 @@ MOST_SHOWN = 6
 
 def class_labels(names: Sequence[str], ids: Sequence[Id], *, beside: Iterable[str] = ()) -> list[str]:
     """Return a label for each class that no other class has as label, name or id, and none of ``beside``."""
-    looks = [_look(name) for name in names]
+    appearances = [_appearance(name) for name in names]
     of_id = _rows_of_texts(ids)
-    times = Counter(looks)
+    counts = Counter(appearances)
     reserved = {BACKGROUND, EVERY_CLASS, MEAN, "", *beside}
     taken: set[str] = set()
     labels: list[str] = []
-    for row, (name, look) in enumerate(zip(names, looks, strict=True)):
-        if times[look] == 1 and look not in reserved and of_id.get(look, row) == row:
+    for row, (name, appearance) in enumerate(zip(names, appearances, strict=True)):
+        if counts[appearance] == 1 and appearance not in reserved and of_id.get(appearance, row) == row:
             labels.append(name)
             continue
-        taken = taken or {*looks, *of_id, *reserved}
+        taken = taken or {*appearances, *of_id, *reserved}
         addition = f"({_text_of(ids[row], of_id)})"
-        label = f"{name} {addition}" if look else addition
-        while _look(label) in taken:
+        label = f"{name} {addition}" if appearance else addition
+        while _appearance(label) in taken:
             label = f"{label} {addition}"
-        taken.add(_look(label))
+        taken.add(_appearance(label))
         labels.append(label)
     return labels
 
@@ -81,7 +81,7 @@ def _text_of(identifier: Id, rows: dict[str, int]) -> str:
     return str(identifier) if rows[str(identifier)] >= 0 else repr(identifier)
 
 
-def _look(name: str) -> str:
+def _appearance(name: str) -> str:
     """Return what a reader sees of a name: neither Unicode forms nor blanks at the ends show."""
     if name.isascii() and name.isprintable():
         return " ".join(name.split()) if " " in name else name
@@ -96,32 +96,32 @@ def likely_classes(words: Sequence[str], labels: Sequence[str]) -> dict[str, str
     Case, blanks, ``_`` and ``-`` make no difference; else the two are nearly alike. There is none for a
     number, nor where several words or labels are equally likely.
     """
-    some, others = (
+    unknown, others = (
         [name for name in names if name.isprintable() and any(map(str.isalpha, name))]
         for names in (words, labels)
     )
-    if not some:
+    if not unknown:
         return {}
     spelt: dict[str, list[str]] = {}
     for label in others:
         spelt.setdefault(_folded(label), []).append(label)
-    same = {(word, label) for word in some for label in spelt.get(_folded(word), ())}
-    found = _one_to_one(same)
+    same = {(word, label) for word in unknown for label in spelt.get(_folded(word), ())}
+    likely = _one_to_one(same)
     words_of_pairs, labels_of_pairs = {word for word, _ in same}, {label for _, label in same}
-    some = [word for word in some if word not in words_of_pairs]
+    unknown = [word for word in unknown if word not in words_of_pairs]
     others = [label for label in others if label not in labels_of_pairs]
-    if len(some) * len(others) <= MOST_PAIRS:
+    if len(unknown) * len(others) <= MOST_PAIRS:
         import difflib
 
         near = set()
         for label in others:
             matcher = difflib.SequenceMatcher(b=_folded(label), autojunk=False)
-            for word in some:
+            for word in unknown:
                 matcher.set_seq1(_folded(word))
                 if matcher.real_quick_ratio() >= ALIKE and matcher.ratio() >= ALIKE:
                     near.add((word, label))
-        found |= _one_to_one(near)
-    return {word: found[word] for word in words if word in found}
+        likely |= _one_to_one(near)
+    return {word: likely[word] for word in words if word in likely}
 
 
 def _folded(name: str) -> str:
@@ -129,13 +129,13 @@ def _folded(name: str) -> str:
 
 
 def _one_to_one(pairs: set[tuple[str, str]]) -> dict[str, str]:
-    """Keep the pairs of which neither is in another."""
-    times = [Counter(each) for each in zip(*pairs, strict=True)]
-    return {one: other for one, other in pairs if times[0][one] == times[1][other] == 1}
+    """Return the pairs of which neither word is in another."""
+    counts = [Counter(each) for each in zip(*pairs, strict=True)]
+    return {word: label for word, label in pairs if counts[0][word] == counts[1][label] == 1}
 
 
 class ClassFinder:
-    """Finds the class that a word stands for.
+    """Looks up the class that a word stands for.
 
     Parameters
     ----------
@@ -167,13 +167,13 @@ class ClassFinder:
 
     def rows(self, word: Id) -> list[int]:
         """Return every class that a word can stand for."""
-        found = list(self._exact.get(word, ()))
+        rows = list(self._exact.get(word, ()))
         if isinstance(word, str):
             number = _number(word) if self._numbers else None
-            if number is not None and (str(number) == word or not found):  # 01 is a name first
-                found += [row for row in self._exact.get(number, ()) if row not in found]
-            found = found or self._with_ids.get(word, []) or self._looks.get(_look(word), [])
-        return sorted(found)
+            if number is not None and (str(number) == word or not rows):  # 01 is a name first
+                rows += [row for row in self._exact.get(number, ()) if row not in rows]
+            rows = rows or self._with_ids.get(word, []) or self._by_appearance.get(_appearance(word), [])
+        return sorted(rows)
 
     @functools.cached_property
     def _with_ids(self) -> dict[str, list[int]]:
@@ -184,12 +184,12 @@ class ClassFinder:
         return rows
 
     @functools.cached_property
-    def _looks(self) -> dict[str, list[int]]:
+    def _by_appearance(self) -> dict[str, list[int]]:
         """The rows of names and labels as a reader sees them."""
         rows: dict[str, list[int]] = {}
         for row, (name, label) in enumerate(zip(self._names, self._labels, strict=True)):
-            for look in {_look(name), _look(label)}:
-                rows.setdefault(look, []).append(row)
+            for appearance in {_appearance(name), _appearance(label)}:
+                rows.setdefault(appearance, []).append(row)
         return rows
 
 

@@ -1,4 +1,4 @@
-"""What is taken for a DataFrame: pandas' own, and any table with Arrow's interface."""
+"""What counts as a DataFrame: one of pandas, and any table with Arrow's interface."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _ArrowTable(Protocol):
 
 
 FrameLike: TypeAlias = "pd.DataFrame | _ArrowTable"
-"""A DataFrame of pandas or Polars, or a table of Arrow; none of them is imported to say so."""
+"""A DataFrame of pandas or Polars, or a table of Arrow; none of them is imported."""
 
 
 def is_frame(value: object) -> TypeGuard[FrameLike]:

@@ -4,7 +4,7 @@ Conventions
 -----------
 - The form is Open Images': ``{"LabelName": ..., "Subcategory": [...]}``, nested. Other keys (``Part``) are
   not followed, and the root is no class.
-- A class may stand at several places: its ancestors are those over all of them.
+- A class may occur several times: its ancestors are those of every occurrence.
 - Nothing is removed: an object that is annotated as a child and as its parent becomes two objects of the
   parent, as in the reference.
 
@@ -74,7 +74,7 @@ class Hierarchy:
         {'Person': (), 'Man': ('Person',)}
         """
         above: dict[str, set[str]] = {}
-        for name, path in _places(tree, source):
+        for name, path in _paths(tree, source):
             if name in path:
                 raise InputError(
                     "a class of a hierarchy",
@@ -119,8 +119,8 @@ class Hierarchy:
             )
 
 
-def _places(tree: Any, source: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield every class below the root at each of its places, with the classes above it."""
+def _paths(tree: Any, source: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield every class below the root, each time it occurs, with the classes above it."""
     _name_of(tree, source)
     waiting: list[tuple[Any, tuple[str, ...]]] = [(child, ()) for child in reversed(_children(tree, source))]
     while waiting:
@@ -147,7 +147,7 @@ def _children(node: Mapping[str, Any], source: str) -> Sequence[Any]:
 
 
 def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
-    """Add a copy of every row for each class above its own, after the row.
+    """Add a copy of every row for each class above its class, after the row.
 
     Labels of whole images are expanded too: what is there lists the classes above it, and what is absent
     those below it.
@@ -161,7 +161,7 @@ def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
     Returns
     -------
     GroundTruth or Detections
-        Copies of ground truths have ids of their own.
+        Copies of ground truths have new ids.
 
     Raises
     ------
@@ -181,27 +181,27 @@ def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
     hierarchy.check_names(names, source=table.source)
     labels = table.image_labels if isinstance(table, GroundTruth) else None
     wider = _with_relatives(old, hierarchy, with_descendants=labels is not None)
-    own = wider.rows(old.ids).tolist()
-    above = _relatives(names, own, hierarchy.ancestors, wider)
-    below = _relatives(names, own, hierarchy.descendants, wider)
+    class_rows = wider.rows(old.ids).tolist()
+    above = _relatives(names, class_rows, hierarchy.ancestors, wider)
+    below = _relatives(names, class_rows, hierarchy.descendants, wider)
     rows, category = _copies(table.category, above)
     expanded = table.take(rows).replaced(categories=wider, category=category)
     if not isinstance(expanded, GroundTruth):
         return expanded
     copies = np.flatnonzero(np.append(False, rows[1:] == rows[:-1]))
-    expanded = expanded.replaced(ids=_fresh_ids(expanded.ids, copies))
+    expanded = expanded.replaced(ids=_new_ids(expanded.ids, copies))
     if labels is None:
         return expanded
     parts = []
     for kind in IMAGE_LABEL_KINDS:
-        own = labels.of(kind)
-        at, classes = _copies(own.category, below if kind == "negative" else above)
-        parts.append(ImageLabels(own.image[at], classes, own.kind[at]))
+        of_kind = labels.of(kind)
+        rows, classes = _copies(of_kind.category, below if kind == "negative" else above)
+        parts.append(ImageLabels(of_kind.image[rows], classes, of_kind.kind[rows]))
     return expanded.replaced(image_labels=ImageLabels.joined(parts))
 
 
 def _as_labelled(categories: Categories, hierarchy: Hierarchy) -> Categories:
-    """Return the classes by the names that the hierarchy has: their own, else their ids."""
+    """Return the classes by the names that the hierarchy has: their names, else their ids."""
     ids = categories.ids.tolist()
     if all(name in hierarchy.ancestors for name in categories.names.tolist()):
         return categories
@@ -217,27 +217,28 @@ def _with_relatives(categories: Categories, hierarchy: Hierarchy, *, with_descen
     more: dict[str, None] = {}
     for name in names:
         relatives = hierarchy.ancestors[name] + (hierarchy.descendants[name] if with_descendants else ())
-        more |= dict.fromkeys(one for one in relatives if one not in known)
+        more |= dict.fromkeys(relative for relative in relatives if relative not in known)
     if not more:
         return categories
     ids: list[Id] = categories.ids.tolist()
-    numbers = [one for one in ids if isinstance(one, int)]
+    numbers = [identifier for identifier in ids if isinstance(identifier, int)]
     named = len(numbers) < len(ids)
-    fresh: list[Id] = list(more) if named else [max(numbers, default=0) + 1 + n for n in range(len(more))]
-    return Categories.build([*ids, *fresh], names=[*names, *more])
+    new_ids: list[Id] = list(more) if named else [max(numbers, default=0) + 1 + n for n in range(len(more))]
+    return Categories.build([*ids, *new_ids], names=[*names, *more])
 
 
 def _relatives(
-    names: Sequence[str], own: Sequence[int], relatives: Mapping[str, Sequence[str]], wider: Categories
+    names: Sequence[str], class_rows: Sequence[int], relatives: Mapping[str, Sequence[str]], wider: Categories
 ) -> list[list[int]]:
-    """Return the rows that each class stands for in the wider vocabulary, its own first."""
+    """Return the rows that each class stands for in the wider vocabulary, its row there first."""
     rows = wider.rows_of_names()
-    several = next((one for name in names for one in relatives[name] if len(rows.get(one, ())) > 1), None)
+    every = (relative for name in names for relative in relatives[name])
+    several = next((relative for relative in every if len(rows.get(relative, ())) > 1), None)
     if several is not None:
         wider.refuse_several(several, what="a class of the hierarchy")
     return [
-        [row, *(rows[one][0] for one in relatives[name] if one in rows)]
-        for row, name in zip(own, names, strict=True)
+        [row, *(rows[relative][0] for relative in relatives[name] if relative in rows)]
+        for row, name in zip(class_rows, names, strict=True)
     ]
 
 
@@ -247,17 +248,17 @@ def _copies(
     """Return the row behind each row of the expanded table, and its class."""
     counts = np.array([len(classes) for classes in relatives], dtype=np.int64)
     starts = np.cumsum(counts) - counts
-    flat = np.array([one for classes in relatives for one in classes], dtype=np.int32)
-    own = counts[category] if len(category) else np.zeros(0, dtype=np.int64)
-    rows = np.repeat(np.arange(len(category)), own)
-    nth = np.arange(len(rows)) - np.repeat(np.cumsum(own) - own, own)
+    flat = np.array([relative for classes in relatives for relative in classes], dtype=np.int32)
+    times = counts[category] if len(category) else np.zeros(0, dtype=np.int64)
+    rows = np.repeat(np.arange(len(category)), times)
+    nth = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
     return rows, flat[starts[category][rows] + nth] if len(rows) else np.zeros(0, dtype=np.int32)
 
 
-def _fresh_ids(ids: NDArray[Any], copies: NDArray[np.intp]) -> NDArray[Any]:
-    """Give copies ids that no row has; all rows are counted anew where ids are texts."""
+def _new_ids(ids: NDArray[Any], copies: NDArray[np.intp]) -> NDArray[Any]:
+    """Give copies ids that no row has; number all rows again where ids are texts."""
     if ids.dtype == object:
         return np.arange(1, len(ids) + 1)
-    fresh = ids.copy()
-    fresh[copies] = int(ids.max(initial=0)) + 1 + np.arange(len(copies))
-    return fresh
+    new = ids.copy()
+    new[copies] = int(ids.max(initial=0)) + 1 + np.arange(len(copies))
+    return new

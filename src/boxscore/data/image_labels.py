@@ -1,4 +1,4 @@
-"""Labels of whole images: which classes were looked for and not seen, seen, or not annotated in full.
+"""Labels of whole images: which classes are verified absent, present, or not annotated in full.
 
 Goal
 ----
@@ -9,7 +9,7 @@ Conventions
 -----------
 - ``negative``: verified absent. ``positive``: verified present. ``not_exhaustive``: present, but not every
   object is annotated. A pair may have several kinds.
-- Rows keep file order; repetitions mean nothing.
+- Rows are in file order; repetitions mean nothing.
 """
 
 from __future__ import annotations
@@ -148,12 +148,12 @@ class ImageLabels:
         -------
         ndarray of bool, [N]
         """
-        own = self.of(*kinds)
-        if not len(own) or not len(image):
+        labels = self.of(*kinds)
+        if not len(labels) or not len(image):
             return np.zeros(len(image), dtype=bool)
-        width = max(int(own.category.max()), int(np.max(category))) + 1
-        height = max(int(own.image.max()), int(np.max(image))) + 1
-        known = own.image.astype(np.int64) * width + own.category
+        width = max(int(labels.category.max()), int(np.max(category))) + 1
+        height = max(int(labels.image.max()), int(np.max(image))) + 1
+        known = labels.image.astype(np.int64) * width + labels.category
         return among(known, np.asarray(image, dtype=np.int64) * width + category, height * width)
 
     def renumbered(
@@ -172,11 +172,11 @@ class ImageLabels:
         """
         image = self.image if images is None else images[self.image]
         category = self.category if categories is None else categories[self.category]
-        kept = (image >= 0) & (category >= 0)
+        known = (image >= 0) & (category >= 0)
         return ImageLabels(
-            image[kept].astype(np.int32, copy=False),
-            category[kept].astype(np.int32, copy=False),
-            self.kind[kept],
+            image[known].astype(np.int32, copy=False),
+            category[known].astype(np.int32, copy=False),
+            self.kind[known],
         )
 
     @classmethod

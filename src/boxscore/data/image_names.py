@@ -4,7 +4,7 @@ Conventions
 -----------
 - A name is a path: folders, with slashes of either kind between, and a last part, whose ending is not
   compared if it is that of a picture or of a label file. Any other ending is part of the name.
-- Folders that all images have in common are their root, and tell none from another. Below it the last
+- Folders that all images have in common are their root, which distinguishes none. Below it the last
   folders of both must be equal, as many as the shorter path has.
 - A name stands for an image if it is the only one it can stand for. Among several it is the one that is
   written so; else one in these very folders, none more and none fewer; else the one that has most folders and
@@ -137,7 +137,7 @@ def stems_of(names: Sequence[str]) -> list[str]:
 def _common(paths: Collection[tuple[str, ...]]) -> tuple[str, ...]:
     """Return the folders with which all paths begin."""
     first, last = min(paths, default=()), max(paths, default=())
-    same = (one == other for one, other in zip(first, last, strict=False))
+    same = (folder == other for folder, other in zip(first, last, strict=False))
     return first[: next((at for at, is_same in enumerate(same) if not is_same), min(len(first), len(last)))]
 
 
@@ -177,7 +177,7 @@ class ImageNames:
             self._by_stem.setdefault(stem, []).append(_Entry(row, name, folders[below:], ending, root))
 
     def with_more(self, rows: NDArray[np.int32], names: Iterable[tuple[str, int]]) -> ImageNames:
-        """Return these names under new row numbers [I], and others, which are found as they are written."""
+        """Return these names under new row numbers [I], and others, which must be written exactly so."""
         more, new = ImageNames(), rows.tolist()
         more._exact = {name: new[row] if row >= 0 else row for name, row in self._exact.items()}
         more._by_stem = {
@@ -206,8 +206,8 @@ class ImageNames:
                 rows.append(row)
                 roots.append((int("/" in written and written not in self._added), None))
             else:
-                found, root = self._match(name)
-                rows.append(found[0] if len(found) == 1 else SEVERAL if found else UNKNOWN)
+                matched, root = self._match(name)
+                rows.append(matched[0] if len(matched) == 1 else SEVERAL if matched else UNKNOWN)
                 roots.append(root)
         other_root = None
         signs = {sign for sign, _ in roots}
@@ -226,7 +226,7 @@ class ImageNames:
         entries = self._by_stem.get(path.stem, ())
         row = self._exact.get(written, UNKNOWN)
         if row != UNKNOWN:
-            same = [row] if row >= 0 else [one.row for one in entries if _written(one.name) == written]
+            same = [row] if row >= 0 else [entry.row for entry in entries if _written(entry.name) == written]
             return [*dict.fromkeys(same)], (0, None)
         fits: dict[int, tuple[bool, int, int]] = {}
         roots: dict[int, tuple[int, tuple[str, str] | None]] = {}
@@ -254,16 +254,15 @@ class ImageNames:
         """Return the name of an image in another folder, or of another ending, that may be meant; else ""."""
         stem = _taken_apart(name).stem
         start = stem.partition(".")[0]
-        near = self._by_stem.get(stem) or next(
-            (self._by_stem[one] for one in self._by_stem if start and one.partition(".")[0] == start), ()
-        )
+        alike = (entries for other, entries in self._by_stem.items() if other.partition(".")[0] == start)
+        near = self._by_stem.get(stem) or (next(alike, ()) if start else ())
         return near[0].name if near else ""
 
 
 def _clashes(names: Sequence[str], rows: list[int], sure: Sequence[bool]) -> dict[str, str]:
     """Mark names that stand for the image of another name, and differ from it; change their ``rows``.
 
-    A name that is written as the image is keeps it.
+    A name that is written as the image's stays.
     """
     first: dict[int, int] = {}
     shared: dict[int, list[int]] = {}
@@ -271,13 +270,13 @@ def _clashes(names: Sequence[str], rows: list[int], sure: Sequence[bool]) -> dic
         if row >= 0 and first.setdefault(row, at) != at:
             shared.setdefault(row, [first[row]]).append(at)
     clashes: dict[str, str] = {}
-    for places in shared.values():
-        paths = {at: _taken_apart(names[at]) for at in sorted(places, key=lambda at: not sure[at])}
+    for positions in shared.values():
+        paths = {at: _taken_apart(names[at]) for at in sorted(positions, key=lambda at: not sure[at])}
         different: dict[_Path, int] = {}
         for at, path in paths.items():
             different.setdefault(path, at)  # what is sure comes first
-        for at in places:
-            other = next((path for path in different if not _may_be_one(path, paths[at])), None)
+        for at in positions:
+            other = next((path for path in different if not _may_be_same(path, paths[at])), None)
             if other is not None and not sure[at]:
                 beside = different[other]
                 rows[at] = UNKNOWN if sure[beside] else SEVERAL
@@ -285,26 +284,26 @@ def _clashes(names: Sequence[str], rows: list[int], sure: Sequence[bool]) -> dic
     return clashes
 
 
-def _may_be_one(one: _Path, other: _Path) -> bool:
-    """Whether two names can be those of one image."""
-    shared = min(len(one.folders), len(other.folders))
-    if one.stem != other.stem:
+def _may_be_same(first: _Path, second: _Path) -> bool:
+    """Whether two names can be those of the same image."""
+    shared = min(len(first.folders), len(second.folders))
+    if first.stem != second.stem:
         return True  # its id and its file's name
-    if shared and one.folders[-shared:] != other.folders[-shared:]:
+    if shared and first.folders[-shared:] != second.folders[-shared:]:
         return False
-    return one.ending == other.ending or not (one.ending and other.ending)
+    return first.ending == second.ending or not (first.ending and second.ending)
 
 
 _KNOWN: weakref.WeakKeyDictionary[Images, ImageNames] = weakref.WeakKeyDictionary()
 
 
 def names_of(images: Images) -> ImageNames:
-    """Return the names of images, file names and ids that are text, which are put in order once."""
+    """Return the names of images, file names and ids that are text, which are indexed once."""
     names = _KNOWN.get(images)
     if names is None:
         file_names = images.file_names.tolist()
         ids = images.ids.tolist() if images.ids.dtype == object else []
-        texts = [one if isinstance(one, str) else None for one in ids]
+        texts = [identifier if isinstance(identifier, str) else None for identifier in ids]
         names = ImageNames(file_names, texts) if texts != file_names else ImageNames(texts)
         _KNOWN[images] = names
     return names
@@ -326,9 +325,9 @@ def below_their_root(folders: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def add_names(images: Images, old: Images, rows: NDArray[np.int32], more: Images) -> None:
-    """Put the names of images in order that are the ``old`` ones, at ``rows`` [I], and ``more``.
+    """Index the names of images that are the ``old`` ones, at ``rows`` [I], and ``more``.
 
-    The further ones change nothing about how the old ones are found.
+    The further ones do not change how the old ones are matched.
     """
     at = images.rows(more.ids).tolist()
     names = [(str(name), row) for name, row in zip(more.file_names.tolist(), at, strict=True)]

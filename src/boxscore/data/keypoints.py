@@ -28,7 +28,7 @@ def box_of_keypoints(keypoints: FloatArray) -> FloatArray:
     if not keypoints.shape[1]:
         return np.zeros((len(keypoints), 4))
     box = np.hstack([keypoints[:, 0, :2], keypoints[:, 0, :2]])
-    for one in range(1, keypoints.shape[1]):
-        np.minimum(box[:, :2], keypoints[:, one, :2], out=box[:, :2])
-        np.maximum(box[:, 2:], keypoints[:, one, :2], out=box[:, 2:])
+    for joint in range(1, keypoints.shape[1]):
+        np.minimum(box[:, :2], keypoints[:, joint, :2], out=box[:, :2])
+        np.maximum(box[:, 2:], keypoints[:, joint, :2], out=box[:, 2:])
     return box

@@ -1,4 +1,4 @@
-"""Columns that are given, or read from the file when one is first asked for.
+"""Columns that are given, or read from the file when one is first needed.
 
 Goal
 ----
@@ -42,14 +42,14 @@ class _Shared:
 
 
 class LazyColumns:
-    """Columns by name, each there or to be read; None where a table has no such column.
+    """Columns by name, each in memory or to be read; None where a table has no such column.
 
     Parameters
     ----------
     names : tuple of str
         Every name there may be.
     given : mapping of str to column
-        Those that are there.
+        Those that are in memory.
     read : Reader, optional
         Reads the others, of every row.
     """
@@ -81,7 +81,7 @@ class LazyColumns:
         return self._names
 
     def is_read(self, name: str) -> bool:
-        """Whether a column is there, or known to be absent."""
+        """Whether a column is in memory, or known to be absent."""
         return name in self._given or self._shared is None
 
     def shows(self, name: str) -> bool:

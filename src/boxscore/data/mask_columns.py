@@ -3,7 +3,7 @@
 Goal
 ----
 A million masks without a Python object each: they are read, pickled, joined and selected as arrays, and
-turned back into what was given only where somebody asks.
+converted back into what was given only on request.
 
 Conventions
 -----------
@@ -31,7 +31,7 @@ MISSING, TEXT, BYTES, LIST, POLYGONS = range(5)
 """No mask, a compressed RLE given as ``str`` or as ``bytes``, an uncompressed one, polygons."""
 
 LARGEST_SIDE = 2e6
-"""Unknown and absurd sides are kept apart from usable ones, and refused where they are used."""
+"""Sides are clipped to this, which is refused where they are used."""
 
 RULE = "be polygons, an RLE {size, counts} or a binary array [H, W]"
 
@@ -52,7 +52,7 @@ class MaskColumns(NamedTuple):
     points: NDArray[np.float64]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """Leave the text where it is when another process is handed the arrays as they are in memory."""
+        """Pickle the text without a copy, where the protocol can hand over memory."""
         columns: dict[str, Any] = self._asdict()
         if protocol >= 5:
             columns["text"] = pickle.PickleBuffer(self.text)
@@ -72,7 +72,7 @@ class MaskColumns(NamedTuple):
         return {"size": self.size[row].tolist(), "counts": counts}
 
     def take(self, rows: NDArray[np.intp]) -> MaskColumns:
-        """Return these rows; their content is still everyone's."""
+        """Return these rows; the content stays that of all rows."""
         return self._replace(
             kind=self.kind[rows], size=self.size[rows], start=self.start[rows], length=self.length[rows]
         )
@@ -85,7 +85,7 @@ class MaskColumns(NamedTuple):
 
     @property
     def weight(self) -> NDArray[np.int64]:
-        """About how many numbers a mask has, [N]."""
+        """Approximately how many numbers a mask has, [N]."""
         weight = self.length.copy()
         of_polygons = np.flatnonzero(self.kind == POLYGONS)
         if len(of_polygons):
@@ -201,7 +201,7 @@ def _whole_numbers(counts: Any, place: str) -> NDArray[np.int64]:
     if array.size == 0 and array.ndim == 1:
         return np.empty(0, dtype=np.int64)
     if array.ndim == 1 and array.dtype.kind in "iuf":
-        whole = np.clip(array, -1, 1 << 40)  # what is cut off here is refused as it is
+        whole = np.clip(array, -1, 1 << 40)  # a number cut off here is refused all the same
         if np.isfinite(whole).all() and (np.trunc(whole) == whole).all():
             numbers: NDArray[np.int64] = whole.astype(np.int64)
             return numbers

@@ -1,9 +1,9 @@
-"""A column of instance masks, kept as given and rasterised when first needed.
+"""A column of instance masks, stored as given and rasterised when first needed.
 
 Goal
 ----
 Tables hold masks in whatever form the file had. Areas, boxes and overlaps are computed in batches from spans
-of pixels, for the rows that are asked for; areas and boxes are kept for every later selection of those rows.
+of pixels, for the rows that are needed; areas and boxes are cached for every later selection of those rows.
 
 Conventions
 -----------
@@ -80,7 +80,7 @@ class _Store:
 
 
 class Masks:
-    """A column of masks, one per row, kept as given and rasterised when first needed.
+    """A column of masks, one per row, stored as given and rasterised when first needed.
 
     Parameters
     ----------
@@ -151,8 +151,8 @@ class Masks:
         Masks
         """
         if image_sizes is not None:
-            own = (columns.kind != POLYGONS) & (columns.kind != MISSING)
-            columns = columns._replace(size=np.where(own[:, None], columns.size, whole_sizes(image_sizes)))
+            sized = (columns.kind != POLYGONS) & (columns.kind != MISSING)
+            columns = columns._replace(size=np.where(sized[:, None], columns.size, whole_sizes(image_sizes)))
         made = object.__new__(cls)
         made._store, made._rows = _Store(columns, place), np.arange(len(columns.kind))
         return made
@@ -192,11 +192,11 @@ class Masks:
     @classmethod
     def concatenate(cls, parts: Sequence[Masks]) -> Masks:
         """Concatenate columns; what was computed from them is computed again when needed."""
-        return cls.of_columns(joined_columns([part._own_columns() for part in parts]))
+        return cls.of_columns(joined_columns([part._columns_of_rows() for part in parts]))
 
     def filled(self, other: Masks) -> Masks:
         """Return these masks, with ``other``'s in the rows that have none."""
-        joined = joined_columns([self._own_columns(), other._own_columns()])
+        joined = joined_columns([self._columns_of_rows(), other._columns_of_rows()])
         rows = np.arange(len(self)) + len(self) * self.missing
         return Masks.of_columns(joined.take(rows), place=self.place)
 
@@ -219,7 +219,7 @@ class Masks:
     @property
     def weights(self) -> FloatArray:
         """Part of a batch that each mask takes, [N]; see :func:`boxscore.data.rasterising.batches`."""
-        return weights(self._own_columns())
+        return weights(self._columns_of_rows())
 
     def place(self, row: int) -> str:
         """Name a row for messages."""
@@ -246,36 +246,36 @@ class Masks:
         return codes
 
     def _texts(self, kind: NDArray[Any], spans: Spans, position: NDArray[np.intp]) -> list[bytes]:
-        """Text of each mask: its own, or its runs written down."""
+        """Text of each mask: as given, or written from its runs."""
         columns = self._store.columns
         texts: list[bytes] = [b""] * len(self)
-        own = np.flatnonzero((kind == TEXT) | (kind == BYTES))
-        for row, text in zip(own.tolist(), columns.texts(self._rows[own]), strict=True):
+        compressed = np.flatnonzero((kind == TEXT) | (kind == BYTES))
+        for row, text in zip(compressed.tolist(), columns.texts(self._rows[compressed]), strict=True):
             texts[row] = text
-        listed, drawn = np.flatnonzero(kind == LIST), np.flatnonzero(kind == POLYGONS)
+        listed, rasterised = np.flatnonzero(kind == LIST), np.flatnonzero(kind == POLYGONS)
         if len(listed):
             rows = self._rows[listed]
             count = columns.length[rows]
             numbers = columns.numbers[ragged_ranges(columns.start[rows], count)]
             for row, text in zip(listed.tolist(), code_text(numbers, count), strict=True):
                 texts[row] = text
-        if len(drawn):
+        if len(rasterised):
             runs, count = spans.runs()
-            chosen = position[drawn]
+            chosen = position[rasterised]
             starts = (np.cumsum(count) - count)[chosen]
-            drawn_text = code_text(runs[ragged_ranges(starts, count[chosen])], count[chosen])
-            for row, text in zip(drawn.tolist(), drawn_text, strict=True):
+            encoded = code_text(runs[ragged_ranges(starts, count[chosen])], count[chosen])
+            for row, text in zip(rasterised.tolist(), encoded, strict=True):
                 texts[row] = text
         return texts
 
     def remember_area(self, area: FloatArray) -> None:
-        """Keep the pixels of each mask, [N], as another process has counted them."""
+        """Store the pixels of each mask, [N], as another process has counted them."""
         self._store.area[self._rows] = area
         self._store.measured[self._rows] = True
 
     @property
     def measured_area(self) -> FloatArray:
-        """Pixels of each mask whose spans were asked for, [N]."""
+        """Pixels of each mask whose spans were computed, [N]."""
         return self._store.area[self._rows]
 
     @property
@@ -329,8 +329,8 @@ class Masks:
         column: NDArray[Any] = getattr(self._store.columns, name)[self._rows]
         return column
 
-    def _own_columns(self) -> MaskColumns:
-        """Return the columns of these rows; their content is still everyone's."""
+    def _columns_of_rows(self) -> MaskColumns:
+        """Return the columns of these rows; the content stays that of all rows."""
         return self._store.columns.take(self._rows)
 
     def _at(self, rows: NDArray[np.intp]) -> Masks:

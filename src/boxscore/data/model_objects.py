@@ -1,9 +1,9 @@
-"""The objects that detection libraries return for an image, told by their attributes and read.
+"""The objects that detection libraries return for an image, recognised by their attributes and read.
 
 Goal
 ----
 A reader takes one image's object and gives a :class:`Sample`: the keys of :mod:`boxscore.data.samples`. No
-library is imported: an object is told by the attributes or keys that only it has.
+library is imported: an object is recognised by attributes or keys that only it has.
 
 Conventions
 -----------
@@ -45,7 +45,7 @@ class Sample(NamedTuple):
     """None: as the caller says."""
 
 
-class _Place(NamedTuple):
+class _Source(NamedTuple):
     """Whose object is read: for messages, and to choose between predictions and truth."""
 
     kind: str
@@ -65,7 +65,7 @@ class _Place(NamedTuple):
 
 
 def _advice(item: Any) -> str:
-    """Say how to make something known of what is not."""
+    """Say how to make a known object of what is none."""
     if _has(item, "xyxy", "cls"):
         return "pass the Results it belongs to"
     if isinstance(item, (str, PurePath)):
@@ -95,31 +95,31 @@ def sample_of(item: Any, kind: str, place: str) -> Sample:
         and not ("confidence" in item or "text_labels" in item)
     ):
         return _plain(item)
-    at = _Place(kind, place)
+    source = _Source(kind, place)
     if is_mapping:
-        for is_one, read in _OF_MAPPINGS:
-            if is_one(item):
-                return _read(item, read, at)
+        for recognises, read in _OF_MAPPINGS:
+            if recognises(item):
+                return _read(item, read, source)
         return _plain(item)
-    for is_one, read in _OF_OBJECTS:
-        if is_one(item):
-            return _read(item, read, at)
-    raise at.unknown(item, _advice(item))
+    for recognises, read in _OF_OBJECTS:
+        if recognises(item):
+            return _read(item, read, source)
+    raise source.unknown(item, _advice(item))
 
 
-def _read(item: Any, read: Callable[[Any, _Place], Sample], at: _Place) -> Sample:
+def _read(item: Any, read: Callable[[Any, _Source], Sample], source: _Source) -> Sample:
     """Read an object; what is in it is another library's, and any of it may be missing or of another type."""
     try:
-        return read(item, at)
+        return read(item, source)
     except InputError:
         raise
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         words = str(error).split("\n", 1)[0].rstrip(".")
         raise InputError(
-            f"a {at.kind}",
+            f"a {source.kind}",
             "be as its library makes it",
             got=f"a {type(item).__name__} that cannot be read ({words})",
-            place=at.place,
+            place=source.place,
             cause="another version of the library?",
         ) from None
 
@@ -141,9 +141,8 @@ def one_per_image(items: Any, kind: str) -> Sequence[Any]:
     elif isinstance(items, Mapping):
         batch = _unbatched(items, kind)
     else:
-        if any(is_one(items) for is_one, _ in _OF_OBJECTS if is_one is not _is_list) or not isinstance(
-            items, Iterable
-        ):
+        known = (recognises for recognises, _ in _OF_OBJECTS if recognises is not _is_list)
+        if any(recognises(items) for recognises in known) or not isinstance(items, Iterable):
             raise _no_sequence(items, kind)
         batch = list(items)
     if batch and isinstance(batch[0], Mapping) and (_is_pipeline_row(batch[0]) or _is_coco_row(batch[0])):
@@ -167,10 +166,10 @@ def _part(item: Any, name: str) -> Any:
     return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
 
 
-def _needed(item: Any, name: str, at: _Place) -> Any:
+def _needed(item: Any, name: str, source: _Source) -> Any:
     value = _part(item, name)
     if value is None:
-        raise at.error(name, "be given", got=f"a {type(item).__name__} without {name}")
+        raise source.error(name, "be given", got=f"a {type(item).__name__} without {name}")
     return value
 
 
@@ -182,7 +181,7 @@ def _given(**columns: Any) -> dict[str, Any]:
 
 
 def _plain(item: Mapping[str, Any]) -> Sample:
-    """Keep torchvision's mapping and everything in its form; boxes of ``tv_tensors`` know their form."""
+    """Read torchvision's mapping and everything in its form; boxes of ``tv_tensors`` know their form."""
     if type(item.get("boxes")) is np.ndarray:
         return Sample(item)
     form = getattr(item.get("boxes"), "format", None)
@@ -192,23 +191,24 @@ def _plain(item: Mapping[str, Any]) -> Sample:
     return Sample(item)
 
 
-def _grounded(item: Mapping[str, Any], at: _Place) -> Sample:
-    """Read Hugging Face's grounded detections: the texts that were found are the classes."""
+def _grounded(item: Mapping[str, Any], source: _Source) -> Sample:
+    """Read Hugging Face's grounded detections: the texts that were detected are the classes."""
     texts = item["text_labels"]
     return _plain(item if texts is None else {**item, "labels": list(texts)})
 
 
-def _processor_target(item: Mapping[str, Any], at: _Place) -> Sample:
+def _processor_target(item: Mapping[str, Any], source: _Source) -> Sample:
     """Read what a Hugging Face image processor makes of annotations: fractions, areas in resized pixels."""
-    boxes = as_array(_needed(item, "boxes", at), "boxes").astype(np.float64).reshape(-1, 4)
-    size, original = (_size(item.get(key), key, at) for key in ("size", "orig_size"))
+    boxes = as_array(_needed(item, "boxes", source), "boxes").astype(np.float64).reshape(-1, 4)
+    size, original = (_size(item.get(key), key, source) for key in ("size", "orig_size"))
     frame = size if original is None else original
     if frame is None:
         cause = "class_labels are of a Hugging Face processor, whose boxes are fractions of the image"
-        raise at.error("orig_size", "be given", got=f"keys {list(item)}", cause=cause)
+        raise source.error("orig_size", "be given", got=f"keys {list(item)}", cause=cause)
     if boxes.size and not boxes.max() <= 1.5:
         cause = "pixels? then name the classes labels, and say box_format="
-        raise at.error("boxes beside class_labels", "be fractions of the image", got=boxes.max(), cause=cause)
+        rule = "be fractions of the image"
+        raise source.error("boxes beside class_labels", rule, got=boxes.max(), cause=cause)
     area = item.get("area")
     if area is not None and size is not None:
         area = as_array(area, "area").astype(np.float64) * (frame.prod() / size.prod())
@@ -223,35 +223,35 @@ def _processor_target(item: Mapping[str, Any], at: _Place) -> Sample:
     return Sample(columns, box_format="cxcywh")
 
 
-def _size(value: Any, name: str, at: _Place) -> NDArray[np.float64] | None:
+def _size(value: Any, name: str, source: _Source) -> NDArray[np.float64] | None:
     """Return ``height, width`` as ``width, height``."""
     if value is None:
         return None
     size = as_array(value, name).astype(np.float64).reshape(-1)
     if size.shape != (2,) or not (size > 0).all():
-        raise at.error(name, "be a height and a width", got=size.tolist())
+        raise source.error(name, "be a height and a width", got=size.tolist())
     return size[::-1]
 
 
-def _keras(item: Mapping[str, Any], at: _Place) -> Sample:
+def _keras(item: Mapping[str, Any], source: _Source) -> Sample:
     """Read a mapping of KerasCV or KerasHub; rows of class -1, or from ``num_detections`` on, are padding."""
-    labels = as_whole_numbers(_needed(item, _keras_classes(item), at), "classes", place=at.place)
-    boxes = as_array(_needed(item, "boxes", at), "boxes")
+    labels = as_whole_numbers(_needed(item, _keras_classes(item), source), "classes", place=source.place)
+    boxes = as_array(_needed(item, "boxes", source), "boxes")
     if boxes.ndim == 3:
         cause = "pass the mapping itself, not a list of it"
-        raise at.error("boxes", "have shape [N, 4]", got=f"shape {list(boxes.shape)}", cause=cause)
-    kept = labels != -1
+        raise source.error("boxes", "have shape [N, 4]", got=f"shape {list(boxes.shape)}", cause=cause)
+    valid = labels != -1
     count = item.get("num_detections")
     if count is not None:
-        kept &= np.arange(len(labels)) < int(as_array(count, "num_detections").reshape(-1)[0])
+        valid &= np.arange(len(labels)) < int(as_array(count, "num_detections").reshape(-1)[0])
     columns = {"boxes": boxes, "labels": labels}
     for key, name in (("confidence", "scores"), ("masks", "masks")):
         if item.get(key) is not None:
             columns[name] = as_array(item[key], key)
     for name, column in columns.items():
         if len(column) != len(labels):
-            raise at.error(name, f"be as long as the classes ({len(labels)})", got=len(column))
-    read = {name: column[kept] for name, column in columns.items()}
+            raise source.error(name, f"be as long as the classes ({len(labels)})", got=len(column))
+    read = {name: column[valid] for name, column in columns.items()}
     return Sample(read if item.get("image_id") is None else {**read, "image_id": item["image_id"]})
 
 
@@ -262,7 +262,7 @@ def _keras_classes(item: Mapping[str, Any]) -> str:
 def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
     """Split a mapping of whole batches, as Keras models return it, by image."""
     if "detection_boxes" in items:
-        _detection_api(items, _Place(kind, "the batch"))
+        _detection_api(items, _Source(kind, "the batch"))
     boxes = items.get("boxes")
     array = None if boxes is None else as_array(boxes, "boxes")
     if array is None or array.ndim != 3:
@@ -287,28 +287,29 @@ def _is_raw(item: Any) -> bool:
     return _part(item, "logits") is not None and _part(item, "pred_boxes") is not None
 
 
-def _raw(item: Any, at: _Place) -> Sample:
+def _raw(item: Any, source: _Source) -> Sample:
     rule, got = "be final detections", f"a {type(item).__name__} with logits"
-    raise InputError(f"a {at.kind}", rule, got=got, place=at.place, cause=RAW)
+    raise InputError(f"a {source.kind}", rule, got=got, place=source.place, cause=RAW)
 
 
-def _detection_api(item: Mapping[str, Any], at: _Place) -> Sample:
+def _detection_api(item: Mapping[str, Any], source: _Source) -> Sample:
     """Refuse the output of TensorFlow's detection API, which does not say how large the image is."""
     cause = (
         "detection_boxes are [ymin, xmin, ymax, xmax] as fractions: {'boxes': b[:, [1, 0, 3, 2]] * "
         "[width, height, width, height], 'scores': ..., 'labels': detection_classes.astype(int)}"
     )
     rule, got = "have boxes in pixels", "keys detection_boxes, detection_classes"
-    raise InputError(f"a {at.kind}", rule, got=got, place=at.place, cause=cause)
+    raise InputError(f"a {source.kind}", rule, got=got, place=source.place, cause=cause)
 
 
 def _is_pipeline_row(item: Mapping[str, Any]) -> bool:
     return "score" in item and "label" in item and "box" in item
 
 
-def _lone_row(item: Mapping[str, Any], at: _Place) -> Sample:
+def _lone_row(item: Mapping[str, Any], source: _Source) -> Sample:
     cause = "this is one detection; a prediction is the list of an image's"
-    raise InputError(f"a {at.kind}", "be one per image", got="a detection", place=at.place, cause=cause)
+    rule = "be one per image"
+    raise InputError(f"a {source.kind}", rule, got="a detection", place=source.place, cause=cause)
 
 
 # ---------------------------------------------------------------- rows of COCO's files, of one image
@@ -318,18 +319,18 @@ def _is_coco_row(item: Mapping[str, Any]) -> bool:
     return "bbox" in item and "category_id" in item
 
 
-def _annotations(item: Mapping[str, Any], at: _Place) -> Sample:
+def _annotations(item: Mapping[str, Any], source: _Source) -> Sample:
     """Read ``image_id`` and ``annotations``, as Hugging Face's processors take targets."""
-    rows = _needed(item, "annotations", at)
+    rows = _needed(item, "annotations", source)
     if not isinstance(rows, (list, tuple)) or not all(isinstance(row, Mapping) for row in rows):
-        raise at.error("annotations", "be a list of annotations", got=f"a {type(rows).__name__}")
-    sample = _coco_rows(rows, at)
+        raise source.error("annotations", "be a list of annotations", got=f"a {type(rows).__name__}")
+    sample = _coco_rows(rows, source)
     if item.get("image_id") is None:
         return sample
     return sample._replace(columns={**sample.columns, "image_id": item["image_id"]})
 
 
-def _coco_rows(rows: Sequence[Mapping[str, Any]], at: _Place) -> Sample:
+def _coco_rows(rows: Sequence[Mapping[str, Any]], source: _Source) -> Sample:
     """Read the rows of an image as in COCO's files, and as torchvision's ``CocoDetection`` gives them.
 
     Polygons are not read: how large the image is stands in the file alone.
@@ -342,7 +343,7 @@ def _coco_rows(rows: Sequence[Mapping[str, Any]], at: _Place) -> Sample:
     images = {row["image_id"] for row in rows if row.get("image_id") is not None}
     if len(images) > 1:
         cause = "a whole file? load_detections and load_ground_truth read it"
-        raise at.error(
+        raise source.error(
             "annotations", "be of one image", got=f"image_id {sorted(images, key=str)[:2]}", cause=cause
         )
     boxes = [row["bbox"] for row in rows]
@@ -352,7 +353,7 @@ def _coco_rows(rows: Sequence[Mapping[str, Any]], at: _Place) -> Sample:
     columns = _given(
         boxes=np.array(boxes, dtype=np.float64).reshape(-1, 4),
         labels=[row["category_id"] for row in rows],
-        scores=[] if not rows and not at.is_target else column("score"),
+        scores=[] if not rows and not source.is_target else column("score"),
         area=column("area"),
         iscrowd=[bool(row.get("iscrowd", 0)) for row in rows],
         masks=masks,
@@ -371,14 +372,14 @@ def _is_list(item: Any) -> bool:
     return isinstance(item, (list, tuple))
 
 
-def _of_list(item: Sequence[Any], at: _Place) -> Sample:
-    if all(isinstance(row, Mapping) and _is_coco_row(row) for row in item) and (item or at.is_target):
-        return _coco_rows(item, at)
-    if at.is_target:
+def _of_list(item: Sequence[Any], source: _Source) -> Sample:
+    if all(isinstance(row, Mapping) and _is_coco_row(row) for row in item) and (item or source.is_target):
+        return _coco_rows(item, source)
+    if source.is_target:
         cause = "of lists, those of COCO annotations with bbox and category_id"
-        raise at.unknown(item, cause)
+        raise source.unknown(item, cause)
     if all(isinstance(row, Mapping) and _is_pipeline_row(row) for row in item):
-        return _pipeline(item, at)
+        return _pipeline(item, source)
     boxes, masks = item, None
     if isinstance(item, tuple) and len(item) == 2:
         boxes, masks = item
@@ -388,17 +389,17 @@ def _of_list(item: Sequence[Any], at: _Place) -> Sample:
             "of lists, those of detections with score, label, box, or bbox, category_id, score, and of "
             "arrays [N, 5], one per class; arrays of boxes, scores and labels need their names"
         )
-        raise at.unknown(item, cause)
-    return _by_class(arrays, masks, at)
+        raise source.unknown(item, cause)
+    return _by_class(arrays, masks, source)
 
 
-def _pipeline(item: Sequence[Mapping[str, Any]], at: _Place) -> Sample:
+def _pipeline(item: Sequence[Mapping[str, Any]], source: _Source) -> Sample:
     """Read the list of detections of a Hugging Face pipeline; classes are names."""
     sides = ("xmin", "ymin", "xmax", "ymax")
     try:
         boxes = [[row["box"][side] for side in sides] for row in item]
     except (KeyError, TypeError):
-        raise at.error("box", f"have {', '.join(sides)}", got="another box") from None
+        raise source.error("box", f"have {', '.join(sides)}", got="another box") from None
     columns = {
         "boxes": np.array(boxes, dtype=np.float64).reshape(-1, 4),
         "labels": [row["label"] for row in item],
@@ -407,7 +408,7 @@ def _pipeline(item: Sequence[Mapping[str, Any]], at: _Place) -> Sample:
     return Sample(columns, box_format="xyxy")
 
 
-def _by_class(arrays: Sequence[NDArray[Any]], masks: Any, at: _Place) -> Sample:
+def _by_class(arrays: Sequence[NDArray[Any]], masks: Any, source: _Source) -> Sample:
     """Read MMDetection 2: ``x1, y1, x2, y2, score`` in one array per class, numbered from 0."""
     rows = np.concatenate(arrays)
     columns: dict[str, Any] = {
@@ -418,7 +419,7 @@ def _by_class(arrays: Sequence[NDArray[Any]], masks: Any, at: _Place) -> Sample:
     if masks is not None:
         each = [mask for of_class in masks for mask in of_class]
         if len(each) != len(rows):
-            raise at.error("masks", f"be as long as the boxes ({len(rows)})", got=len(each))
+            raise source.error("masks", f"be as long as the boxes ({len(rows)})", got=len(each))
         if each and not isinstance(each[0], Mapping):
             each = list(np.stack([as_array(mask, "masks") for mask in each]))
         columns["masks"] = np.array(each) if each and not isinstance(each[0], Mapping) else each
@@ -428,33 +429,33 @@ def _by_class(arrays: Sequence[NDArray[Any]], masks: Any, at: _Place) -> Sample:
 # ---------------------------------------------------------------- ultralytics
 
 
-def _ultralytics(item: Any, at: _Place) -> Sample:
+def _ultralytics(item: Any, source: _Source) -> Sample:
     """Read ``Results``: boxes in pixels of the image, class names by number; the image is its path."""
-    upright, turned = item.boxes, getattr(item, "obb", None)
-    boxes = turned if upright is None else upright
+    upright, rotated = item.boxes, getattr(item, "obb", None)
+    boxes = rotated if upright is None else upright
     if boxes is None:
-        raise at.error("boxes", "be given", got="Results of a task without boxes")
-    labels = as_whole_numbers(boxes.cls, "cls", place=at.place)
+        raise source.error("boxes", "be given", got="Results of a task without boxes")
+    labels = as_whole_numbers(boxes.cls, "cls", place=source.place)
     columns = _given(
-        boxes=boxes.xyxy if turned is None else None,
-        rotated=None if turned is None else turned.xywhr,
+        boxes=boxes.xyxy if rotated is None else None,
+        rotated=None if rotated is None else rotated.xywhr,
         scores=boxes.conf,
         labels=labels,
         keypoints=_with_visibility(_part(item.keypoints, "data")) if _has(item, "keypoints") else None,
         masks=_masks_of_size(_part(getattr(item, "masks", None), "data"), item.orig_shape),
         image_id=PurePath(str(item.path).replace("\\", "/")).name if getattr(item, "path", None) else None,
     )
-    return Sample(columns, _names_of(labels, item.names, at), box_format="xyxy")
+    return Sample(columns, _names_of(labels, item.names, source), box_format="xyxy")
 
 
-def _names_of(numbers: NDArray[Any], names: Any, at: _Place) -> list[str] | None:
+def _names_of(numbers: NDArray[Any], names: Any, source: _Source) -> list[str] | None:
     """Return each row's class name from names by number."""
     if not names:
         return None
     known = dict(names) if isinstance(names, Mapping) else dict(enumerate(names))
     for number in numbers.tolist():
         if number not in known:
-            raise at.error("a class number", "have a name", got=number)
+            raise source.error("a class number", "have a name", got=number)
     return [str(known[number]) for number in numbers.tolist()]
 
 
@@ -485,17 +486,17 @@ def _masks_of_size(masks: Any, size: Any) -> NDArray[Any] | None:
 # ---------------------------------------------------------------- supervision
 
 
-def _supervision(item: Any, at: _Place) -> Sample:
+def _supervision(item: Any, source: _Source) -> Sample:
     """Read ``Detections``; class names and the corners of rotated boxes stand in ``data``."""
     data = getattr(item, "data", None) or {}
     names, corners, numbers = data.get("class_name"), data.get("xyxyxyxy"), item.class_id
     count = len(item.xyxy)
     if numbers is None and names is None:
         if count:
-            raise at.error("class_id", "be given", got="Detections without classes")
+            raise source.error("class_id", "be given", got="Detections without classes")
         numbers = np.empty(0, dtype=np.int64)
     texts = None if names is None else [str(name) for name in as_array(names, "class_name").tolist()]
-    labels = texts if numbers is None else as_whole_numbers(numbers, "class_id", place=at.place)
+    labels = texts if numbers is None else as_whole_numbers(numbers, "class_id", place=source.place)
     scores = item.confidence
     if scores is None and not count:
         scores = np.empty(0)
@@ -521,27 +522,27 @@ def _is_instances(item: Any) -> bool:
     return hasattr(item, "image_size") and (hasattr(item, "pred_classes") or hasattr(item, "gt_classes"))
 
 
-def _detectron2_mapping(item: Mapping[str, Any], at: _Place) -> Sample:
+def _detectron2_mapping(item: Mapping[str, Any], source: _Source) -> Sample:
     """Read what a detectron2 model returns for an image, or what its data loader gives for it."""
     instances = item["instances"]
     if not _is_instances(instances):
-        raise at.error("instances", "be detectron2's", got=f"a {type(instances).__name__}")
-    sample = _detectron2(instances, at)
+        raise source.error("instances", "be detectron2's", got=f"a {type(instances).__name__}")
+    sample = _detectron2(instances, source)
     stated = (item.get("height"), item.get("width"))
     if None not in stated and tuple(instances.image_size) != stated:
         cause = "they are of the resized image; predictions are of the original"
         got = f"{list(instances.image_size)}"
-        raise at.error("instances", f"be of an image of {list(stated)} pixels", got=got, cause=cause)
+        raise source.error("instances", f"be of an image of {list(stated)} pixels", got=got, cause=cause)
     if item.get("image_id") is not None:
         return sample._replace(columns={**sample.columns, "image_id": item["image_id"]})
     return sample
 
 
-def _detectron2(item: Any, at: _Place) -> Sample:
+def _detectron2(item: Any, source: _Source) -> Sample:
     """Read ``Instances``: ``pred_`` fields, or ``gt_`` fields of targets; rotated boxes in degrees, y up."""
-    is_truth = at.is_target and hasattr(item, "gt_classes")
+    is_truth = source.is_target and hasattr(item, "gt_classes")
     if not is_truth and not hasattr(item, "pred_classes"):
-        raise at.error("pred_classes", "be given", got="Instances with gt_classes only")
+        raise source.error("pred_classes", "be given", got="Instances with gt_classes only")
     prefix = "gt_" if is_truth else "pred_"
     boxes = getattr(item, prefix + "boxes", None)
     array = None if boxes is None else as_array(_part(boxes, "tensor"), "boxes")
@@ -560,9 +561,9 @@ def _detectron2(item: Any, at: _Place) -> Sample:
 
 
 def _from_degrees(rotated: NDArray[Any]) -> NDArray[np.float64]:
-    turned = rotated.astype(np.float64)
-    turned[:, 4] = -np.deg2rad(turned[:, 4])
-    return turned
+    in_radians = rotated.astype(np.float64)
+    in_radians[:, 4] = -np.deg2rad(in_radians[:, 4])
+    return in_radians
 
 
 def _masks_of(masks: Any, size: Any) -> Any:
@@ -572,7 +573,7 @@ def _masks_of(masks: Any, size: Any) -> Any:
     if polygons is None and isinstance(inner, (list, tuple)):
         polygons = inner
     if polygons is not None:
-        rows = [[as_array(ring, "masks").ravel().tolist() for ring in of_one] for of_one in polygons]
+        rows = [[as_array(ring, "masks").ravel().tolist() for ring in rings] for rings in polygons]
         height, width = size
         return list(Masks(rows, image_sizes=np.tile([width, height], (len(rows), 1))).codes())
     if hasattr(masks, "tensor"):
@@ -587,30 +588,30 @@ def _is_data_sample(item: Any) -> bool:
     return _has(item, "pred_instances") or _has(item, "gt_instances")
 
 
-def _mmdetection(item: Any, at: _Place) -> Sample:
+def _mmdetection(item: Any, source: _Source) -> Sample:
     """Read a data sample: ``gt_instances`` of targets, else ``pred_instances``; the ignored are flagged."""
     information = _part(item, "metainfo") or {}
     identifier = information.get("img_id", _part(item, "img_id"))
-    truth = _part(item, "gt_instances") if at.is_target else None
+    truth = _part(item, "gt_instances") if source.is_target else None
     name = "pred_instances" if truth is None else "gt_instances"
     size = information.get("ori_shape", _part(item, "ori_shape"))
-    columns = _instance_columns(_needed(item, name, at), size, at)
+    columns = _instance_columns(_needed(item, name, source), size, source)
     ignored = _part(item, "ignored_instances") if truth is not None else None
     if ignored is not None and _part(ignored, "labels") is not None and len(_part(ignored, "labels")):
-        columns = _with_ignored(columns, _instance_columns(ignored, size, at))
+        columns = _with_ignored(columns, _instance_columns(ignored, size, source))
     if identifier is not None:
         columns["image_id"] = identifier
     return Sample(columns, box_format="xyxy")
 
 
-def _instance_columns(instances: Any, size: Any, at: _Place) -> dict[str, Any]:
-    boxes = _needed(instances, "bboxes", at)
+def _instance_columns(instances: Any, size: Any, source: _Source) -> dict[str, Any]:
+    boxes = _needed(instances, "bboxes", source)
     array = as_array(getattr(boxes, "tensor", boxes), "bboxes")
     is_rotated = array.ndim == 2 and array.shape[1] == 5
     return _given(
         boxes=None if is_rotated else array,
         rotated=array if is_rotated else None,
-        labels=_needed(instances, "labels", at),
+        labels=_needed(instances, "labels", source),
         scores=_part(instances, "scores"),
         masks=_masks_of(_part(instances, "masks"), size),
     )
@@ -631,15 +632,15 @@ def _with_ignored(columns: dict[str, Any], ignored: dict[str, Any]) -> dict[str,
     return {**joined, "iscrowd": flag, "difficult": flag}
 
 
-def _inferencer(item: Mapping[str, Any], at: _Place) -> Sample:
+def _inferencer(item: Mapping[str, Any], source: _Source) -> Sample:
     """Read one of the ``predictions`` of MMDetection's ``DetInferencer``."""
-    return Sample(_instance_columns(item, None, at), box_format="xyxy")
+    return Sample(_instance_columns(item, None, source), box_format="xyxy")
 
 
-# ---------------------------------------------------------------- what is known
+# ---------------------------------------------------------------- known objects
 
 Is = Callable[[Any], bool]
-Read = Callable[[Any, _Place], Sample]
+Read = Callable[[Any, _Source], Sample]
 
 _OF_MAPPINGS: tuple[tuple[Is, Read], ...] = (
     (lambda item: "instances" in item, _detectron2_mapping),

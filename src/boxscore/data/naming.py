@@ -65,17 +65,17 @@ def in_classes(columns: Columns, categories: Categories, *, place: str) -> Colum
         return without_names(columns)
     labels = columns["labels"].tolist()
     names = columns["names"].tolist() if "names" in columns else labels
-    found = []
+    ids = []
     for label, name in zip(labels, names, strict=True):
         row = known.row_of_id.get(label)
         if row is None or ("names" in columns and known.names[row] != name):
             row = _row_named(known, name, categories, place)
-        found.append(name if row is None else known.ids[row])
-    if not known.are_named and found == names and kinds_of_labels(columns) == {"names"}:
-        got = f"{found[0]!r}, and classes without names"
+        ids.append(name if row is None else known.ids[row])
+    if not known.are_named and ids == names and kinds_of_labels(columns) == {"names"}:
+        got = f"{ids[0]!r}, and classes without names"
         cause = "give the classes as a mapping from number to name"
         raise InputError("labels", "be among the classes", got=got, place=place, cause=cause)
-    return {**without_names(columns), "labels": as_ids(found, name="labels")}
+    return {**without_names(columns), "labels": as_ids(ids, name="labels")}
 
 
 def _row_named(known: _Known, name: Any, categories: Categories, place: str) -> int | None:
@@ -101,7 +101,7 @@ def _looked_up(categories: Categories) -> _Known:
 
 
 def kinds_of_labels(columns: Columns) -> set[str]:
-    """Say how the classes of an image are given: as numbers, as names, as both; nothing if it is empty."""
+    """Return how the classes of an image are given: as numbers, names or both; nothing if it is empty."""
     if not len(columns["labels"]):
         return set()
     if "names" in columns:

@@ -3,10 +3,10 @@
 Conventions
 -----------
 - Every function returns new tables; rows keep their order.
-- Images are kept or left out as a whole: all rows of one are on the same side of a split. Images without
-  objects stay where nothing says otherwise, because detections in them count.
-- What is drawn depends on the seed and on the number of images alone, so that ground truth and detections of
-  the same images are split alike.
+- Images stay or are left out as a whole: all rows of one are in the same part of a split. Images without
+  objects stay unless an option says otherwise, because detections in them count.
+- Random choices depend on the seed and on the number of images alone, so that ground truth and detections
+  of the same images are split alike.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def filter_objects(
     crowd: bool | None = None,
     without_empty: bool = False,
 ) -> Table:
-    """Keep some images, classes and rows.
+    """Select images, classes and rows.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ def filter_objects(
         low, high = (float(bound) for bound in area)
         if not low <= high:
             raise InputError("a range of areas", "be two numbers, low and high", got=f"{low:g} to {high:g}")
-        own = table.area if isinstance(table, GroundTruth) else table.sizes.prod(axis=1)
-        table = table.take((own >= low) & (own <= high))
+        areas = table.area if isinstance(table, GroundTruth) else table.sizes.prod(axis=1)
+        table = table.take((areas >= low) & (areas <= high))
     if crowd is not None:
         if not isinstance(table, GroundTruth):
             raise InputError("crowd", "be asked of ground truth", got="detections")
@@ -122,7 +122,7 @@ def sample_images(table: Table, count: int, *, seed: int = 0) -> Table:
     """
     total = len(table.images)
     checks.whole_number(count, 0, name="the number of images to draw", high=total)
-    return of_images(table, np.sort(_drawn(total, seed)[:count]))
+    return of_images(table, np.sort(_shuffled(total, seed)[:count]))
 
 
 def split_images(table: Table, shares: Mapping[str, float], *, seed: int = 0) -> dict[str, Table]:
@@ -157,8 +157,8 @@ def split_images(table: Table, shares: Mapping[str, float], *, seed: int = 0) ->
         raise InputError("shares of a split", "be above 0 and add up to 1", got=got)
     total = len(table.images)
     ends = np.rint(np.cumsum(values) / values.sum() * total).astype(np.int64)
-    drawn = np.split(_drawn(total, seed), ends[:-1])
-    return {name: of_images(table, np.sort(rows)) for name, rows in zip(shares, drawn, strict=True)}
+    parts = np.split(_shuffled(total, seed), ends[:-1])
+    return {name: of_images(table, np.sort(rows)) for name, rows in zip(shares, parts, strict=True)}
 
 
 def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
@@ -205,10 +205,10 @@ def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
         ):
             target[name] = row
     new = [-1 if name is None else target.get(name, row) for row, name in enumerate(names)]
-    kept = np.unique(np.array([row for row in new if row >= 0], dtype=np.int64))
-    renamed = Categories(old.ids, np.array([*names, None], dtype=object)[:-1], old.columns).take(kept)
+    left = np.unique(np.array([row for row in new if row >= 0], dtype=np.int64))
+    renamed = Categories(old.ids, np.array([*names, None], dtype=object)[:-1], old.columns).take(left)
     number = np.full(len(old) + 1, -1, dtype=np.int32)
-    number[kept] = np.arange(len(kept), dtype=np.int32)
+    number[left] = np.arange(len(left), dtype=np.int32)
     return _with_classes(table, renamed, number[np.array(new, dtype=np.int64)])
 
 
@@ -217,7 +217,7 @@ def merge_tables(tables: Sequence[Table]) -> Table:
 
     Classes are joined by name. Ids of images, classes and annotations stay unless another data set before
     has the same: then images and classes get the next free number (text: the id with ``-2``, ...), and
-    annotations are numbered anew, 1, 2, ...
+    annotations are numbered again, 1, 2, ...
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def merge_tables(tables: Sequence[Table]) -> Table:
     Returns
     -------
     GroundTruth or Detections
-        Rows by image. With the columns of the user's own that all have.
+        Rows by image. With the user columns that all have.
 
     Raises
     ------
@@ -260,13 +260,13 @@ def merge_tables(tables: Sequence[Table]) -> Table:
         images = table.images
         ids = _free_ids(images.ids.tolist(), known_images)
         known_images |= dict.fromkeys(ids)
-        fresh = Images.build(
+        merged = Images.build(
             ids, file_names=images.file_names.tolist(), sizes=images.sizes, columns=images.columns
         )
         classes, category = _united(table.categories, known_classes)
-        image = fresh.rows(as_ids(ids, name="image ids"))
+        image = merged.rows(as_ids(ids, name="image ids"))
         renumbered = table.replaced(
-            images=fresh, image=image[table.image], categories=classes, category=category[table.category]
+            images=merged, image=image[table.image], categories=classes, category=category[table.category]
         )
         parts.append(with_labels(renumbered, images=image, categories=category))
     whole: Any = concatenate(cast(Any, parts))[0]
@@ -276,27 +276,28 @@ def merge_tables(tables: Sequence[Table]) -> Table:
     return cast(Table, whole.replaced(source=source))
 
 
-def _drawn(count: int, seed: int) -> RowArray:
+def _shuffled(count: int, seed: int) -> RowArray:
     checks.whole_number(seed, 0, name="seed")
     return np.random.default_rng(seed).permutation(count)
 
 
-def _known(rows: NDArray[Any], asked: Sequence[Id], what: str, known: NDArray[Any]) -> RowArray:
-    for row, value in zip(rows.tolist(), asked, strict=True):
+def _known(rows: NDArray[Any], names: Sequence[Id], what: str, known: NDArray[Any]) -> RowArray:
+    for row, value in zip(rows.tolist(), names, strict=True):
         if row < 0:
             cause = checks.did_you_mean(value, map(str, known.tolist()))
             raise InputError(f"a chosen {what}", "be in the data set", got=repr(value), cause=cause)
     return np.unique(rows).astype(np.int64)
 
 
-def of_images(table: Table, rows: RowArray, kept: RowArray | None = None) -> Table:
-    """Return the table of these images, ascending; ``kept`` are its rows, where they are known."""
+def of_images(table: Table, rows: RowArray, table_rows: RowArray | None = None) -> Table:
+    """Return the table of these images, ascending; ``table_rows`` are its rows, where they are known."""
     number = np.full(len(table.images), -1, dtype=np.int32)
     number[rows] = np.arange(len(rows), dtype=np.int32)
-    if kept is None:
-        kept = np.flatnonzero(number[table.image] >= 0)
-    left = table.take(kept).replaced(images=table.images.take(rows), image=number[table.image[kept]])
-    return with_labels(left, images=number)
+    if table_rows is None:
+        table_rows = np.flatnonzero(number[table.image] >= 0)
+    image = number[table.image[table_rows]]
+    chosen = table.take(table_rows).replaced(images=table.images.take(rows), image=image)
+    return with_labels(chosen, images=number)
 
 
 def _of_classes(table: Table, rows: RowArray) -> Table:
@@ -309,15 +310,16 @@ def _of_classes(table: Table, rows: RowArray) -> Table:
 def _with_classes(table: Table, categories: Categories, number: NDArray[np.int32]) -> Table:
     """Return the table with other classes; ``number`` [K] is the new row of each, -1 leaves it out."""
     category = number[table.category]
-    kept = np.flatnonzero(category >= 0)
-    left = table.take(kept).replaced(categories=categories, category=category[kept])
-    return with_labels(left, categories=number)
+    rows = np.flatnonzero(category >= 0)
+    chosen = table.take(rows).replaced(categories=categories, category=category[rows])
+    return with_labels(chosen, categories=number)
 
 
 def _free_ids(ids: Sequence[Id], taken: Mapping[Id, Any]) -> list[Id]:
     """Return ids, in place of each that is taken a free one."""
     used = {*taken, *ids}
-    numbers = itertools.count(max((one for one in used if isinstance(one, int)), default=0) + 1)
+    highest = max((known for known in used if isinstance(known, int)), default=0)
+    numbers = itertools.count(highest + 1)
     free: list[Id] = []
     for identifier in ids:
         if identifier not in taken:
@@ -340,9 +342,10 @@ def _united(categories: Categories, known: dict[Id, tuple[str, int]]) -> tuple[C
         keys.append((name, seen.get(name, 0)))  # two classes of a data set may share a name
         seen[name] = keys[-1][1] + 1
     ids = categories.ids.tolist()
-    new = [one for one, key in zip(ids, keys, strict=True) if key not in by_name]
+    new = [identifier for identifier, key in zip(ids, keys, strict=True) if key not in by_name]
     free = dict(zip(new, _free_ids(new, known), strict=True))
-    chosen = [by_name.get(key, free.get(one, one)) for one, key in zip(ids, keys, strict=True)]
+    pairs = zip(ids, keys, strict=True)
+    chosen = [by_name.get(key, free.get(identifier, identifier)) for identifier, key in pairs]
     known.update(dict(zip(chosen, keys, strict=True)))
     whole = Categories.build(chosen, names=categories.names.tolist(), columns=categories.columns)
     return whole, whole.rows(as_ids(chosen, name="category ids"))
@@ -365,8 +368,8 @@ def _with_all_instances(tables: Sequence[Table]) -> list[Table]:
     for count in joints:
         parts = [_with_keypoints(table, count) if table.keypoints is None else table for table in parts]
     for name, what in (("rotated", "be rotated"), ("quadrilaterals", "have corners")):
-        there = [getattr(table, name) is not None for table in parts if len(table)]
-        if any(there) and not all(there):
+        present = [getattr(table, name) is not None for table in parts if len(table)]
+        if any(present) and not all(present):
             raise InputError("boxes of tables to merge", f"all {what}, or none", got="both")
     return parts
 

@@ -9,14 +9,14 @@ Conventions
 - A corner lies on a grid of fifths of a pixel. The C code walks along every edge of this grid and, where the
   walk goes from 5n+2 to 5n+3 in x, notes its y in column n. Only these steps are computed here, one per edge
   and column.
-- A noted place is a pixel's number, column by column, from which on the mask is the other way round. Every
-  column has an even number of them, because the outline is closed.
-- Polygons are limited in the length of their outlines, see :data:`LONGEST_OUTLINE`: a place costs 4 bytes.
+- A noted position is a pixel's number, column by column, at which the mask toggles. Every column has an even
+  number of them, because the outline is closed.
+- Polygons are limited in the length of their outlines, see :data:`LONGEST_OUTLINE`: a position costs 4 bytes.
 
 References
 ----------
 pycocotools 2.0.11, ``maskApi.c`` (``rleFrPoly``). It is compiled without fused multiply-add on x86-64; a
-build that fuses may round a place differently.
+build that fuses may round a position differently.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ LARGEST_VERTEX = 1e6
 LONGEST_OUTLINE = 1 << 26
 """Pixels, an edge counted by its longer side: 4 bytes for each are 256 MB."""
 
-PLACES_TOGETHER = 1 << 17
-"""Steps computed together, about."""
+STEPS_TOGETHER = 1 << 17
+"""Approximate number of steps computed together."""
 
 
 class Edges(NamedTuple):
-    """Edges of polygons on the grid, those of one polygon together, with what is asked of each polygon."""
+    """Edges of polygons on the grid, those of one polygon together, and the lengths of outlines."""
 
     ends: NDArray[np.int32]  # [4,E], x and y of the start, x and y of the end
     polygon: Positions  # [E]
@@ -60,7 +60,7 @@ def edges_of(points: FloatArray, counts: Positions) -> Edges:
     stops = corners.cumsum()
     following = np.arange(1, len(grid) + 1)
     some = corners > 0
-    following[stops[some] - 1] = (stops - corners)[some]
+    following[stops[some] - 1] = (stops - corners)[some]  # an outline is closed
     ends = np.empty((4, len(grid)), dtype=np.int32)
     ends[:2] = grid.T
     for side in (0, 1):
@@ -76,7 +76,7 @@ def edges_of(points: FloatArray, counts: Positions) -> Edges:
 def toggles(
     edges: Edges, base: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], Positions]:
-    """Return the sorted places of polygons, and how many each has [P].
+    """Return the sorted positions at which polygons toggle pixels, and how many each has [P].
 
     ``base`` [P] is the number of each one's first pixel, ``sizes`` [P,2] are height and width of its image.
     """
@@ -95,7 +95,7 @@ def toggles(
     parts = [np.empty(0, dtype=np.int32)]
     for of_edges, chosen, way in ((_along, flat & some, dx), (_across, ~flat & some, dy)):
         rows = chosen.nonzero()[0]
-        cuts = run_starts(counts.take(rows).cumsum() // PLACES_TOGETHER).tolist()
+        cuts = run_starts(counts.take(rows).cumsum() // STEPS_TOGETHER).tolist()
         for low, high in itertools.pairwise([*cuts, len(rows)]):
             part = rows[low:high]
             size, first, of = counts.take(part), begin.take(part), polygon.take(part)
@@ -105,19 +105,19 @@ def toggles(
             y = np.where(backwards, y2.take(part), y1.take(part))
             steps = np.arange(starts[-1] + size[-1], dtype=np.int32)
             first = first - starts
-            places = of_edges(
+            positions = of_edges(
                 FINENESS * first + 2, FINENESS * steps, x, y, dx.take(part), dy.take(part), size
             )
-            places += np.int32(2)
-            places //= np.int32(FINENESS)
+            positions += np.int32(2)
+            positions //= np.int32(FINENESS)
             height = sizes[0, 0] if one_height else sizes[:, 0].take(of)
             lowest = (base.take(of) + first * height).astype(np.int32)  # wraps, as below
             heights = np.int32(height) if one_height else height.astype(np.int32).repeat(size)
-            np.clip(places, 0, heights, out=places)
+            np.clip(positions, 0, heights, out=positions)
             steps *= heights
-            places += steps
-            places += lowest.repeat(size)
-            parts.append(places)
+            positions += steps
+            positions += lowest.repeat(size)
+            parts.append(positions)
     together = np.concatenate(parts)
     together.sort()
     return together, number
@@ -139,8 +139,8 @@ def _along(
     t *= slope.repeat(size)
     t += y.astype(np.float64).repeat(size)
     t += 0.5
-    places: NDArray[np.int32] = t.astype(np.int32)
-    return places
+    positions: NDArray[np.int32] = t.astype(np.int32)
+    return positions
 
 
 def _across(
@@ -168,6 +168,6 @@ def _across(
         step = first.take(tied)
         beyond = (start + run / rise * step) + 0.5 >= half.take(tied) + start + 0.5
         first[tied] = step + (beyond != (run > 0))
-    places: NDArray[np.int32] = first.astype(np.int32)
-    places += (y - np.int32(1)).repeat(size)
-    return places
+    positions: NDArray[np.int32] = first.astype(np.int32)
+    positions += (y - np.int32(1)).repeat(size)
+    return positions

@@ -4,7 +4,7 @@ Conventions
 -----------
 - A patch is called ``<image>__<scale>__<x>___<y>``: the image that it was cut from, by how much that was
   resized before, and the patch's corner in it, as DOTA_devkit's and mmrotate's splitters write it.
-- Nothing is suppressed here: an object on an edge is found in several patches until NMS meets them.
+- Nothing is suppressed here: an object on an edge is detected in several patches, which NMS reduces to one.
 
 References
 ----------
@@ -57,7 +57,7 @@ def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
     checks.one_of(form, PATCH_FORMS, name="form")
     if detections.masks is not None or detections.keypoints is not None:
         raise InputError("detections in patches", "be boxes", got="masks or keypoints")
-    names = [str(one) for one in detections.images.ids.tolist()]
+    names = [str(identifier) for identifier in detections.images.ids.tolist()]
     parts = [_NAME.fullmatch(name) for name in names]
     if names and not any(parts):
         raise InputError(
@@ -73,8 +73,8 @@ def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
     if form == "shifted":
         scale = np.ones(len(names))
     corner = np.array([[float(part[3]), float(part[4])] if part else [0.0, 0.0] for part in parts])
-    own: list[Id] = detections.images.ids.tolist()
-    whole: list[Id] = [part[1] if part else name for part, name in zip(parts, own, strict=True)]
+    ids: list[Id] = detections.images.ids.tolist()
+    whole: list[Id] = [part[1] if part else identifier for part, identifier in zip(parts, ids, strict=True)]
     image = {name: row for row, name in enumerate(dict.fromkeys(whole))}
     rows = np.array([image[name] for name in whole], dtype=np.int32)
     by, shift = scale[detections.image][:, None], corner[detections.image].reshape(-1, 2)
@@ -85,9 +85,9 @@ def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
     if detections.quadrilaterals is not None:
         changes["quadrilaterals"] = (detections.quadrilaterals + np.tile(shift, 4)) / by
     if detections.rotated is not None:
-        turned = detections.rotated.copy()
-        turned[:, :2] += shift
-        turned[:, :4] /= by
-        changes["rotated"] = turned
+        rotated = detections.rotated.copy()
+        rotated[:, :2] += shift
+        rotated[:, :4] /= by
+        changes["rotated"] = rotated
     moved = detections.replaced(**changes)
     return dataclasses.replace(moved, images=Images.build(list(image)), image=rows[detections.image])

@@ -44,8 +44,8 @@ def rotated_convert(boxes: ArrayLike, from_format: RotatedFormat, to_format: Rot
         Eight numbers where ``from_format`` is ``"corners"``, else ``cx, cy, w, h, angle``, the angle in
         radians from x towards y.
     from_format, to_format : {"corners", "rotated", "oc", "le90", "le135"}
-        ``"rotated"`` is five numbers in any description; as a result, the one at hand. Five numbers that are
-        read may be in any description, whatever is said.
+        ``"rotated"`` is five numbers in any description; as a result, the one they have. As input,
+        five numbers may be in any description under each name.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def rotated_convert(boxes: ArrayLike, from_format: RotatedFormat, to_format: Rot
 
 
 def _described(rotated: FloatArray, to_format: RotatedFormat) -> FloatArray:
-    """Describe rotated boxes [N, 5] with angles in a range of their own."""
+    """Describe rotated boxes [N, 5] with angles in the range of a format."""
     centre, width, height, angle = rotated[:, :2], rotated[:, 2], rotated[:, 3], rotated[:, 4]
     quarter = math.pi / 2
     if to_format == "oc":
@@ -151,12 +151,12 @@ def minimum_rectangles(corners: FloatArray) -> FloatArray:
         low, high = along.min(axis=1), along.max(axis=1)
         left, right = across.min(axis=1), across.max(axis=1)
         area = (high - low) * (right - left)
-        # Sides come before diagonals, so that a rectangle keeps its own first side but for rounding.
+        # Sides come before diagonals, so that a rectangle keeps its first side but for rounding.
         better = area < least * (1 - 1e-9)
         least[better] = area[better]
         middle_a, middle_b = (low + high) / 2, (left + right) / 2
         cosine, sine = cosine[:, 0], sine[:, 0]
-        found = np.column_stack(
+        rectangle = np.column_stack(
             [
                 x0 + middle_a * cosine - middle_b * sine,
                 y0 + middle_a * sine + middle_b * cosine,
@@ -165,7 +165,7 @@ def minimum_rectangles(corners: FloatArray) -> FloatArray:
                 np.arctan2(sine, cosine),
             ]
         )
-        best[better] = found[better]
+        best[better] = rectangle[better]
     return best
 
 
@@ -191,7 +191,7 @@ def crossing(corners: FloatArray) -> BoolArray:
 
 
 def _cross(origin: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    one, other = first - origin, second - origin
+    a, b = first - origin, second - origin
     with np.errstate(over="ignore", invalid="ignore"):  # of corners that are refused
-        value: FloatArray = one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]
+        value: FloatArray = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
     return value

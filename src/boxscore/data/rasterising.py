@@ -31,7 +31,7 @@ BATCH = 1 << 20
 
 
 def weights(columns: MaskColumns) -> NDArray[np.float64]:
-    """Part of a batch that each mask takes, [N]; a part of 1 or more is a batch of its own."""
+    """Part of a batch that each mask takes, [N]; a part of 1 or more is a batch by itself."""
     height, width = columns.size.astype(np.float64).T
     content = columns.weight + np.clip(width, 1, LARGEST_SIDE) / 2
     weight: NDArray[np.float64] = np.maximum(content / BATCH, height * width / 2**30)
@@ -61,9 +61,9 @@ def spans_of(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans
     ):
         chosen = ((kind >= kinds[0]) & (kind <= kinds[-1])).nonzero()[0]
         if len(chosen):
-            part, own_order = spans(columns, rows[chosen], place)
+            part, part_order = spans(columns, rows[chosen], place)
             parts.append(part)
-            order.append(chosen if own_order is None else chosen[own_order])
+            order.append(chosen if part_order is None else chosen[part_order])
     return joined_spans(parts), inverse_order(np.concatenate(order))
 
 
@@ -150,15 +150,15 @@ def _of_polygons(columns: MaskColumns, rows: Positions, place: Place) -> tuple[S
     if order is None:
         bounds, counts = _part_bounds(columns, columns.start[rows], base, size, rows, place)
         return Spans(bounds, counts, base, size, np.empty(0, np.int32)), None
-    # Parts are rasterised each on its own, in batches again.
+    # Parts are rasterised separately, in batches again.
     owner, parts = np.repeat(np.arange(len(rows)), count), ragged_ranges(columns.start[rows], count)
     some: list[NDArray[np.int32]] = []
     numbers: list[Positions] = []
     for low, high in batches(pixels[owner] / 2**30):
         mask = owner[low:high]
-        own = np.cumsum(pixels[mask]) - pixels[mask]
-        bounds, number = _part_bounds(columns, parts[low:high], own, size[mask], rows[mask], place)
-        shift = base[mask] - own
+        part_base = np.cumsum(pixels[mask]) - pixels[mask]
+        bounds, number = _part_bounds(columns, parts[low:high], part_base, size[mask], rows[mask], place)
+        shift = base[mask] - part_base
         moved = int(np.argmax(shift != 0)) if shift.any() else len(mask)
         before = int(number[:moved].sum())
         bounds[before:] += shift[moved:].astype(np.int32).repeat(number[moved:])[:, None]
@@ -181,7 +181,7 @@ def _part_bounds(
     rows: Positions,
     place: Place,
 ) -> tuple[NDArray[np.int32], Positions]:
-    """Spans of parts, each on its own, and how many each has; ``rows`` are the masks they are of."""
+    """Spans of each part separately, and how many each has; ``rows`` are the masks they are of."""
     start, count = columns.part_start[parts], columns.part_count[parts]
     first = columns.part_count[columns.start[rows]]
     if first.min(initial=5) < 5:
@@ -211,5 +211,5 @@ def _part_bounds(
             place=place(int(rows[part])),
             cause="are its corners in disorder?",
         )
-    places, counts = toggles(edges, base, size)
-    return places.reshape(-1, 2), counts // 2
+    positions, counts = toggles(edges, base, size)
+    return positions.reshape(-1, 2), counts // 2

@@ -3,7 +3,7 @@
 Conventions
 -----------
 A rotated box is ``cx, cy, w, h, angle``: centre, size along its own axes, and the angle in radians by which
-its width axis is turned from x towards y.
+its width axis is rotated from x towards y.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Detections rounded as a text file would keep them."""
+"""Detections rounded as in a text file."""
 
 from __future__ import annotations
 

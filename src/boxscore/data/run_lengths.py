@@ -57,7 +57,7 @@ class Runs(NamedTuple):
     ]  # [2 R + 1], zero, background, foreground, background, ..., zero; one zero last
     counts: Positions  # [N], pairs of each mask
     given: Positions  # [N], runs that its code has
-    damaged: NDArray[np.bool_]  # [N], what can be told from the text alone
+    damaged: NDArray[np.bool_]  # [N], as far as the text alone shows
 
     @property
     def starts(self) -> Positions:
@@ -163,12 +163,13 @@ def _longer_numbers(
 
 
 def _add_differences(values: NDArray[np.int32], starts: Positions, counts: Positions) -> None:
-    """Turn the differences of each mask into runs; its first pair stays as it is."""
+    """Add up the differences of each mask to runs; its first pair stays as it is."""
     first = values[starts + 1]
     pairs = values.reshape(-1, 2)
-    np.cumsum(pairs, axis=0, out=pairs)  # over all masks; int32 wraps
+    # Summed over all masks at once: int32 wraps, but taking off the sum before a mask takes off what wrapped.
+    np.cumsum(pairs, axis=0, out=pairs)
     sums = values.view(np.int64)
-    before = np.repeat(sums[starts >> 1], counts)  # to be taken off again, with the first pair of the mask
+    before = np.repeat(sums[starts >> 1], counts)  # with its first pair, which is in no later run
     pairs -= before.view(np.int32).reshape(-1, 2)
     values[starts + 1] = first
 
@@ -187,9 +188,9 @@ def code_text(runs: NDArray[np.int64], counts: Positions) -> list[bytes]:
     ends = np.cumsum(size)
     text = np.empty(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
     left = np.arange(len(numbers))
-    for place in range(MOST_CHARACTERS):
-        goes_on = size[left] > place + 1
-        text[(ends - size)[left] + place] = (numbers[left] >> 5 * place & 31) + 48 + 32 * goes_on
+    for digit in range(MOST_CHARACTERS):
+        goes_on = size[left] > digit + 1
+        text[(ends - size)[left] + digit] = (numbers[left] >> 5 * digit & 31) + 48 + 32 * goes_on
         left = left[goes_on]
     whole = text.tobytes()
     stops = np.append(0, ends)[np.cumsum(counts)].tolist()

@@ -1,4 +1,4 @@
-"""One image's prediction and target, as a training loop has them, checked and turned into columns.
+"""One image's prediction and target, as a training loop has them, checked and converted into columns.
 
 Conventions
 -----------
@@ -9,9 +9,8 @@ Conventions
   missing. Other keys are not read.
 - Arrays may be lists, NumPy arrays, or tensors on any device; no library is imported for them.
 - The objects of detection libraries are put into these keys by :mod:`boxscore.data.model_objects`.
-- Boxes are kept as corners and sizes, whatever form they came in.
-- Masks are kept as RLEs. Masks of numbers are probabilities: a pixel belongs to the mask
-  above 0.5.
+- Boxes are stored as corners and sizes, whatever form they came in.
+- Masks are stored as RLEs. Masks of numbers are probabilities: a pixel belongs to the mask above 0.5.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
 
 Columns = dict[str, Any]
-"""What is kept of one image's prediction or target: checked arrays by key."""
+"""One image's prediction or target: checked arrays by key."""
 
 SHAPES = ("boxes", "masks", "keypoints", "rotated")
 """Keys that say where objects are; one of them is needed."""
@@ -52,7 +51,7 @@ MASK_THRESHOLD = 0.5
 """A pixel belongs to a mask of probabilities above this, as in torchvision's evaluation."""
 
 Invalid = Literal["error", "drop", "false_positive"]
-"""What becomes of boxes and scores that are no numbers, and of turned boxes."""
+"""What becomes of boxes and scores that are no numbers, and of boxes with a negative side."""
 
 REMEDY = "invalid='drop' leaves such rows out, invalid='false_positive' counts them as false positives"
 
@@ -123,7 +122,7 @@ def _columns(
         rule = f"have boxes, {', '.join(needed)}"
         cause = _other_name(side, needed)
         raise InputError(f"a {kind}", rule, got=f"keys {list(side)}", place=place, cause=cause)
-    labels = as_ids(_one_each(side["labels"], f"{kind} labels", place), name="labels").copy()
+    labels = as_ids(_one_value_each(side["labels"], f"{kind} labels", place), name="labels").copy()
     columns: Columns = {"labels": labels}
     for key in (*SHAPES, *optional):
         if key not in given:
@@ -149,7 +148,7 @@ def _columns(
         else:
             convert = checks.flags if key in FLAGS else checks.numbers
             columns[key] = np.array(
-                convert(_one_each(side[key], f"{kind} {key}", place), name=f"{kind} {key}")
+                convert(_one_value_each(side[key], f"{kind} {key}", place), name=f"{kind} {key}")
             )
         checks.same_length(len(labels), of=f"labels of {place}", **{key: columns[key]})
 
@@ -177,9 +176,9 @@ def _columns(
 
 
 def _without_invalid(columns: Columns, box_format: BoxFormat, *, as_false_positives: bool) -> Columns:
-    """Drop rows whose box, score or area means nothing, or make detections of them that hit nothing.
+    """Drop rows whose box, score or area means nothing, or make detections of them that match nothing.
 
-    Their number is kept under the key ``invalid``.
+    Their number is stored under the key ``invalid``.
     """
     if "boxes" in columns:
         with np.errstate(invalid="ignore", over="ignore"):
@@ -196,21 +195,21 @@ def _without_invalid(columns: Columns, box_format: BoxFormat, *, as_false_positi
     if not bad.any():
         return columns
     if as_false_positives and "scores" in columns:
-        _hit_nothing(columns, bad)
+        _match_nothing(columns, bad)
     else:
         columns = {key: _rows_of(values, ~bad) for key, values in columns.items()}
     columns["invalid"] = int(bad.sum())
     return columns
 
 
-def _rows_of(values: Any, kept: NDArray[np.bool_]) -> Any:
+def _rows_of(values: Any, valid: NDArray[np.bool_]) -> Any:
     if isinstance(values, list):
-        return [value for value, keep in zip(values, kept.tolist(), strict=True) if keep]
-    return values[kept]
+        return [value for value, is_valid in zip(values, valid.tolist(), strict=True) if is_valid]
+    return values[valid]
 
 
-def _hit_nothing(columns: Columns, bad: NDArray[np.bool_]) -> None:
-    """Move detections to where nothing is, without area; what has no score comes last in its image."""
+def _match_nothing(columns: Columns, bad: NDArray[np.bool_]) -> None:
+    """Move detections far outside the image, without area; those without a score come last in their image."""
     for key, value in (("boxes", FAR_AWAY), ("sizes", 0.0), ("keypoints", FAR_AWAY)):
         if key in columns:
             columns[key][bad] = value
@@ -235,7 +234,7 @@ def _empty_mask(mask: Any) -> Any:
 
 def listed_by(sides: Sequence[Columns]) -> list[Id]:
     """Return the classes that targets list for whole images, each once."""
-    return list(dict.fromkeys(one for side in sides for key in LISTS for one in side.get(key, ())))
+    return list(dict.fromkeys(name for side in sides for key in LISTS for name in side.get(key, ())))
 
 
 def image_labels_of(
@@ -245,10 +244,10 @@ def image_labels_of(
     if not any(key in side for side in sides for key in LISTS):
         return None
     rows = [
-        (identifier, one, kind, key)
+        (identifier, name, kind, key)
         for identifier, side in zip(identifiers, sides, strict=True)
         for key, kind in LISTS.items()
-        for one in side.get(key, ())
+        for name in side.get(key, ())
     ]
     return ImageLabels.from_arrays(
         [row[0] for row in rows],
@@ -260,7 +259,7 @@ def image_labels_of(
     )
 
 
-def _one_each(values: Any, name: str, place: str) -> NDArray[Any]:
+def _one_value_each(values: Any, name: str, place: str) -> NDArray[Any]:
     """Return one value per object, [N]; of [N, C] it is not known which."""
     array = as_array(values, name)
     if array.ndim > 1 and array.size > max(array.shape):
@@ -334,8 +333,8 @@ def table_columns(
         schema, rows, boxes, box_format="xyxy", given=given, sizes=sizes, reuse=True, place=place
     )
     if schema is DETECTIONS:
-        shown = boxes is not None or "rotated" in given
-        table["boxes_given"] = shown and "masks" not in given
+        has_boxes = boxes is not None or "rotated" in given
+        table["boxes_given"] = has_boxes and "masks" not in given
     if schema is GROUND_TRUTH:
         labels = image_labels_of(sides, identifiers, images=rows["images"], categories=rows["categories"])
         table |= {} if labels is None else {"image_labels": labels}
@@ -391,10 +390,10 @@ def _identifiers(samples: Sequence[Sample], image_ids: Iterable[Id] | None, kind
         identifiers: list[Id] = as_ids(given, name="image_ids").tolist()
         checks.same_length(len(samples), of=f"{kind}s", image_ids=identifiers)
     else:
-        own = [image_id(sample, place=f"{kind} {position}") for position, sample in enumerate(samples)]
-        identifiers = [identifier for identifier in own if identifier is not None]
+        given_ids = [image_id(sample, place=f"{kind} {position}") for position, sample in enumerate(samples)]
+        identifiers = [identifier for identifier in given_ids if identifier is not None]
         if len(identifiers) < len(samples):
-            got = f"None, and {kind} {own.index(None)} has no id of its own"
+            got = f"None, and {kind} {given_ids.index(None)} has no id of its own"
             cause = f"one per {kind}, such as range({len(samples)}) on both sides"
             raise InputError("image_ids", "be given", got=got, cause=cause)
     twice = [identifier for identifier, count in Counter(identifiers).items() if count > 1]

@@ -10,7 +10,7 @@ Conventions
 - Axis letters, here and everywhere: D detections, G ground truths, P candidate pairs, T IoU thresholds,
   A area ranges, K categories, R recall points, M max detections. N is D or G, J keypoints.
 - Needed columns are arrays that every table has. Instance columns (quadrilaterals, rotated boxes, masks,
-  keypoints) may be absent, and may be read later. Beside both a table has columns of the user.
+  keypoints) may be absent, and may be read later. Beside both a table has user columns.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Conventions
 - Pixels are numbered column by column, and on through all masks of a batch: mask k starts at ``base[k]``.
 - A span is [start, end). The spans of a mask ascend and do not overlap; they may touch or be empty.
 - A code may hold a run of length 0 after its first. Encoders never write one, but the reference's overlaps
-  depend on it (see :mod:`boxscore.similarity.mask_pairs`), so their places are kept.
+  depend on it (see :mod:`boxscore.similarity.mask_pairs`), so their positions are stored.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ class Spans(NamedTuple):
 
     def merged(self) -> Spans:
         """Return the same pixels, no span empty and none touching the next."""
-        kept = (self.bounds[:, 1] > self.bounds[:, 0]).nonzero()[0]
-        mask = np.repeat(np.arange(len(self.counts)), self.counts)[kept]
-        bounds = self.bounds[kept]
+        filled = (self.bounds[:, 1] > self.bounds[:, 0]).nonzero()[0]
+        mask = np.repeat(np.arange(len(self.counts)), self.counts)[filled]
+        bounds = self.bounds[filled]
         apart = ((bounds[1:, 0] != bounds[:-1, 1]) | (mask[1:] != mask[:-1])).nonzero()[0]
-        first = np.concatenate([np.arange(len(kept))[:1], apart + 1])
-        last = np.append(apart, len(kept) - 1)[: len(first)]
+        first = np.concatenate([np.arange(len(filled))[:1], apart + 1])
+        last = np.append(apart, len(filled) - 1)[: len(first)]
         return self._replace(
             bounds=np.stack([bounds[first, 0], bounds[last, 1]], axis=1),
             counts=np.bincount(mask[first], minlength=len(self.counts)),
@@ -125,22 +125,22 @@ def spans_of_runs(runs: Runs, sizes: NDArray[np.int64]) -> Spans | None:
         or (bounds[starts] != base).any()
     ):
         return None
-    places = np.empty(0, dtype=np.int32)
+    empty_runs = np.empty(0, dtype=np.int32)
     # A code may begin with an empty run, and each mask with its zero; one fills up an odd number.
     filled = len(starts) + int((lengths[starts + 1] == 0).sum()) + int((runs.given & 1 == 0).sum())
     if len(lengths) - np.count_nonzero(lengths) != filled + 1:
         empty = (lengths[:-1] == 0).nonzero()[0]
         mask = np.searchsorted(starts, empty, side="right") - 1
         run = empty - starts[mask] - 1
-        own = (run > 0) & (run < runs.given[mask]) & (bounds[empty] < ends[mask])
-        places = bounds[empty[own]]
-    return Spans(bounds[1:].reshape(-1, 2), runs.counts, base, sizes, places)
+        in_code = (run > 0) & (run < runs.given[mask]) & (bounds[empty] < ends[mask])
+        empty_runs = bounds[empty[in_code]]
+    return Spans(bounds[1:].reshape(-1, 2), runs.counts, base, sizes, empty_runs)
 
 
 def union_of_parts(bounds: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the spans [U,2] of pixels that any of some spans [S,2] covers, in order; two may touch."""
     bounds = bounds[bounds[:, 1] > bounds[:, 0]]
-    # Both in order, a span starts a new one where as many have ended as have started before it.
+    # With starts and ends sorted, a new span starts where as many have ended as have started before.
     starts, ends = np.sort(bounds[:, 0]), np.sort(bounds[:, 1])
     apart = (starts[1:] >= ends[:-1]).nonzero()[0]
     union = np.empty((len(apart) + min(len(starts), 1), 2), dtype=np.int32)

@@ -14,7 +14,7 @@ Conventions
   files hold fractions of images of unknown size, these fractions.
   Neither gives back the other to the last bit: COCO files give sizes, VOC files give corners.
 - Rotated boxes stand beside the upright boxes around them.
-- Masks and keypoints of a file are read when they are first asked for.
+- Masks and keypoints of a file are read when they are first needed.
 - Undefined is NaN.
 """
 
@@ -60,7 +60,7 @@ class BoxTable(BaseTable):
         """Return one row per object or detection, with everything that the table holds.
 
         ``annotation_id`` (ground truth), ``image_id``, ``category_id``, ``class``, ``x1 .. y2``, ``w, h``,
-        then ``area`` and flags or ``score``, ``rotated`` (five numbers in a cell), ``segmentation`` and
+        then ``area`` and flags or ``score``, ``rotated`` (five numbers each), ``segmentation`` and
         ``keypoints`` (as COCO writes them) where there are such columns, and user columns. Values of the
         whole table are in ``frame.attrs``;
         images and classes are ``table.images.to_pandas()`` and ``table.categories.to_pandas()``.
@@ -77,7 +77,7 @@ class BoxTable(BaseTable):
         Raises
         ------
         InputError
-            When a user column has the name of one of the table's own or more than one number per row, or a
+            When a user column has the name of a column of the table, or more than one number per row, or a
             chosen column is unknown.
         """
         from boxscore.data.frames import frame_of
@@ -107,9 +107,9 @@ class BoxTable(BaseTable):
             f"{counted(len(self.categories), 'class')}",
             f"classes: {short_list(self.categories.names)}",
         ]
-        shown = [column.name for column in self.schema.instances if column.form != "counts"]
-        there = [name for name in shown if self.instances.is_read(name)]
-        also = [name for name in there if self.instances[name] is not None] + list(self.columns)
+        names = [column.name for column in self.schema.instances if column.form != "counts"]
+        read = [name for name in names if self.instances.is_read(name)]
+        also = [name for name in read if self.instances[name] is not None] + list(self.columns)
         lines += self._counts()
         if also:
             lines.append(f"columns: {short_list(also)}")
@@ -126,7 +126,7 @@ class GroundTruth(BoxTable):
     Attributes
     ----------
     ids : ndarray, [G]
-        The annotations' own ids, or row numbers where the data set has none.
+        The annotations' ids, or row numbers where the data set has none.
     area : ndarray of float64, [G]
         The area that the data set states (COCO: of the mask), else width times height; square pixels.
     crowd, difficult, ignore, group : ndarray of bool, [G]
@@ -274,7 +274,7 @@ class GroundTruth(BoxTable):
         targets : iterable
             One item per image: a mapping in torchvision's form (``boxes``, ``labels`` and flags), or what
             torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV give, as
-            in :mod:`boxscore.data.model_objects`. They are told by their attributes; no library is imported.
+            in :mod:`boxscore.data.model_objects`. Attributes tell them apart; no library is imported.
             A mapping of arrays with an axis of images, as Keras models return it, is split by image.
         image_ids : iterable of int or str, optional
             The image of each item. Those of the items themselves (``image_id``, the file name of an
@@ -466,7 +466,7 @@ class Detections(BoxTable):
         )
         return cls(
             **table,
-            boxes_given=any(one is not None for one in (boxes, rotated, quadrilaterals)),
+            boxes_given=any(column is not None for column in (boxes, rotated, quadrilaterals)),
             source=source,
         )
 
@@ -489,7 +489,7 @@ class Detections(BoxTable):
         predictions : iterable
             One item per image: a mapping in torchvision's form (``boxes``, ``labels``, ``scores``), or what
             torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV give, as
-            in :mod:`boxscore.data.model_objects`. They are told by their attributes; no library is imported.
+            in :mod:`boxscore.data.model_objects`. Attributes tell them apart; no library is imported.
             A mapping of arrays with an axis of images, as Keras models return it, is split by image.
         image_ids : iterable of int or str, optional
             The image of each item. Those of the items themselves (``image_id``, the file name of an
@@ -517,8 +517,8 @@ class Detections(BoxTable):
 
         Examples
         --------
-        >>> found = [{"score": 0.9, "label": "cat", "box": {"xmin": 0, "ymin": 0, "xmax": 10, "ymax": 10}}]
-        >>> table = Detections.from_predictions([found, []], image_ids=["a.jpg", "b.jpg"])
+        >>> cats = [{"score": 0.9, "label": "cat", "box": {"xmin": 0, "ymin": 0, "xmax": 10, "ymax": 10}}]
+        >>> table = Detections.from_predictions([cats, []], image_ids=["a.jpg", "b.jpg"])
         >>> len(table), table.images.ids.tolist(), table.categories.names.tolist()
         (1, ['a.jpg', 'b.jpg'], ['cat'])
         """

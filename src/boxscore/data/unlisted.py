@@ -4,7 +4,7 @@ Conventions
 -----------
 - Detections are read first as if every image were listed. Only where one is not are they read again, with
   ground truth that lists it; what is to be left out is taken out afterwards. No format knows of this.
-- An added image is found by what the detections call it; it changes nothing about how others are found.
+- An added image is matched only by what the detections call it; how others are matched does not change.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HOW: tuple[str, ...] = get_args(Unlisted)
 
 
 def check_how(how: str | None) -> str | None:
-    """Check the name of what becomes of such detections; None where nothing is said."""
+    """Check the name of what becomes of such detections; None where it is not given."""
     return None if how is None else checks.one_of(how, HOW, name="unlisted_images")
 
 
@@ -64,20 +64,20 @@ def with_unlisted(
         return wider, detections
     rows = ground_truth.images.rows(wider.images.ids)
     image = rows[detections.image]
-    kept = np.flatnonzero(image >= 0)
-    left_out, count = len(image) - len(kept), len(names)
+    listed = np.flatnonzero(image >= 0)
+    left_out, count = len(image) - len(listed), len(names)
     some = ", ".join(map(str, names[:5])) + ", ..." * (count > 5)
     warn_user(
         f"{detections.source}: {counted(left_out, 'detection')} left out, in "
         f"{counted(count, 'image')} that the ground truth does not list: {some}.",
     )
-    return ground_truth, detections.take(kept).replaced(images=ground_truth.images, image=image[kept])
+    return ground_truth, detections.take(listed).replaced(images=ground_truth.images, image=image[listed])
 
 
 def refuse_other_units(
     read: Callable[[GroundTruth], Detections], ground_truth: GroundTruth, names: Sequence[Id]
 ) -> None:
-    """Refuse pixels beside fractions before images are: what gives their sizes may name them as well."""
+    """Refuse pixels beside fractions before unlisted images: what gives sizes may list these as well."""
     if ground_truth.units == "pixels" and not np.isnan(ground_truth.images.sizes).any():
         return
     wider = with_images(ground_truth, _images_called(names, ground_truth.images, np.nan), as_written=True)
@@ -100,7 +100,7 @@ def _images_called(names: Sequence[Id], images: Images, side: float) -> Images:
 def with_images(ground_truth: GroundTruth, more: Images, *, as_written: bool = False) -> GroundTruth:
     """Return ground truth that lists further images as well, which have no object.
 
-    Those that are found ``as_written`` alone change nothing about how the others are found.
+    With ``as_written`` they are matched by their exact names alone, and others as before.
     """
     old = ground_truth.images
     new = more.take(np.flatnonzero(old.rows(more.ids) < 0))

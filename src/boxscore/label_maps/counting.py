@@ -1,4 +1,4 @@
-"""Which labels stand on each other in two maps, and on how many pixels: the only loop over pixels.
+"""Which labels of two maps share pixels, and how many: the only loop over pixels.
 
 Source: none; a joint histogram of two integer images.
 """
@@ -70,20 +70,21 @@ def count_pairs(truth: LabelMap, prediction: LabelMap, *, name: str, place: str 
     first = int(truth.min())
     bins = (int(truth.max()) - first + 1) * span
     if bins <= max(LEAST_BINS, BINS_PER_PIXEL * truth.size):
+        # A pair of labels is one code, below ``bins``.
         kind = np.uint16 if bins < 1 << 16 else np.int64
         codes = _from_zero(truth, first, kind)
         codes *= kind(span)
         codes += _from_zero(prediction, low, kind)
         counts = np.bincount(codes.ravel())
-        found = np.flatnonzero(counts)
-        pixels = counts[found]
+        distinct = np.flatnonzero(counts)
+        pixels = counts[distinct]
     else:
-        found, pixels = _counted_by_runs(truth, prediction, first, low, span)
-    return PixelPairs(found // span + first, found % span + low, pixels)
+        distinct, pixels = _counted_by_runs(truth, prediction, first, low, span)
+    return PixelPairs(distinct // span + first, distinct % span + low, pixels)
 
 
 def _from_zero(array: LabelMap, low: int, kind: type[np.integer[Any]]) -> LabelMap:
-    """Return a new array that begins at 0; unsigned ones stay as narrow as they are while they are moved."""
+    """Return a new array less its minimum; unsigned ones subtract in their narrow dtype, where none wraps."""
     if array.dtype.kind == "u":
         return (array - array.dtype.type(low)).astype(kind)
     return (array.astype(np.int64) - low).astype(kind)
@@ -97,6 +98,6 @@ def _counted_by_runs(
     codes += prediction.ravel().astype(np.int64) - low
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
     lengths = np.diff(starts, append=codes.size)
-    found, rows = np.unique(codes[starts], return_inverse=True)
-    pixels = np.bincount(rows.ravel(), weights=lengths, minlength=len(found))  # exact: far below 2 ** 53
-    return found, pixels.astype(np.int64)
+    distinct, rows = np.unique(codes[starts], return_inverse=True)
+    pixels = np.bincount(rows.ravel(), weights=lengths, minlength=len(distinct))  # exact: far below 2 ** 53
+    return distinct, pixels.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Label maps in folders: which files belong together, and the work shared out by image.
+"""Label maps in folders: which files belong together, and the work divided by image.
 
 Conventions
 -----------
@@ -22,7 +22,13 @@ from boxscore._utils.progress import progress as shown
 from boxscore._utils.text import short_list
 from boxscore.errors import FileFormatError, InputError
 from boxscore.label_maps.counting import PixelPairs, count_pairs
-from boxscore.label_maps.panoptic import Counted, Odd, PanopticQuality, compared, warn_of_odd
+from boxscore.label_maps.panoptic import (
+    Conflict,
+    CountedSegments,
+    PanopticQuality,
+    compared,
+    warn_of_conflicts,
+)
 from boxscore.label_maps.reading import (
     PanopticImage,
     inside,
@@ -100,33 +106,34 @@ def panoptic_quality_of_files(
         got = f"none for {len(missing):,} of {len(known.images):,}: {short_list(missing)}"
         raise InputError("an image of the truth", "have a prediction", got=got, place=str(prediction))
     images = []
-    for image, own in known.images.items():
-        other = predicted[image]
+    for image, true_table in known.images.items():
+        predicted_table = predicted[image]
         paths = (
-            inside(folders[0], own.file_name, place=str(truth)),
-            inside(folders[1], other.file_name, place=str(prediction)),
+            inside(folders[0], true_table.file_name, place=str(truth)),
+            inside(folders[1], predicted_table.file_name, place=str(prediction)),
         )
-        images.append(PanopticImage(image, paths, (own.segments, other.segments)))
+        images.append(PanopticImage(image, paths, (true_table.segments, predicted_table.segments)))
     count = functools.partial(_panoptic_image, rules=chosen)
-    results = _shared_out(list(enumerate(images)), count, workers=workers, progress=progress)
-    warn_of_odd([each for result in results for each in result.odd])
-    rows = Counted.joined([result.counted for result in results])
+    results = _in_processes(list(enumerate(images)), count, workers=workers, progress=progress)
+    warn_of_conflicts([each for result in results for each in result.conflicts])
+    rows = CountedSegments.joined([result.counted for result in results])
     return PanopticQuality(chosen, known.classes, tuple(known.images), rows)
 
 
 class _ImageResult(NamedTuple):
-    """The segments of an image, and what is odd about its truth."""
+    """The segments of an image, and the conflicts of its truth."""
 
-    counted: Counted
-    odd: list[Odd]
+    counted: CountedSegments
+    conflicts: list[Conflict]
 
 
 def _panoptic_image(item: tuple[int, PanopticImage], *, rules: PanopticRules) -> _ImageResult:
     number, image = item
-    odd: list[Odd] = []
+    conflicts: list[Conflict] = []
     maps = (read_segment_ids(image.paths[0]), read_segment_ids(image.paths[1]))
-    places = (str(image.paths[0]), str(image.paths[1]))
-    return _ImageResult(compared(number, maps, *image.tables, rules, places=places, odd=odd), odd)
+    paths = (str(image.paths[0]), str(image.paths[1]))
+    segments = compared(number, maps, *image.tables, rules, places=paths, conflicts=conflicts)
+    return _ImageResult(segments, conflicts)
 
 
 # ---------------------------------------------------------------- semantic
@@ -178,24 +185,23 @@ def semantic_iou_of_folders(
     if first.is_file() and second.is_file():
         files = {first.stem: (first, second)}
     else:
-        own = _maps_in(_folder(first, "the truth"), truth_ending, "the truth")
-        other = _maps_in(_folder(second, "the prediction"), prediction_ending, "the prediction")
-        missing = [name for name in own if name not in other]
+        true_maps = _maps_in(_folder(first, "the truth"), truth_ending, "the truth")
+        predicted_maps = _maps_in(_folder(second, "the prediction"), prediction_ending, "the prediction")
+        missing = [name for name in true_maps if name not in predicted_maps]
         if missing:
-            got = f"none for {len(missing):,} of {len(own):,}: {short_list(missing)}"
+            got = f"none for {len(missing):,} of {len(true_maps):,}: {short_list(missing)}"
             raise InputError("a map of the truth", "have a prediction", got=got, place=str(second))
-        files = {name: (path, other[name]) for name, path in own.items()}
-    pairs = _shared_out(list(files.values()), _semantic_image, workers=workers, progress=progress)
+        files = {name: (path, predicted_maps[name]) for name, path in true_maps.items()}
+    pairs = _in_processes(list(files.values()), _semantic_image, workers=workers, progress=progress)
     result = SemanticIoU(chosen, given, tuple(files), LabelCounts.of(pairs))
     require_counted(result)
     return result
 
 
 def _semantic_image(paths: tuple[Path, Path]) -> PixelPairs:
-    places = [str(path) for path in paths]
-    truth = labels_of(read_labels(paths[0]), name="the truth", place=places[0])
-    prediction = labels_of(read_labels(paths[1]), name="the prediction", place=places[1])
-    return count_pairs(truth, prediction, name="the prediction", place=places[1])
+    truth = labels_of(read_labels(paths[0]), name="the truth", place=str(paths[0]))
+    prediction = labels_of(read_labels(paths[1]), name="the prediction", place=str(paths[1]))
+    return count_pairs(truth, prediction, name="the prediction", place=str(paths[1]))
 
 
 def _folder(path: str | Path, name: str) -> Path:
@@ -230,7 +236,7 @@ def _literal(ending: str) -> str:
 # ---------------------------------------------------------------- several processes
 
 
-def _shared_out(
+def _in_processes(
     items: Sequence[Item], count: Callable[[Item], Part], *, workers: int, progress: bool
 ) -> list[Part]:
     """Apply a function to every item, in this process and in ``workers - 1`` others; results are in order."""
@@ -240,9 +246,9 @@ def _shared_out(
     parts = [items[start:end] for start, end in itertools.pairwise(ends)]
     forked = Forked([functools.partial(_part, part, count) for part in parts[1:]])
     try:
-        own: Any = parts[0]
-        own = shown(own, desc="images", unit="image", unit_scale=workers) if progress else own
-        first = [count(item) for item in own]
+        here: Any = parts[0]
+        here = shown(here, desc="images", unit="image", unit_scale=workers) if progress else here
+        first = [count(item) for item in here]
         return [*first, *(result for part in forked.results() for result in part)]
     finally:
         forked.close()

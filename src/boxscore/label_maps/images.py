@@ -1,4 +1,4 @@
-"""Images of label maps: what belongs together, and that none is there twice."""
+"""Images of label maps: what belongs together, and that none occurs twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class OfImages(Protocol):
 
 
 def different_images(images: Sequence[int | str]) -> None:
-    """Check that no image is there twice."""
+    """Check that no image occurs twice."""
     if len(set(images)) != len(images):
         seen: set[int | str] = set()
         twice = next(image for image in images if image in seen or seen.add(image))  # type: ignore[func-returns-value]
@@ -38,13 +38,13 @@ def matched_streams(
     number, missing = 0, object()
     while True:
         values: dict[str, Any] = {name: next(stream, missing) for name, stream in streams.items()}
-        over = [name for name, value in values.items() if value is missing]
-        if len(over) == len(values):
+        ended = [name for name, value in values.items() if value is missing]
+        if len(ended) == len(values):
             return
-        if over:
-            longer = next(name for name in values if name not in over)
+        if ended:
+            longer = next(name for name in values if name not in ended)
             raise InputError(
-                over[0], f"be as long as {longer}", got=f"length {number}, and {longer} has more"
+                ended[0], f"be as long as {longer}", got=f"length {number}, and {longer} has more"
             )
         image: Any = values.get("images", number)
         image = image.item() if isinstance(image, np.generic) else image

@@ -73,14 +73,14 @@ class Segments(NamedTuple):
     last_crowds: NDArray[np.int64]
 
 
-class Odd(NamedTuple):
-    """Where map and table of a truth disagree, under rules that go on all the same."""
+class Conflict(NamedTuple):
+    """Where map and table of a truth disagree, under rules that only warn of it."""
 
     place: str
     what: str
 
 
-class Counted(NamedTuple):
+class CountedSegments(NamedTuple):
     """The segments of one or more images that count; N rows."""
 
     image: NDArray[np.int32]
@@ -92,8 +92,8 @@ class Counted(NamedTuple):
     union: NDArray[np.int64]
 
     @classmethod
-    def joined(cls, parts: Sequence[Counted]) -> Counted:
-        """Put the rows of several under each other."""
+    def joined(cls, parts: Sequence[CountedSegments]) -> CountedSegments:
+        """Concatenate the rows of several."""
         if not parts:
             rows, ids = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
             return cls(rows, rows, np.zeros(0, dtype=np.int8), ids, ids, ids, ids)
@@ -168,8 +168,8 @@ def segments_of_columns(
         raise InputError("area of a segment", "be >= 0 and no larger than an image", got=bad, place=place)
     is_crowd = checks.flags(crowds, name=f"iscrowd in {place}")
     last = {int(class_rows[row]): row for row in np.flatnonzero(is_crowd).tolist()}
-    place_of = np.argsort(order, kind="stable")
-    last_rows = np.sort(place_of[np.array(list(last.values()), dtype=np.int64)])
+    new_row = np.argsort(order, kind="stable")
+    last_rows = np.sort(new_row[np.array(list(last.values()), dtype=np.int64)])
     return Segments(numbers, class_rows[order], pixels[order], is_crowd[order], last_rows)
 
 
@@ -184,16 +184,16 @@ def compared(
     rules: PanopticRules,
     *,
     places: tuple[str, str],
-    odd: list[Odd],
-) -> Counted:
-    """Match the segments of one image; what is odd about the truth is added to ``odd``."""
+    conflicts: list[Conflict],
+) -> CountedSegments:
+    """Match the segments of one image; add where the truth's map and table disagree to ``conflicts``."""
     pairs = count_pairs(*maps, name="the prediction's map", place=places[1])
     g, g_listed = _rows_of(pairs.truth, truth.ids)
     p, p_listed = _rows_of(pairs.prediction, prediction.ids)
     p_areas = _areas(pairs, p, p_listed, len(prediction.ids))
     g_areas = _areas(pairs, g, g_listed, len(truth.ids))
     _check_prediction(pairs.prediction[~p_listed], prediction.ids[p_areas == 0], places[1])
-    _check_truth(pairs.truth[~g_listed], truth, g_areas, rules, places[0], odd)
+    _check_truth(pairs.truth[~g_listed], truth, g_areas, rules, places[0], conflicts)
     if rules.truth_area == "table":
         g_areas = np.where(truth.areas < 0, g_areas, truth.areas)
     on_void = np.zeros(len(prediction.ids), dtype=np.int64)
@@ -208,8 +208,10 @@ def compared(
     if (unions <= 0).any():
         got = f"area {g_areas[gt][unions <= 0][0]} of segment {truth.ids[gt][unions <= 0][0]}"
         raise InputError("a segment", "have the area that its pixels cover", got=got, place=places[0])
-    hit = 2 * shared > unions
-    gt, dt = gt[hit], dt[hit]
+    # With areas counted in the map no segment is in two such pairs: each would have more than half of its
+    # pixels off void, and the segments of a map are disjoint.
+    matched = 2 * shared > unions
+    gt, dt = gt[matched], dt[matched]
 
     missed = ~truth.crowds
     missed[gt] = False
@@ -217,7 +219,7 @@ def compared(
     false[dt] = False
     excused = on_void + _on_crowds(pairs, g, p, g_listed & p_listed, truth, prediction, rules)
     false &= 2 * excused <= p_areas
-    return _rows(image, truth, prediction, (gt, dt), (shared[hit], unions[hit]), (false, missed))
+    return _rows(image, truth, prediction, (gt, dt), (shared[matched], unions[matched]), (false, missed))
 
 
 def _rows(
@@ -227,14 +229,14 @@ def _rows(
     matched: tuple[NDArray[np.int64], NDArray[np.int64]],
     pixels: tuple[NDArray[np.int64], NDArray[np.int64]],
     left: tuple[NDArray[np.bool_], NDArray[np.bool_]],
-) -> Counted:
+) -> CountedSegments:
     """Return the rows of an image: matched pairs, then false predictions, then missed truths."""
     (gt, dt), (false, missed) = matched, left
     sizes = [len(gt), int(false.sum()), int(missed.sum())]
     rest = np.zeros(sizes[1] + sizes[2], dtype=np.int64)
     parts = (truth.classes[gt], prediction.classes[false], truth.classes[missed])
     no_truth, no_prediction = np.zeros(sizes[1], dtype=np.int64), np.zeros(sizes[2], dtype=np.int64)
-    return Counted(
+    return CountedSegments(
         np.full(sum(sizes), image, dtype=np.int32),
         np.concatenate(parts).astype(np.int32),
         np.repeat(np.array([TP, FP, FN], dtype=np.int8), sizes),
@@ -248,7 +250,7 @@ def _rows(
 def _rows_of(
     labels: NDArray[np.int64], ids: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Rows of labels among ascending ids, and which labels are there at all."""
+    """Rows of labels among ascending ids, and which labels are among them."""
     if not len(ids):
         return np.zeros(len(labels), dtype=np.int64), np.zeros(len(labels), dtype=bool)
     rows = np.minimum(np.searchsorted(ids, labels), len(ids) - 1)
@@ -279,9 +281,9 @@ def _on_crowds(
         excusing[truth.last_crowds] = True
     on_crowds = np.zeros(len(prediction.ids), dtype=np.int64)
     if excusing.any():
-        there = np.flatnonzero(listed)
-        there = there[excusing[g[there]] & (truth.classes[g[there]] == prediction.classes[p[there]])]
-        np.add.at(on_crowds, p[there], pairs.pixels[there])
+        both = np.flatnonzero(listed)
+        both = both[excusing[g[both]] & (truth.classes[g[both]] == prediction.classes[p[both]])]
+        np.add.at(on_crowds, p[both], pairs.pixels[both])
     return on_crowds
 
 
@@ -301,7 +303,7 @@ def _check_truth(
     areas: NDArray[np.int64],
     rules: PanopticRules,
     place: str,
-    odd: list[Odd],
+    conflicts: list[Conflict],
 ) -> None:
     unlisted = np.unique(unlisted[unlisted != 0])
     empty = truth.ids[areas == 0]
@@ -313,11 +315,15 @@ def _check_truth(
             rule = "have pixels in the map"
             raise InputError("a segment of the truth", rule, got=f"id {short_list(empty)}", place=place)
     if len(unlisted):
-        odd.append(Odd(place, "an id of the truth's map is not in its table, and counts as background"))
+        conflicts.append(
+            Conflict(place, "an id of the truth's map is not in its table, and counts as background")
+        )
     if len(empty):
-        odd.append(Odd(place, "a segment of the truth has no pixels, and counts as missed"))
+        conflicts.append(Conflict(place, "a segment of the truth has no pixels, and counts as missed"))
     if rules.truth_area == "table" and _differ(truth, areas):
-        odd.append(Odd(place, "the area of a segment of the truth is not its number of pixels, and counts"))
+        conflicts.append(
+            Conflict(place, "the area of a segment of the truth is not its number of pixels, and counts")
+        )
 
 
 def _differ(truth: Segments, areas: NDArray[np.int64]) -> bool:
@@ -325,10 +331,10 @@ def _differ(truth: Segments, areas: NDArray[np.int64]) -> bool:
     return bool(((truth.areas >= 0) & (truth.areas != areas) & (areas > 0)).any())
 
 
-def warn_of_odd(odd: Sequence[Odd]) -> None:
-    """Warn once of each kind of oddity, with its first place."""
-    for what in dict.fromkeys(each.what for each in odd):
-        places = [each.place for each in odd if each.what == what]
+def warn_of_conflicts(conflicts: Sequence[Conflict]) -> None:
+    """Warn once of each kind of conflict, with the first place."""
+    for what in dict.fromkeys(each.what for each in conflicts):
+        places = [each.place for each in conflicts if each.what == what]
         more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
         cause = "the rules 'counted' go by the pixels and refuse this"
         warn_user(f"{what}: {places[0]}{more}; {cause}.")
@@ -348,7 +354,7 @@ class PanopticQuality(ResampledImages):
         ``ids``, ``names`` and ``things`` of the K classes.
     images : tuple
         The ids of the I images.
-    segments : Counted
+    segments : CountedSegments
         One row per matched, false and missed segment.
 
     See Also
@@ -359,7 +365,7 @@ class PanopticQuality(ResampledImages):
     rules: PanopticRules
     classes: PanopticClasses
     images: tuple[int | str, ...]
-    segments: Counted
+    segments: CountedSegments
 
     @property
     def signature(self) -> str:
@@ -380,8 +386,8 @@ class PanopticQuality(ResampledImages):
     @functools.cached_property
     def _iou(self) -> NDArray[np.float64]:
         """IoU of the true positives."""
-        hits = self.segments.outcome == TP
-        iou: NDArray[np.float64] = self.segments.intersection[hits] / self.segments.union[hits]
+        matched = self.segments.outcome == TP
+        iou: NDArray[np.float64] = self.segments.intersection[matched] / self.segments.union[matched]
         return iou
 
     @functools.cached_property
@@ -425,7 +431,7 @@ class PanopticQuality(ResampledImages):
         )
 
     def per_image_frame(self) -> pd.DataFrame:
-        """Return one row per image, the worst first: its own PQ, SQ and RQ, and its counts.
+        """Return one row per image, the worst first: PQ, SQ and RQ of the image alone, and its counts.
 
         ``image_id, PQ, SQ, RQ, TP, FP, FN``; equal images stay in their order, NaN comes last.
         """
@@ -478,13 +484,13 @@ class PanopticQuality(ResampledImages):
 
     def _metrics_by_weights(self) -> Callable[[NDArray[np.float64]], dict[str, float]]:
         s, K = self.segments, len(self.classes.ids)
-        cell = s.outcome.astype(np.int64) * K + s.category
-        hits = s.outcome == TP
+        outcome_of_class = s.outcome.astype(np.int64) * K + s.category
+        matched = s.outcome == TP
 
         def metrics_of(weights: NDArray[np.float64]) -> dict[str, float]:
-            own = weights[s.image]
-            counts = np.bincount(cell, weights=own, minlength=3 * K).reshape(3, K)
-            ious = np.bincount(s.category[hits], weights=self._iou * own[hits], minlength=K)
+            weight = weights[s.image]
+            counts = np.bincount(outcome_of_class, weights=weight, minlength=3 * K).reshape(3, K)
+            ious = np.bincount(s.category[matched], weights=self._iou * weight[matched], minlength=K)
             return self._metrics(np.vstack([counts, ious]))
 
         return metrics_of
@@ -514,7 +520,7 @@ class PanopticQuality(ResampledImages):
             part.segments._replace(image=part.segments.image + np.int32(start))
             for part, start in zip(parts, starts, strict=True)
         ]
-        return cls(first.rules, first.classes, images, Counted.joined(moved))
+        return cls(first.rules, first.classes, images, CountedSegments.joined(moved))
 
     def __add__(self, other: PanopticQuality) -> PanopticQuality:
         if not isinstance(other, PanopticQuality):
@@ -594,8 +600,8 @@ def panoptic_quality(
     chosen = load_panoptic_rules(rules)
     classes = panoptic_classes(categories)
     rows = {number: row for row, number in enumerate(classes.ids)}
-    odd: list[Odd] = []
-    parts: list[Counted] = []
+    conflicts: list[Conflict] = []
+    parts: list[CountedSegments] = []
     ids: list[int | str] = []
     for image, first, second in matched_streams(_pairs(truth), _pairs(prediction), images):
         places = (f"truth of image {image!r}", f"prediction of image {image!r}")
@@ -605,11 +611,12 @@ def panoptic_quality(
             maps.append(segment_map(values, name=f"the {name}'s map", place=place))
             tables.append(segments_of(table, rows, place=place))
         row = len(ids)
-        parts.append(compared(row, (maps[0], maps[1]), tables[0], tables[1], chosen, places=places, odd=odd))
+        both = (maps[0], maps[1])
+        parts.append(compared(row, both, tables[0], tables[1], chosen, places=places, conflicts=conflicts))
         ids.append(image)
     different_images(ids)
-    warn_of_odd(odd)
-    return PanopticQuality(chosen, classes, tuple(ids), Counted.joined(parts))
+    warn_of_conflicts(conflicts)
+    return PanopticQuality(chosen, classes, tuple(ids), CountedSegments.joined(parts))
 
 
 def _map_and_table(given: Any, name: str) -> tuple[Any, Any]:

@@ -4,7 +4,7 @@ Conventions
 -----------
 - The head of a PNG says what it holds before anything is decoded: a map of segment ids has colours of 8 bits,
   a map of labels is gray of 8 or 16 bits, or has a palette, whose numbers are the labels. What Pillow would
-  turn into other numbers without a word (colours of 16 bits, gray of 1 to 4) is refused.
+  convert into other numbers without a warning (colours of 16 bits, gray of 1 to 4) is refused.
 - Pillow is imported here only, when the first map is read.
 - File names in JSON are not trusted: a map is read only from inside its folder.
 """
@@ -92,7 +92,8 @@ def read_segment_ids(path: Path) -> LabelMap:
     image = _decoded(path)
     if image.mode != "RGB":
         image = image.convert("RGB")
-    four = np.frombuffer(image.tobytes("raw", "RGBX"), dtype="<u4")  # as Pillow holds it: no copy by channels
+    # Four bytes a pixel, as Pillow stores it: no copy by channels.
+    four = np.frombuffer(image.tobytes("raw", "RGBX"), dtype="<u4")
     return (four & np.uint32(0xFFFFFF)).reshape(head.height, head.width)
 
 

@@ -56,7 +56,7 @@ class ResampledImages:
     images: tuple[int | str, ...]
 
     def _metrics_by_weights(self) -> Callable[[FloatArray], Mapping[str, float]]:
-        """Return what computes the metrics with every image counted as often as its weight [I] says."""
+        """Return what computes the metrics with every image counted by its weight [I]."""
         raise NotImplementedError
 
     def bootstrap_intervals(
@@ -92,9 +92,9 @@ class ResampledImages:
         check_intervals(confidence, method)
         if not self.images:
             raise InputError("a bootstrap", "have images to draw from", got="none")
-        own = metrics_of(np.ones(len(self.images)))
+        metrics = metrics_of(np.ones(len(self.images)))
         weights = draw_weights(len(self.images), resamples, seed=seed, progress=progress)
-        draws = np.array([list(metrics_of(drawn).values()) for drawn in weights])
-        value = np.array(list(own.values()))
+        draws = np.array([list(metrics_of(weights_of_draw).values()) for weights_of_draw in weights])
+        value = np.array(list(metrics.values()))
         low, high = interval(draws, value, confidence, method)
-        return MetricIntervals(list(own), value, low, high, spread(draws), np.isfinite(draws).sum(axis=0))
+        return MetricIntervals(list(metrics), value, low, high, spread(draws), np.isfinite(draws).sum(axis=0))

@@ -230,7 +230,7 @@ def load_semantic_rules(rules: str | Path | Mapping[str, Any] | SemanticRules) -
 def _load(kind: type[AnyRules], rules: Any, folder: Path) -> AnyRules:
     if isinstance(rules, kind):
         return rules
-    own = isinstance(rules, Mapping)
+    from_mapping = isinstance(rules, Mapping)
     values = dict(rules) if isinstance(rules, Mapping) else _values(str(rules), folder)
     parent = values.pop("extends", None)
     if parent is not None:
@@ -238,7 +238,7 @@ def _load(kind: type[AnyRules], rules: Any, folder: Path) -> AnyRules:
             raise ProtocolError("extends", "be the name of rules", got=repr(parent))
         base = _shipped(parent, folder)
         base.pop("aliases", None)
-        if own and "name" not in values:
+        if from_mapping and "name" not in values:
             base["name"] = f"{base['name']}+"
             base.pop("title", None)
         values = base | values

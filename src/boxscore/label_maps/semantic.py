@@ -65,7 +65,7 @@ class LabelCounts(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Sequence[PixelPairs], *, first: int = 0) -> LabelCounts:
-        """Put the pairs of images under each other; the images are ``first``, ``first`` + 1, ..."""
+        """Concatenate the pairs of images, which are ``first``, ``first`` + 1, ..."""
         sizes = [len(each.pixels) for each in pairs]
         image = np.repeat(np.arange(first, first + len(pairs), dtype=np.int32), sizes)
         columns = [
@@ -117,9 +117,9 @@ def require_counted(result: SemanticIoU) -> None:
     """Refuse a result in which no pixel takes part: the classes are then those of another data set."""
     areas = result.areas
     if result.images and not areas.truth.any():
-        found = short_list(np.unique(result.counts.truth).tolist())
+        labels = short_list(np.unique(result.counts.truth).tolist())
         cause = f"the rules {result.rules.name!r} have classes of their own; say yours with classes"
-        raise InputError("the truth", "have a pixel of a class", got=f"the labels {found}", cause=cause)
+        raise InputError("the truth", "have a pixel of a class", got=f"the labels {labels}", cause=cause)
 
 
 # ---------------------------------------------------------------- the result
@@ -166,12 +166,12 @@ class SemanticIoU(ResampledImages):
             cause = "IoU 0 for absent classes needs to know which there are"
             raise InputError("classes", "be given", got="none", cause=cause)
         truth, prediction = self._labels
-        found = sorted({*truth.tolist(), *prediction.tolist()} - {*rules.ignored_labels})
-        return LabelClasses(tuple(found), tuple(map(str, found)))
+        labels = sorted({*truth.tolist(), *prediction.tolist()} - {*rules.ignored_labels})
+        return LabelClasses(tuple(labels), tuple(map(str, labels)))
 
     @functools.cached_property
     def _labels(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Labels of truth and prediction after what the rules rename."""
+        """Labels of truth and prediction, renamed as the rules say."""
         truth, prediction = self.counts.truth, self.counts.prediction
         if self.rules.reduced != "none":
             truth = _reduced(truth)
@@ -186,15 +186,15 @@ class SemanticIoU(ResampledImages):
 
     @functools.cached_property
     def _rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows of the classes of truth and prediction; below 0 for what is none."""
+        """Rows of the classes of truth and prediction; below 0 for what is no class."""
         rules, (truth, prediction) = self.rules, self._labels
         rows: dict[int, int] = dict.fromkeys(rules.ignored_labels, LEFT_OUT)
         rows |= {label: row for row, label in enumerate(self.classes.labels)}
         sides = []
         for labels in (truth, prediction):
-            found, back = np.unique(labels, return_inverse=True)
-            table = np.array([rows.get(label, OUTSIDE) for label in found.tolist()], dtype=np.int64)
-            sides.append(table[back.ravel()])
+            distinct, inverse = np.unique(labels, return_inverse=True)
+            table = np.array([rows.get(label, OUTSIDE) for label in distinct.tolist()], dtype=np.int64)
+            sides.append(table[inverse.ravel()])
         first, second = sides
         if rules.truth_outside == "refuse":
             self._refuse("the truth", first == OUTSIDE, truth)
@@ -222,8 +222,8 @@ class SemanticIoU(ResampledImages):
         counted = truth >= 0
 
         def summed(chosen: NDArray[np.bool_], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-            cells = self.counts.image[chosen].astype(np.int64) * K + rows[chosen]
-            sums = np.bincount(cells, weights=pixels[chosen], minlength=I * K)  # exact below 2 ** 53 pixels
+            index = self.counts.image[chosen].astype(np.int64) * K + rows[chosen]
+            sums = np.bincount(index, weights=pixels[chosen], minlength=I * K)  # exact below 2 ** 53 pixels
             return sums.reshape(I, K).astype(np.int64)
 
         return Areas(
@@ -378,14 +378,14 @@ def _metrics(
 ) -> dict[str, float]:
     """Compute the metrics from pixels per class, [K] each."""
     iou, accuracy, used = _per_class(right, truth, predicted, averaged)
-    there = truth > 0
+    in_truth = truth > 0
     total = truth.sum()
     if not total:
         return dict.fromkeys(METRICS, math.nan)
     values = (
         _mean(iou[used]),
-        float(np.sum((truth / total * iou)[there])),
-        _mean(accuracy[there]),
+        float(np.sum((truth / total * iou)[in_truth])),
+        _mean(accuracy[in_truth]),
         float(right.sum() / total),
     )
     return dict(zip(METRICS, values, strict=True))
@@ -420,7 +420,7 @@ def semantic_iou(
         Ids of the images; 0, 1, 2, ... when not given.
     rules : str, Path, mapping or SemanticRules, default "plain"
         As for :func:`boxscore.label_maps.load_semantic_rules`: ``"plain"``, ``"mmseg"``, ``"detectron2"``,
-        ``"coco-stuff"``, ``"cityscapes"``, or own ones:
+        ``"coco-stuff"``, ``"cityscapes"``, or your own:
         ``{"extends": "plain", "ignored_labels": [0], "reduced": "truth"}``.
 
     Returns
@@ -447,9 +447,9 @@ def semantic_iou(
     ids: list[int | str] = []
     for image, first, second in matched_streams(_maps(truth), _maps(prediction), images):
         places = (f"truth of image {image!r}", f"prediction of image {image!r}")
-        one = labels_of(first, name="the truth", place=places[0])
-        other = labels_of(second, name="the prediction", place=places[1])
-        pairs.append(count_pairs(one, other, name="the prediction", place=places[1]))
+        true_labels = labels_of(first, name="the truth", place=places[0])
+        predicted = labels_of(second, name="the prediction", place=places[1])
+        pairs.append(count_pairs(true_labels, predicted, name="the prediction", place=places[1]))
         ids.append(image)
     different_images(ids)
     result = SemanticIoU(chosen, given, tuple(ids), LabelCounts.of(pairs))
@@ -468,7 +468,7 @@ def _maps(given: Any) -> Iterable[Any]:
 
 
 def _is_map(value: Any) -> bool:
-    """Whether an item of a list is a map of its own, and not a row of one or a number."""
+    """Whether an item of a list is a map, and not a row of one or a number."""
     if hasattr(value, "ndim"):
         return bool(value.ndim >= 2)
     return isinstance(value, (list, tuple)) and bool(value) and isinstance(value[0], (list, tuple))
