@@ -33,9 +33,9 @@ TABLE_FORMS = ("parquet", "json", "csv")
 
 INPUT = "input"
 PROTOCOL_GROUP = "the protocol, and changes to it"
-UNSAID = "what files do not say"
+UNSAID = "what the files do not say"
 PART = "a part of the data"
-OUTPUT_GROUP = "output, and what every command takes"
+OUTPUT_GROUP = "output, and options of every command"
 REPORT_GROUP = "the report"
 HEADINGS = (PART, INPUT, PROTOCOL_GROUP, UNSAID, OUTPUT_GROUP, REPORT_GROUP)
 """Of the help, in this order, after a command's own options and own headings."""
@@ -298,7 +298,8 @@ PROTOCOL_CHANGES = (MAX_DETECTIONS, IOU_THRESHOLDS, AREA_RANGES, SCORE_THRESHOLD
 """Flags that write a protocol."""
 ANNOTATION_ID_ZERO = Option(
     "annotation-id-zero",
-    "a match with annotation id 0 counts, or is no match as in pycocotools (default: as the protocol says)",
+    "whether a match with annotation id 0 counts, or is left unmatched as in pycocotools (default: as the "
+    "protocol says)",
     choices=_annotation_id_zero,
     key="evaluation.annotation_id_zero",
     group=PROTOCOL_GROUP,
@@ -321,7 +322,8 @@ CLASSES = Option(
 )
 IMAGES = Option(
     "images",
-    "only these images: ids or file names, also with commas, or a file of them: lines or a JSON list",
+    "only these images: ids or file names, with blanks or commas between, or a file of them: one per line or "
+    "a JSON list",
     many=True,
     metavar="ID|FILE",
     key="evaluation.images",
@@ -329,9 +331,9 @@ IMAGES = Option(
 )
 WORKERS = Option(
     "workers",
-    "processes that read large files, and threads that match blocks of images; masks, and the boxes of a "
-    "million detections and more, are matched in processes as well; the result is the same (default: one for "
-    "every processor, but one thread)",
+    "number of processes that read large files, and of threads that match images; masks, and the boxes of "
+    "a million detections or more, are matched in processes as well; the result is the same for any number "
+    "(default: one process per processor, one thread)",
     kind=int,
     metavar="N",
     key="evaluation.workers",
@@ -340,15 +342,15 @@ WORKERS = Option(
 CLUSTER = (
     Option(
         "scheduler",
-        "evaluate on a Dask cluster, tcp://HOST:PORT, whose workers see the files; or local: on --workers "
-        "processes of this machine",
+        "evaluate on a Dask cluster, tcp://HOST:PORT, whose workers can read the files; or local: in "
+        "--workers processes on this machine",
         metavar="ADDRESS",
         key="evaluation.scheduler",
     ),
     Option(
         "scratch",
-        "a folder for what partitions leave on disk: parts, and scattered rows that are regrouped; with "
-        "--scheduler one that this machine and its workers see (default: the temporary folder)",
+        "folder for the temporary files of partitions; with --scheduler, one that this machine and the "
+        "workers share (default: the system's temporary folder)",
         kind=Path,
         metavar="DIR",
         key="evaluation.scratch",
@@ -356,8 +358,8 @@ CLUSTER = (
     ),
     Option(
         "bounds",
-        "give an interval that holds each metric, from counts that do not grow with the data; exact up to 2 "
-        "million detections, narrow beyond",
+        "print an interval that contains each metric, from counts whose size does not grow with the data; "
+        "exact up to 2 million detections, narrow beyond",
         kind=bool,
         default=False,
         key="evaluation.bounds",
@@ -365,8 +367,8 @@ CLUSTER = (
 )
 MEMORY_LIMIT = Option(
     "memory-limit",
-    "detections in Parquet: evaluate in partitions that stay within this much memory, e.g. 8GB; refused "
-    "at once where it cannot be kept",
+    "for detections in Parquet: evaluate in partitions that fit in this much memory, e.g. 8GB; an error at "
+    "once if they cannot",
     metavar="SIZE",
     key="evaluation.memory_limit",
 )
@@ -385,14 +387,14 @@ def _box_formats() -> Sequence[str]:
 
 DT_BOX_FORMAT = Option(
     "dt-box-format",
-    "order of the four numbers of their boxes, as for --gt-box-format",
+    "order of the four numbers of a detected box, as for --gt-box-format",
     choices=_box_formats,
     metavar="FORM",
     key="detections.box_format",
     group=UNSAID,
 )
 RESULTS_BOX_FORMAT = DT_BOX_FORMAT.but(
-    help="order of the four numbers of their boxes, in pixels or fractions, where it is not the format's: "
+    help="order of the four numbers of a box, in pixels or fractions, where it is not the format's: "
     "xyxy, xywh, cxcywh, yxyx, yxhw",
     choices=_box_formats_in_pixels,
     key="",
@@ -401,7 +403,8 @@ RESULTS_BOX_FORMAT = DT_BOX_FORMAT.but(
 
 COLUMNS = Option(
     "columns",
-    "which column of a table is what, where names do not say it: image=photo class=kind score=p x1=left ...",
+    "which column of a table holds what, where its name does not say: image=photo class=kind score=p "
+    "x1=left ...",
     many=True,
     metavar="PART=NAME",
     key="evaluation.columns",
@@ -417,8 +420,8 @@ def _unlisted() -> Sequence[str]:
 
 IMAGE_FOLDER = Option(
     "image-folder",
-    "folder of the images: gives their sizes and names those without objects, where the files do not; "
-    "reports show them",
+    "folder of the images, which reports show; where the files do not, it also gives their sizes and lists "
+    "those without objects",
     kind=Path,
     metavar="DIR",
     key="output.image_folder",
@@ -426,8 +429,8 @@ IMAGE_FOLDER = Option(
 )
 IMAGE_SIZES = Option(
     "image-sizes",
-    "width and height of the images, for boxes that are fractions of them; also names images without "
-    "objects: a CSV file image,width,height; or 640x480 for all images",
+    "width and height of the images, for boxes that are fractions of them: a CSV file image,width,height, "
+    "which also lists images without objects; or 640x480 for all images",
     kind=Path,
     metavar="FILE.csv|WxH",
     key="ground_truth.image_sizes",
@@ -436,28 +439,27 @@ IMAGE_SIZES = Option(
 GROUND_TRUTH_FILES = (
     Option(
         "segments",
-        "Open Images: masks for the boxes of the ground truth, a CSV file of the challenge",
+        "Open Images: masks of the ground truth, a CSV file of the challenge",
         kind=Path,
         metavar="FILE.csv",
         key="ground_truth.segments",
-        group="what files do not say",
+        group=UNSAID,
     ),
     Option(
         "image-labels",
-        "labels of whole images beside the ground truth, as Open Images has them: a CSV file "
-        "ImageID,LabelName,Confidence",
+        "image-level labels of the ground truth, as in Open Images: a CSV file ImageID,LabelName,Confidence",
         kind=Path,
         metavar="FILE.csv",
         key="ground_truth.image_labels",
-        group="what files do not say",
+        group=UNSAID,
     ),
     Option(
         "hierarchy",
-        "expand the ground truth and its image labels along this hierarchy of classes, as Open Images has it",
+        "expand the ground truth and its image-level labels along this class hierarchy, as Open Images does",
         kind=Path,
         metavar="FILE.json",
         key="ground_truth.hierarchy",
-        group="what files do not say",
+        group=UNSAID,
     ),
     Option(
         "gt-classes",
@@ -470,8 +472,8 @@ GROUND_TRUTH_FILES = (
     ),
     Option(
         "gt-box-format",
-        "order of the four numbers of its boxes, where the file does not say or is wrong: xyxy, xywh, "
-        "cxcywh, yxyx, yxhw; with n behind (xyxyn) fractions of the image's size",
+        "order of the four numbers of a box, where the file does not say or is wrong: xyxy, xywh, cxcywh, "
+        "yxyx, yxhw; with an n at the end (xyxyn) for fractions of the image's size",
         choices=_box_formats,
         metavar="FORM",
         key="ground_truth.box_format",
@@ -516,9 +518,9 @@ DETECTION_FILES = (
     ),
     Option(
         "unlisted-images",
-        "detections in images that the ground truth does not list: an error, images without objects "
-        "(background), or left out (drop); without it an error, except where --image-sizes or --image-folder "
-        "names them",
+        "what to do with detections in images that the ground truth does not list: stop (error), take those "
+        "images as images without objects (background), or leave the detections out (drop); if not given, "
+        "stop, unless --image-sizes or --image-folder lists the images",
         choices=_unlisted,
         key="detections.unlisted_images",
         group=UNSAID,
@@ -560,7 +562,7 @@ OUTPUT = Option(
 )
 ALLOW = Option(
     "allow",
-    "errors in the input that are accepted, by the name that boxscore validate gives them",
+    "errors in the input to accept, by the names that boxscore validate prints",
     many=True,
     default=(),
     metavar="NAME",
@@ -582,11 +584,15 @@ METRICS = Option(
     "metrics", "only these summary metrics, e.g. AP AP50", many=True, commas=True, metavar="NAME"
 )
 WIDE = Option(
-    "wide", "text may be wider than the terminal: every column", kind=bool, default=False, group=OUTPUT_GROUP
+    "wide",
+    "print every column, even if the text is wider than the terminal",
+    kind=bool,
+    default=False,
+    group=OUTPUT_GROUP,
 )
 STRICT = Option(
     "strict",
-    "exit status 2 on any 'warning' or 'error in the input'; a 'note about the input' does not count",
+    "exit with status 2 on any warning or error in the input; notes about the input do not count",
     kind=bool,
     default=False,
     group=OUTPUT_GROUP,
@@ -616,7 +622,7 @@ REPORT = Option(
     ),
 )
 COMPARISON_REPORT = (
-    Option("title", "heading of the page", default="", key="output.title", group=REPORT_GROUP),
+    Option("title", "title of the page", default="", key="output.title", group=REPORT_GROUP),
     Option(
         "gallery",
         "number of worst images to show",
@@ -628,13 +634,17 @@ COMPARISON_REPORT = (
     ),
     Option(
         "tables",
-        "also write every table, in this form",
+        "also write every table, in this format",
         choices=TABLE_FORMS,
         key="output.tables",
         group=REPORT_GROUP,
     ),
     Option(
-        "plots", "also write plots, in this form", choices=PLOT_FORMS, key="output.plots", group=REPORT_GROUP
+        "plots",
+        "also write plots, in this format",
+        choices=PLOT_FORMS,
+        key="output.plots",
+        group=REPORT_GROUP,
     ),
 )
 """Options for the contents of a comparison report."""
@@ -643,7 +653,7 @@ REPORT_CONTENT = (
     *COMPARISON_REPORT,
     Option(
         "resamples",
-        "bootstrap resamples for intervals, 0 for none (default: as many as take seconds)",
+        "bootstrap resamples for intervals, 0 for none (default: as many as take a few seconds)",
         kind=int,
         metavar="N",
         key="output.resamples",
@@ -656,8 +666,10 @@ REPORT_CONTENT = (
 
 LABEL_MAP_OPTIONS = (
     REPORT.but(help="write a folder: report.md with the worst images, result.json, tables as CSV", key=""),
-    Option("per-image", "list the worst N images as well, 0 for all", kind=int, metavar="N"),
-    Option("resamples", "resamples for intervals over images (default: none)", kind=int, metavar="N"),
+    Option("per-image", "also list the N worst images, 0 for all", kind=int, metavar="N"),
+    Option(
+        "resamples", "bootstrap resamples for intervals over images (default: none)", kind=int, metavar="N"
+    ),
 )
 """Options of the commands of label maps."""
 
@@ -666,24 +678,26 @@ LABEL_MAP_OPTIONS = (
 GROUPS = (
     Option(
         "max-per-group",
-        "keep the N best detections of each class in an image",
+        "keep the N highest-scoring detections per image and class",
         kind=int,
         metavar="N",
     ),
-    Option("max-per-image", "keep the N best detections of an image", kind=int, metavar="N"),
+    Option("max-per-image", "keep the N highest-scoring detections per image", kind=int, metavar="N"),
     Option("class-agnostic", "suppress all classes together", kind=bool, default=False, exclusive="together"),
     Option(
         "groups",
-        "suppress some classes together: a line is a group, ids or names with commas between",
+        "suppress some classes together: a file with one group per line, ids or names with commas between",
         kind=Path,
         metavar="FILE",
         exclusive="together",
     ),
-    Option("pixel-offset", "1 for inclusive pixels", kind=float, default=0, metavar="0|1"),
+    Option(
+        "pixel-offset", "1 for inclusive pixel coordinates, as in VOC", kind=float, default=0, metavar="0|1"
+    ),
 )
 """Options of grouping and capping."""
 RESULTS_OUTPUT = OUTPUT.but(
-    help="what to write: a file, or a folder for VOC",
+    help="where to write: a file, or a folder for VOC",
     kind=Path,
     default=None,
     choices=(),

@@ -4,9 +4,9 @@ The result is computed from --gt and --dt, or read from the JSON that boxscore w
 
 A bound is METRIC=NUMBER, or "CLASS METRIC=NUMBER" for one class. Against a baseline's result
 (--no-regression), a metric fails when it is lower by more than --tolerance. Against a baseline's detections
-(--baseline-detections), it fails when it is lower by more than --tolerance beyond chance: when the whole
-interval of the difference, from resampled images, lies below. An error in the input, such as boxes in another
-order, fails as well, in the baseline's detections too; --allow NAME accepts it.
+(--baseline-detections), it fails when the drop is significant: when the whole interval of the difference,
+over resampled images, lies below minus --tolerance. An error in the input, such as boxes in the wrong format,
+fails as well, also in the baseline's detections; --allow NAME accepts it.
 
 Examples
 --------
@@ -59,14 +59,14 @@ OPTIONS = (
     Option("max", "upper bounds", many=True, default=(), metavar="BOUND"),
     Option(
         "no-regression",
-        "no metric may be below this result's",
+        "no metric may be lower than in this result",
         kind=Path,
         metavar="FILE.json",
         sought_as=("--baseline",),
     ),
     Option(
         "baseline-detections",
-        "no metric may be significantly below that of these detections",
+        "no metric may be significantly lower than that of these detections",
         kind=Path,
         metavar="PATH",
     ),

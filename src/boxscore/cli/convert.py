@@ -1,8 +1,8 @@
 """Write ground truth or detections in another format, whole or a part of them.
 
-What the format cannot hold is named and refused, unless --lossy leaves it out. Several data sets are merged:
-classes are joined by name, ids that clash are renumbered. Then classes are renamed, and rows and images
-chosen, drawn and split, in this order.
+What the format cannot hold is an error that names it; --lossy leaves it out. Several data sets are merged:
+classes by name, and ids that clash are renumbered. Then classes are renamed, and rows and images filtered,
+sampled and split, in this order.
 
 Examples
 --------
@@ -77,10 +77,10 @@ OPTIONS = (
     FORMAT,
     IMAGE_SET,
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
-    RESULTS_OUTPUT.but(help="what to write: a file, or a folder for VOC and YOLO"),
+    RESULTS_OUTPUT.but(help="where to write: a file, or a folder for VOC and YOLO"),
     Option(
         "to",
-        "the format to write, of those that boxscore formats lists (default: by the ending of --output)",
+        "format to write; boxscore formats lists them (default: by the ending of --output)",
         choices=lambda: ("auto", *writable_formats()),
         default="auto",
         metavar="FORMAT",
@@ -88,14 +88,14 @@ OPTIONS = (
     Option("lossy", "leave out what the format cannot hold", kind=bool, default=False),
     Option(
         "expand-hierarchy",
-        "add a copy of each row for every class above its own, and of labels of images as Open Images does",
+        "add a copy of each row for every ancestor of its class; image-level labels as in Open Images",
         kind=Path,
         metavar="FILE.json",
         group="a hierarchy of classes",
     ),
     Option(
         "output-image-labels",
-        "also write the labels of images, expanded where the rows are",
+        "also write the image-level labels, expanded if the rows are",
         kind=Path,
         metavar="FILE.csv",
         writes=(".",),
@@ -103,7 +103,7 @@ OPTIONS = (
     ),
     Option(
         "remap-classes",
-        "rename, merge or leave out classes: a file with lines from,to as for --class-map",
+        "rename, merge or leave out classes: a file of lines from,to as for --class-map",
         kind=Path,
         metavar="FILE.csv",
         group=PART,
@@ -125,17 +125,18 @@ OPTIONS = (
         default=False,
         group=PART,
     ),
-    Option("sample", "keep N images, chosen at random", kind=int, metavar="N", group=PART),
+    Option("sample", "only N images, chosen at random", kind=int, metavar="N", group=PART),
     Option(
         "split",
-        "write parts, by image: train=0.8 val=0.2 (of OUT.json: OUT-train.json, OUT-val.json)",
+        "split the images into parts, e.g. train=0.8 val=0.2; with --output OUT.json they are OUT-train.json "
+        "and OUT-val.json",
         many=True,
         metavar="NAME=SHARE",
         group=PART,
     ),
     Option(
         "partitions",
-        "write a folder of N Parquet files, each with whole images: what --memory-limit and clusters read",
+        "write a folder of N Parquet files, no image in two of them, for --memory-limit and clusters",
         kind=int,
         metavar="N",
         group=PART,

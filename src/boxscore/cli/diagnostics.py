@@ -240,7 +240,7 @@ DIAGNOSTICS = {
     ),
     "confusion": Diagnostic(
         "confusion matrix: which classes are predicted as which",
-        "Count which classes are predicted as which, with the background as a class of its own.",
+        "Count which classes are predicted as which, with background as an additional class.",
         "confusion_matrix",
         "Confusion matrix at IoU {iou_threshold:g} and score {score_threshold:.4g} (rows: truth)",
         (
@@ -253,8 +253,8 @@ DIAGNOSTICS = {
             ),
             Option(
                 "top",
-                "list the N largest confusions between classes with their images instead; csv and json have "
-                "the N largest with the background as well",
+                "list the N largest confusions between classes with their images instead; csv and json also "
+                "have the N largest with background",
                 kind=int,
                 metavar="N",
                 variable="limit",
@@ -272,7 +272,7 @@ DIAGNOSTICS = {
         "Find the score threshold to use: that of the best F-score, or of a wanted precision or recall.",
         "operating_points",
         "Score thresholds (operating points)",
-        (Option("curve", "print every threshold", kind=bool, default=False),),
+        (Option("curve", "print one row per threshold instead", kind=bool, default=False),),
         exclusive=("at-score", "at-precision", "at-recall", "curve"),
         instead={"curve": "confidence_curve"},
         examples=("", "--at-score 0.5", "--at-precision 0.9 --output csv"),
@@ -298,7 +298,7 @@ DIAGNOSTICS = {
         "Print the sensitivity of each class at given numbers of false positives per image, and their mean.",
         "froc_scores",
         "Sensitivity at false positives per image (FROC)",
-        (Option("curve", "print every threshold", kind=bool, default=False),),
+        (Option("curve", "print one row per threshold instead", kind=bool, default=False),),
         exclusive=("fppi", "curve"),
         instead={"curve": "froc_curve"},
         examples=("", "--fppi 0.1 1 10", "--curve --output csv"),
@@ -328,7 +328,7 @@ DIAGNOSTICS = {
             ),
             Option(
                 "bins",
-                "ascending edges; a single whole number makes as many slices of equal counts",
+                "ascending edges, or one whole number N for N slices of equal counts",
                 kind=float,
                 many=True,
                 commas=True,
@@ -341,7 +341,7 @@ DIAGNOSTICS = {
     ),
     "ties": Diagnostic(
         "how far the order of equal scores could move AP",
-        "Bound every AP over the orders of equally scored detections.",
+        "Print the lowest and highest AP over all orders of equally scored detections.",
         "tie_bounds",
         "Lowest and highest values over the orders of equal scores",
         (METRICS, PER_CLASS),
@@ -353,7 +353,7 @@ DIAGNOSTICS = {
         "List confident detections that contradict the ground truth: labels to look at.",
         "label_suspects",
         "Likely label errors",
-        (Option("top", "the N most confident", kind=int, default=100, metavar="N", variable="limit"),),
+        (Option("top", "list the N most confident", kind=int, default=100, metavar="N", variable="limit"),),
         digits=3,
         first_out=lambda _: [("x1", "y1", "x2", "y2"), "annotation_id", "image_id"],
         sort=None,

@@ -1,7 +1,7 @@
 """Draw ground truth and detections over images: the worst ones, or those named with --images.
 
-The drawings appear when all of them are made. An image that is missing or cannot be read leaves a blank
-frame, with a warning.
+The drawings are written together, once all are made. In place of an image that is missing or cannot be read
+is a blank frame, with a warning.
 
 Examples
 --------

@@ -55,7 +55,8 @@ OPTIONS = (
     MEMORY_LIMIT,
     Option(
         "save-part",
-        "also save these images as a part, which boxscore merge combines with others: an .npz file",
+        "also save the evaluation of these images as a part, an .npz file, which boxscore merge combines "
+        "with others",
         kind=Path,
         metavar="FILE.npz",
         key="output.save_part",
@@ -64,14 +65,14 @@ OPTIONS = (
     *CLUSTER,
     Option(
         "verify",
-        "run pycocotools on the same input and compare every cell",
+        "run pycocotools on the same input and compare every value",
         kind=bool,
         default=False,
         key="output.verify",
     ),
     Option(
         "no-digest",
-        "skip the quick check of the input, and what it says on stderr",
+        "skip the quick check of the input, which prints to stderr",
         kind=bool,
         default=True,
         variable="digest",

@@ -37,11 +37,11 @@ OPTIONS = (
     Option("ablation", "change one choice of --from at a time instead", kind=bool, default=False),
     Option(
         "expansions",
-        "score truth and detections as they are and expanded along --hierarchy, by --from",
+        "score ground truth and detections by --from, as they are and expanded along --hierarchy",
         kind=bool,
         default=False,
     ),
-    Option("iou-threshold", "compare AP at this one threshold", kind=float, metavar="T"),
+    Option("iou-threshold", "compare AP at this IoU threshold only", kind=float, metavar="T"),
 )
 
 

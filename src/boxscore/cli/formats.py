@@ -1,6 +1,6 @@
-"""List the formats of files: what reads and writes each, and the endings by which one is chosen to write.
+"""List the file formats: which can be written, and the file endings that choose the format to write.
 
-Formats are recognised by the contents of a file; --format and --dt-format are for those that are not.
+The format of a file is recognised by its contents; where that fails, --format and --dt-format name it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Merge the results of several models into one file: boxes they agree on become their weighted average.
 
-Reads COCO results files, folders of VOC results or detections saved as columns (.npz), all of one form, and
-writes that form. A fused box has no record of its own among those it was made from, so records have the four
-keys of a result and no others. Coordinates are pixels and are not clipped.
+Reads COCO results files, folders of VOC results or detections saved as columns (.npz), all in one format, and
+writes that format. A fused box stands for several records, so it has the four keys of a COCO result and no
+others. Coordinates are pixels and are not clipped.
 
 Examples
 --------

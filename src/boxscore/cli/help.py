@@ -42,13 +42,15 @@ def program_help(groups: Mapping[str, Sequence[str]], summaries: Mapping[str, st
     lines += [
         "",
         coloured("options", "bold"),
-        *_entry("-h, --help", "print this text; boxscore COMMAND --help says more of each", column=20),
+        *_entry("-h, --help", "print this text; boxscore COMMAND --help explains a command", column=20),
         *_entry("-V, --version", "print the version", column=20),
         *_entry(
-            "--print-completion SHELL", "completion for bash or zsh: see the first lines it prints", column=20
+            "--print-completion SHELL",
+            "print completion for bash or zsh; its first lines say how to install it",
+            column=20,
         ),
         "",
-        "Where the script is not on the PATH: python -m boxscore.",
+        "If the script is not on the PATH: python -m boxscore.",
     ]
     return "\n".join(wrapped(line, _width()) if not line.startswith(" ") else line for line in lines) + "\n"
 
@@ -116,7 +118,7 @@ def _entry(head: str, text: str, *, column: int = COLUMN) -> Iterator[str]:
 
 def _call(option: Option) -> str:
     if option.positional:
-        return option.metavar or option.dest.upper()
+        return (option.metavar or option.dest.upper()) + (" ..." if option.many else "")
     value = _value(option)
     names = [*([option.short] if option.short else []), f"--{option.name}"]
     return f"{', '.join(names)} {value}".rstrip()

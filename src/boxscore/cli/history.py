@@ -30,10 +30,17 @@ SHOWN = 3
 """Metrics of the table and the picture where none are chosen."""
 
 OPTIONS = (
-    Option("history", "the file", kind=Path, positional=True, required=True, metavar="FILE.jsonl"),
+    Option(
+        "history",
+        "the file that boxscore check --history wrote",
+        kind=Path,
+        positional=True,
+        required=True,
+        metavar="FILE.jsonl",
+    ),
     OUTPUT,
     METRICS.but(help="these metrics, e.g. AP AP50 (default: the first three of the last run)"),
-    Option("plot", "also draw them: a .png, .svg or .pdf", kind=Path, metavar="FILE", writes=(".",)),
+    Option("plot", "also plot them: a .png, .svg or .pdf file", kind=Path, metavar="FILE", writes=(".",)),
 )
 
 

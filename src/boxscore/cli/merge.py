@@ -24,7 +24,7 @@ from boxscore.distributed import load_part, merge
 OPTIONS = (
     Option(
         "parts",
-        "in the order of their detections, where a protocol orders equal scores by it",
+        "the parts, in the order of their detections if the protocol breaks ties by it",
         kind=Path,
         many=True,
         positional=True,

@@ -1,9 +1,8 @@
 """Turn raw detections into final ones: suppress, lower scores or merge boxes.
 
 Needs no ground truth. Reads a COCO results file, a folder of VOC or DOTA results or detections saved as
-columns (.npz), and writes the rows that are left in the same form, in the same order, with every key they
-had. Soft methods write the lowered scores, merging methods the merged boxes. The output appears when it is
-whole.
+columns (.npz), and writes the remaining rows in the same format and order, with every key they had. Soft
+methods write the lowered scores, merging methods the merged boxes. The output is written whole or not at all.
 
 Examples
 --------
@@ -49,7 +48,10 @@ OPTIONS = (
     RESULTS_OUTPUT,
     Option("method", f"one of {', '.join(METHODS)}", default="hard", metavar="NAME"),
     Option(
-        "iou-threshold", "suppress boxes that overlap a better one by more than this", kind=float, metavar="T"
+        "iou-threshold",
+        "suppress boxes that overlap a higher-scoring one by more than this",
+        kind=float,
+        metavar="T",
     ),
     Option(
         "overlap",
@@ -64,11 +66,13 @@ OPTIONS = (
         group="",
     ),
     Option("sigma", "width of the Gaussian methods", kind=float, metavar="S"),
-    Option("score-threshold", "then leave out detections that score below this", kind=float, metavar="S"),
+    Option(
+        "score-threshold", "afterwards leave out detections that score below this", kind=float, metavar="S"
+    ),
     Option(
         "merge-patches",
-        "first put detections in patches <image>__<scale>__<x>___<y> back into their images: scaled divides "
-        "by the scale (DOTA devkit), shifted does not (mmrotate)",
+        "first map detections in patches <image>__<scale>__<x>___<y> back to their images: scaled divides by "
+        "the scale (DOTA devkit), shifted does not (mmrotate)",
         choices=PATCH_FORMS,
     ),
     *GROUPS,

@@ -1,4 +1,4 @@
-"""Panoptic quality of panoptic files: JSON tables of segments beside PNG maps of their ids.
+"""Compute panoptic quality (PQ) from JSON tables of segments and PNG maps of their ids.
 
 Reads the files of COCO and Cityscapes. Needs Pillow: pip install 'boxscore[label-maps]'.
 
@@ -31,10 +31,12 @@ from boxscore.label_maps.folders import panoptic_quality_of_files
 from boxscore.label_maps.rules import load_panoptic_rules
 
 OPTIONS = (
-    GROUND_TRUTH.but(help="panoptic JSON of the truth", key="", metavar="FILE"),
-    Option("gt-folder", "its PNG maps", kind=Path, metavar="DIR", required=True),
-    DETECTIONS.but(help="panoptic JSON of the predictions", key="", metavar="FILE"),
-    Option("dt-folder", "their PNG maps", kind=Path, metavar="DIR", required=True),
+    GROUND_TRUTH.but(help="panoptic JSON file of the ground truth", key="", metavar="FILE"),
+    Option(
+        "gt-folder", "folder of the PNG maps of the ground truth", kind=Path, metavar="DIR", required=True
+    ),
+    DETECTIONS.but(help="panoptic JSON file of the predictions", key="", metavar="FILE"),
+    Option("dt-folder", "folder of the PNG maps of the predictions", kind=Path, metavar="DIR", required=True),
     Option(
         "rules",
         "panopticapi (COCO and Cityscapes), counted (by the pixels alone), or a file",

@@ -1,4 +1,4 @@
-"""List the protocols that ship with boxscore, or print one as TOML to start your own from."""
+"""List the protocols that come with boxscore, or print one as TOML, to write your own from."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Score the same files by the rules of every tool that fits them: one table of numbers.
 
 The first row is what the others are compared with: --protocol, else coco where it fits, else the protocol
-that reads most of what the ground truth holds. Bounds over the orders of equally scored detections stand
-beside each number where there are such.
+that reads most of what the ground truth holds. Where detections have equal scores, the lowest and the highest
+value over their orders stand beside each number.
 
 Examples
 --------

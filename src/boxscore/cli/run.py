@@ -1,4 +1,4 @@
-"""Run a configuration file: the arguments of ``boxscore evaluate``, kept in TOML.
+"""Run a configuration file: the options of boxscore evaluate, in TOML.
 
 Paths in the file are relative to the file. See configs/ for examples.
 """

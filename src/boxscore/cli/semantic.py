@@ -1,7 +1,7 @@
-"""Mean IoU and accuracies of folders of label maps, by the rules of a tool.
+"""Compute mean IoU and accuracies of folders of label maps, by the rules of a tool.
 
-A map is a PNG file, gray or with a palette, whose numbers are labels. Maps of one name belong together. Needs
-Pillow: pip install 'boxscore[label-maps]'.
+A map is a PNG file, grey or with a palette, whose pixel values are labels. Maps of the same name are
+compared. Needs Pillow: pip install 'boxscore[label-maps]'.
 
 Examples
 --------
@@ -37,7 +37,7 @@ from boxscore.label_maps.folders import semantic_iou_of_folders
 from boxscore.label_maps.rules import load_semantic_rules
 
 OPTIONS = (
-    GROUND_TRUTH.but(help="label maps of the truth: a folder, or one PNG file", key=""),
+    GROUND_TRUTH.but(help="label maps of the ground truth: a folder, or one PNG file", key=""),
     DETECTIONS.but(help="predicted label maps: a folder, or one PNG file", key=""),
     Option(
         "rules",
@@ -52,8 +52,8 @@ OPTIONS = (
         many=False,
         key="",
     ),
-    Option("gt-ending", "which files are maps of the truth", default=".png", metavar="TEXT"),
-    Option("dt-ending", "which files are predicted maps", default=".png", metavar="TEXT"),
+    Option("gt-ending", "how file names of ground truth maps end", default=".png", metavar="TEXT"),
+    Option("dt-ending", "how file names of predicted maps end", default=".png", metavar="TEXT"),
     OUTPUT.but(key=""),
     PER_CLASS.but(help="print the per-class table as well", key=""),
     *(option.but(key="") for option in ROWS),

@@ -1,7 +1,7 @@
 """Find the suppression settings that score best: NMS and evaluation over a grid of them.
 
-A grid is a list of numbers, or start:stop:step with both ends, or both: .3:.9:.05 or 0 .05 .1. Every number
-is what boxscore nms and boxscore evaluate give with that setting.
+A grid is a list of numbers, start:stop:step with both ends, or both: .3:.9:.05 or 0 .05 .1. Every number is
+what boxscore nms and boxscore evaluate give with that setting.
 
 Examples
 --------
@@ -64,11 +64,15 @@ OPTIONS = (
         commas=True,
     ),
     Option(
-        "sigma", "widths of the Gaussian methods (default: their own)", metavar="GRID", many=True, commas=True
+        "sigma",
+        "widths of the Gaussian methods to try (default: that of each method)",
+        metavar="GRID",
+        many=True,
+        commas=True,
     ),
     Option(
         "score-threshold",
-        "score thresholds to try (default: the methods' own)",
+        "score thresholds to try (default: that of each method)",
         metavar="GRID",
         many=True,
         commas=True,
@@ -76,10 +80,10 @@ OPTIONS = (
     *GROUPS,
     METRICS,
     PER_CLASS.but(help="add one row per setting and class"),
-    Option("best", "print the best settings alone", kind=bool, default=False),
+    Option("best", "print only the best settings", kind=bool, default=False),
     Option(
         "plot",
-        "also draw the first of the metrics against the IoU threshold: a .png, .svg or .pdf",
+        "also plot the first of the metrics against the IoU threshold: a .png, .svg or .pdf file",
         kind=Path,
         metavar="FILE",
         writes=(".",),

@@ -208,9 +208,9 @@ def calibration_error(
     ----------
     evaluation : Evaluation
     iou_threshold : float, optional
-        A threshold of the protocol (default: its first).
+        One of the protocol's IoU thresholds (default: the first).
     area : str, default "all"
-        An area range of the protocol.
+        One of the protocol's area ranges.
     bins : int, default 10
         Number of bins of the score.
     binning : {"width", "count"}, default "width"

@@ -161,9 +161,9 @@ def operating_points(
     ----------
     evaluation : Evaluation
     iou_threshold : float, optional
-        A threshold of the protocol (default: its first).
+        One of the protocol's IoU thresholds (default: the first).
     area : str, default "all"
-        An area range of the protocol.
+        One of the protocol's area ranges.
     at_score : float, optional
         Use this threshold for every class.
     at_precision : float, optional

@@ -221,7 +221,7 @@ def confusion_matrix(
     ----------
     evaluation : Evaluation
     iou_threshold : float, default 0.5
-        Least IoU of a match. It is above 0, and 1 at most.
+        Minimum IoU of a match. It is above 0, and 1 at most.
     score_threshold : float, default 0.25
         Detections below it are left out.
     assign : {"score", "iou"}, default "score"

@@ -136,12 +136,12 @@ def froc_scores(
     ----------
     evaluation : Evaluation
     iou_threshold : float, optional
-        A threshold of the protocol (default: its first).
+        One of the protocol's IoU thresholds (default: the first).
     area : str, default "all"
-        An area range of the protocol.
+        One of the protocol's area ranges.
     fppi : sequence of float, optional
-        False positives per image (default: the protocol's; 0.125 0.25 0.5 1 2 4 8). These seven are LUNA16's,
-        where the protocol says no others.
+        False positives per image (default: the protocol's, or 0.125 0.25 0.5 1 2 4 8). These seven are
+        LUNA16's, for a protocol that has none.
 
     Returns
     -------

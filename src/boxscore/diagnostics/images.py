@@ -93,9 +93,9 @@ def image_scores(
     ----------
     evaluation : Evaluation
     iou_threshold : float, optional
-        A threshold of the protocol (default: its first).
+        One of the protocol's IoU thresholds (default: the first).
     area : str, default "all"
-        An area range of the protocol.
+        One of the protocol's area ranges.
     score_threshold : float, default 0
         Leave out detections that score below this. AP uses them all.
 

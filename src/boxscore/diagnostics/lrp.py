@@ -81,11 +81,11 @@ def localisation_recall_precision(
     ----------
     evaluation : Evaluation
     iou_threshold : float, optional
-        A threshold of the protocol (default: its first). It must be below 1.
+        One of the protocol's IoU thresholds (default: the first). It must be below 1.
     area : str, default "all"
-        An area range of the protocol.
+        One of the protocol's area ranges.
     at_score : float, optional
-        Use this score threshold instead of each class's best.
+        Use this score threshold for every class instead of the best one per class.
 
     Returns
     -------

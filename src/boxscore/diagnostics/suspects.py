@@ -120,7 +120,7 @@ def label_suspects(
     score_threshold : float, default 0.5
         Leave out detections that score below this.
     iou_threshold : float, default 0.5
-        Least IoU of a match. From it on a detection and an annotation are of the same object.
+        Minimum IoU of a match. From it on a detection and an annotation are of the same object.
     background_iou : float, default 0.1
         IoU below which a detection has no object.
     limit : int or None, default 100

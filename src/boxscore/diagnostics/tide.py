@@ -181,7 +181,7 @@ def error_types(
     evaluation : Evaluation
         Its protocol decides how boxes are measured and what is ignored.
     iou_threshold : float, default 0.5
-        Least IoU of a match.
+        Minimum IoU of a match.
     background_iou : float, default 0.1
         IoU up to which a detection counts as background.
     max_detections : int, default 100
