@@ -136,7 +136,7 @@ def test_verify_compares_ids_as_they_are(tmp_path: Path, run: Run) -> None:
     assert err.rstrip().endswith(
         "pycocotools reads a match with annotation id 0 as no match, and that is the whole difference: AP 1 "
         'here, 0.252475 there; with matching.annotation_id_zero = "unmatched" (--annotation-id-zero '
-        "unmatched) every cell is equal"
+        "unmatched) every value is equal"
     )
     out = run(*command, "--annotation-id-zero", "unmatched", "--strict").out
     assert "verified against pycocotools: largest difference 0.0" in out

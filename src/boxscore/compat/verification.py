@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-pycocotools gets the tables that were evaluated, as COCO dictionaries: the annotations' ids are their own,
-those of images, classes and detections row numbers plus one. Its arrays must equal ours bit for bit.
-pycocotools reads a match with annotation id 0 as no match; where that makes a difference, the same matches
-without those of id 0 are compared as well, and both differences told.
+pycocotools gets the tables that were evaluated, as COCO dictionaries: annotations with their ids, images,
+classes and detections with row numbers plus one. Its arrays must equal ours bit for bit. pycocotools reads a
+match with annotation id 0 as no match; where that makes a difference, the same matches without those of id 0
+are compared as well, and both differences reported.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _IOU_TYPES = {"box": "bbox", "mask": "segm", "boundary": "segm", "keypoints": "k
 
 @dataclasses.dataclass(frozen=True)
 class Verification:
-    """What comparing the arrays gave.
+    """The result of comparing the arrays.
 
     Attributes
     ----------
     largest : dict of str to float
-        Largest absolute difference of ``precision``, ``recall`` and ``scores``; a cell that only one side
+        Largest absolute difference of ``precision``, ``recall`` and ``scores``; a value that only one side
         defines counts as infinite.
     first : str
-        The first cell that differs, and the first image and detection judged differently; empty if none.
+        The first value that differs, and the first image and detection judged differently; empty if none.
     id_zero : str
-        What annotation id 0 has to do with it; empty if nothing.
+        How much of the difference is due to annotation id 0; empty if nothing.
     """
 
     largest: dict[str, float]
@@ -49,7 +49,7 @@ class Verification:
 
     @property
     def equal(self) -> bool:
-        """Whether every cell of every array is equal."""
+        """Whether every value of every array is equal."""
         return not self.first
 
     def __str__(self) -> str:
@@ -71,24 +71,26 @@ def verify(evaluation: Evaluation) -> Verification:
             got=repr(evaluation.protocol.ignore.flagged),
         )
     reference = _run_pycocotools(evaluation)
-    found = _compare(evaluation, reference)
-    if found.equal or evaluation.protocol.matching.annotation_id_zero == "unmatched":
-        return found
+    verification = _compare(evaluation, reference)
+    if verification.equal or evaluation.protocol.matching.annotation_id_zero == "unmatched":
+        return verification
     if not zero_ids(evaluation.ground_truth.ids).any():
-        return found
+        return verification
     other = without_matches_of_id_zero(evaluation)
-    return dataclasses.replace(found, id_zero=_of_id_zero(evaluation, other, _compare(other, reference)))
+    return dataclasses.replace(
+        verification, id_zero=_of_id_zero(evaluation, other, _compare(other, reference))
+    )
 
 
 def _of_id_zero(here: Evaluation, other: Evaluation, without: Verification) -> str:
-    """Say what is left of a difference when matches with annotation id 0 are none."""
+    """Say what is left of a difference when matches with annotation id 0 do not count."""
     key = next(iter(here.metrics), "")
     values = f": {key} {here.metrics[key]:.6g} here, {other.metrics[key]:.6g} there" if key else ""
     setting = 'matching.annotation_id_zero = "unmatched" (--annotation-id-zero unmatched)'
     if without.equal:
         return (
             "pycocotools reads a match with annotation id 0 as no match, and that is the whole difference"
-            f"{values}; with {setting} every cell is equal"
+            f"{values}; with {setting} every value is equal"
         )
     return f"Annotation id 0 is not the whole difference: with {setting} it {without}"
 
@@ -105,8 +107,8 @@ def _compare(evaluation: Evaluation, reference: Any) -> Verification:
         difference = np.where(same, 0.0, np.abs(mine - theirs))
         largest[name] = float(np.where(np.isnan(difference), np.inf, difference).max(initial=0.0))
         if not same.all() and not first:
-            cell = tuple(int(i) for i in np.argwhere(~same)[0])
-            first = _describe(evaluation, reference, name, cell, float(mine[cell]), float(theirs[cell]))
+            index = tuple(int(i) for i in np.argwhere(~same)[0])
+            first = _describe(evaluation, reference, name, index, float(mine[index]), float(theirs[index]))
     return Verification(largest, first)
 
 
@@ -150,8 +152,8 @@ def require_pycocotools() -> tuple[Any, Any]:
 def _run_pycocotools(evaluation: Evaluation) -> Any:
     COCO, COCOeval = require_pycocotools()
     truth, protocol = evaluation.ground_truth, evaluation.protocol
-    stated = truth.keypoint_count if "keypoints" in similarity_of(protocol).needed_columns else None
-    counts = [1] * len(truth) if stated is None else stated.tolist()
+    keypoint_counts = truth.keypoint_count if "keypoints" in similarity_of(protocol).needed_columns else None
+    counts = [1] * len(truth) if keypoint_counts is None else keypoint_counts.tolist()
     detections, areas = evaluation.matcher.detections, evaluation.matcher.areas
     dataset = {
         "images": [
@@ -200,7 +202,7 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         try:
             run.evaluate()
             run.accumulate()
-        except Exception as error:  # of masks of images without a size, and of what else it does not take
+        except Exception as error:  # masks of images without a size, and other data that it refuses
             got, cause = f"{type(error).__name__}: {error}", "run without --verify, or correct the file"
             rule = "be data that pycocotools can evaluate, to be verified"
             raise InputError("ground truth and detections", rule, got=got, cause=cause) from None
@@ -221,10 +223,10 @@ def _with_boundaries(evaluator: Any, protocol: Protocol) -> Any:
             overlaps = super().computeIoU(imgId, catId)
             classes = [catId] if self.params.useCats else self.params.catIds
             truths = [truth for k in classes for truth in self._gts[imgId, k]]
-            detections = [one for k in classes for one in self._dts[imgId, k]]
+            detections = [detection for k in classes for detection in self._dts[imgId, k]]
             if not truths or not detections:
                 return overlaps
-            order = np.argsort([-one["score"] for one in detections], kind="stable")[
+            order = np.argsort([-detection["score"] for detection in detections], kind="stable")[
                 : self.params.maxDets[-1]
             ]
             boundaries = coco_mask.iou(
@@ -242,10 +244,7 @@ def _pixels(sizes: Any) -> list[list[int]]:
 
 
 def _numbers(ids: NDArray[Any]) -> list[Any]:
-    """Return annotation ids as pycocotools gets them: as they are, if each comes once and is a number there.
-
-    Else they are rows counted from 1, and 0 where an id reads as 0.
-    """
+    """Return annotation ids for pycocotools: unique numbers as they are, else rows from 1, and 0 for id 0."""
     numbers: list[Any] = ids.tolist()
     if len(set(numbers)) == len(numbers):
         with contextlib.suppress(ValueError, OverflowError):
@@ -277,16 +276,16 @@ def _records(table: Any, protocol: Protocol) -> list[dict[str, Any]]:
 
 
 def _describe(
-    evaluation: Evaluation, reference: Any, name: str, cell: tuple[int, ...], mine: float, theirs: float
+    evaluation: Evaluation, reference: Any, name: str, index: tuple[int, ...], mine: float, theirs: float
 ) -> str:
-    """Name a cell that differs, and the first detection that the two judge differently in its class."""
+    """Name a value that differs, and the first detection that the two judge differently in its class."""
     protocol = evaluation.protocol
-    t, k, a, m = cell[0], cell[-3], cell[-2], cell[-1]
-    cell_names = [f"IoU {protocol.matching.iou_thresholds[t]:.2f}", f"class {evaluation.labels[k]}"]
-    if len(cell) == 5:
-        cell_names.insert(1, f"recall {protocol.ap.recall_points[cell[1]]:.2f}")
-    cell_names += [f"area {list(protocol.ignore.area_ranges)[a]}", f"maxDets {protocol.caps[m]}"]
-    text = f"first in {name} at {', '.join(cell_names)}: {mine!r} here, {theirs!r} in pycocotools"
+    t, k, a, m = index[0], index[-3], index[-2], index[-1]
+    position = [f"IoU {protocol.matching.iou_thresholds[t]:.2f}", f"class {evaluation.labels[k]}"]
+    if len(index) == 5:
+        position.insert(1, f"recall {protocol.ap.recall_points[index[1]]:.2f}")
+    position += [f"area {list(protocol.ignore.area_ranges)[a]}", f"maxDets {protocol.caps[m]}"]
+    text = f"first in {name} at {', '.join(position)}: {mine!r} here, {theirs!r} in pycocotools"
     return f"{text}; {_first_detection(evaluation, reference, t, k, a)}"
 
 

@@ -10,7 +10,7 @@ Conventions
 - The rules are those of lvis-api's main branch. Undefined is -1; results are changed in place, as there.
 - ``LVISEval`` runs boxscore's core where it computes the same, and image by image where it does not:
   overridden methods, NaN, odd parameters. The numbers do not depend on which.
-- ``eval_imgs``, ``ious`` and ``eval["dt_pointers"]`` are made when first looked at.
+- ``eval_imgs``, ``ious`` and ``eval["dt_pointers"]`` are made when first read.
 - Logging is not configured, and ``LVISVis`` is not here.
 
 References

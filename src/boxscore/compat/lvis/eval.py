@@ -112,7 +112,7 @@ class LVISEval:
         if "eval_imgs" not in self._made and self._run is not None:
             with paused_collector():
                 outcomes = eval_imgs(self._run, self._evaluated)
-                self._made["eval_imgs"] = [_renamed(one, _KEYS) for one in outcomes]
+                self._made["eval_imgs"] = [_renamed(outcome, _KEYS) for outcome in outcomes]
         return self._made["eval_imgs"]
 
     @eval_imgs.setter
@@ -140,10 +140,10 @@ class LVISEval:
         self._made["ious"] = value
 
     def _to_mask(self, anns: list[Record], lvis: Any) -> None:
-        encode_annotations(lvis, anns, own=LVIS, method="ann_to_rle")
+        encode_annotations(lvis, anns, base=LVIS, method="ann_to_rle")
 
     def _prepare(self) -> None:
-        """Choose what is evaluated: what has an area, and detections of classes looked for in the image."""
+        """Choose what is evaluated: what has an area, and detections of classes verified in the image."""
         params = self.params
         cat_ids = params.cat_ids if params.cat_ids else None
         gts, dts = (
@@ -157,13 +157,13 @@ class LVISEval:
             gt.setdefault("ignore", 0)
             self._gts[gt["image_id"], gt["category_id"]].append(gt)
         images = self.lvis_gt.load_imgs(ids=params.img_ids)
-        looked_for = {image["id"]: set(image["neg_category_ids"]) for image in images}
+        verified = {image["id"]: set(image["neg_category_ids"]) for image in images}
         for gt in gts:
-            looked_for[gt["image_id"]].add(gt["category_id"])
+            verified[gt["image_id"]].add(gt["category_id"])
         self.img_nel = {image["id"]: image["not_exhaustive_category_ids"] for image in images}
         for dt in dts:
             image, category = dt["image_id"], dt["category_id"]
-            if category in looked_for[image]:
+            if category in verified[image]:
                 self._dts[image, category].append(dt)
         self.freq_groups = self._prepare_freq_group()
 
@@ -184,7 +184,7 @@ class LVISEval:
         with paused_collector():
             self._prepare()
             self._evaluated = _spelled_as_pycocotools(params)
-            if _core.is_plain(self, _OWN_METHODS):
+            if _core.is_plain(self, _REPLACED_METHODS):
                 truths, detections = map(_core.Grouped.of, (self._gts, self._dts))
                 self._run = _core.run(truths, detections, self._evaluated, not_exhaustive=self.img_nel)
         if self._run is not None:
@@ -244,7 +244,7 @@ class LVISEval:
         if lazy and self._run is not None and _same(params, self._evaluated):
             arrays = self._run.arrays(params.recThrs)
         if arrays is None:
-            outcomes = [_renamed(one, _TO_PYCOCOTOOLS) for one in self.eval_imgs]
+            outcomes = [_renamed(outcome, _TO_PYCOCOTOOLS) for outcome in self.eval_imgs]
             arrays = accumulate_images(outcomes, params, params)
         # Only the arrays without the axis of caps, which has one.
         precision, recall = (np.ascontiguousarray(arrays[key][..., 0]) for key in ("precision", "recall"))
@@ -376,16 +376,18 @@ def _pointers(outcomes: Any, params: Any) -> dict[int, dict[int, dict[str, NDArr
         pointers[k] = {a: {} for a in range(A)}
         for a in range(A):
             first = (k * A + a) * I
-            found = [one for one in outcomes[first : first + I] if one is not None]
-            if not found or not any((one["gt_ignore"] == 0).any() for one in found):
+            present = [outcome for outcome in outcomes[first : first + I] if outcome is not None]
+            if not present or not any((outcome["gt_ignore"] == 0).any() for outcome in present):
                 continue
-            order = np.argsort(-np.concatenate([one["dt_scores"] for one in found]), kind="mergesort")
+            order = np.argsort(
+                -np.concatenate([outcome["dt_scores"] for outcome in present]), kind="mergesort"
+            )
             matched, ignored = (
-                np.concatenate([one[key] for one in found], axis=1)[:, order].astype(bool)
+                np.concatenate([outcome[key] for outcome in present], axis=1)[:, order].astype(bool)
                 for key in ("dt_matches", "dt_ignore")
             )
             pointers[k][a] = {
-                "dt_ids": np.concatenate([one["dt_ids"] for one in found])[order],
+                "dt_ids": np.concatenate([outcome["dt_ids"] for outcome in present])[order],
                 "tps": matched & ~ignored,
                 "fps": ~matched & ~ignored,
             }
@@ -424,5 +426,5 @@ def _same(params: Any, done: Any) -> bool:
     )
 
 
-_OWN_METHODS = {name: getattr(LVISEval, name) for name in ("compute_iou", "evaluate_img", "_get_gt_dt")}
-"""Methods in whose place the core is run."""
+_REPLACED_METHODS = {name: getattr(LVISEval, name) for name in ("compute_iou", "evaluate_img", "_get_gt_dt")}
+"""Methods that the core replaces."""

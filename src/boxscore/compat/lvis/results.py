@@ -25,7 +25,7 @@ class LVISResults(LVIS):
         Results, or their file. The dictionaries are completed in place with ``id``, ``area`` and what else is
         missing; whether boxes or masks say the area is read from the first.
     max_dets : int
-        Detections of an image that are kept, over all classes; all below 0.
+        Detections per image over all classes; negative for all.
 
     Raises
     ------
@@ -71,12 +71,12 @@ class LVISResults(LVIS):
         by_image: defaultdict[Any, list[Record]] = defaultdict(list)
         for ann in anns:
             by_image[ann["image_id"]].append(ann)
-        kept: list[Record] = []
+        limited: list[Record] = []
         for of_image in by_image.values():
             if len(of_image) > max_dets:
                 of_image = sorted(of_image, key=lambda ann: ann["score"], reverse=True)[:max_dets]
-            kept += of_image
-        return kept
+            limited += of_image
+        return limited
 
     def get_top_results(self, img_id: Any, score_thrs: Any) -> list[Record]:
         """Return an image's results that score more."""

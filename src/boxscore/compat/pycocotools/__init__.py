@@ -11,8 +11,8 @@ Conventions
   number asks for the cap 100, undefined is -1.
 - ``COCOeval`` runs boxscore's core where it computes the same, and image by image where it does not:
   overridden methods, NaN, odd parameters. The numbers do not depend on which.
-- ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are made when first looked at, and are plain lists and
-  dictionaries from then on. What has been handed out may have been changed, so it then is what counts.
+- ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are made when first read, and are plain lists and
+  dictionaries from then on. The caller may have changed them, so from then on they are what counts.
 
 References
 ----------

@@ -50,7 +50,7 @@ def accumulate_images(eval_imgs: Any, evaluated: Any, params: Any) -> Arrays:
     caps = [params.maxDets[m] for m in _positions(params.maxDets, evaluated.maxDets)]
     images = _positions(params.imgIds, evaluated.imgIds)
     points = _readable(params.recThrs)
-    given = np.argsort(np.argsort(points, kind="stable"), kind="stable")
+    point_rank = np.argsort(np.argsort(points, kind="stable"), kind="stable")
     for k, category in enumerate(categories):
         for a, area in enumerate(areas):
             first = (category * area_count + area) * image_count
@@ -61,8 +61,8 @@ def accumulate_images(eval_imgs: Any, evaluated: Any, params: Any) -> Arrays:
                 # The reference reads nothing after the first point that is not reached, at any position.
                 reached = np.logical_and.accumulate(curves.recall >= params.recThrs, axis=1)
                 for t in range(len(reached)):
-                    precision[t, :, k, a, m] = np.where(reached[t], curves.interpolated[t, given, 0], 0)
-                    scores[t, :, k, a, m] = np.where(reached[t], curves.scores[t, given, 0], 0)
+                    precision[t, :, k, a, m] = np.where(reached[t], curves.interpolated[t, point_rank, 0], 0)
+                    scores[t, :, k, a, m] = np.where(reached[t], curves.scores[t, point_rank, 0], 0)
                     recall[t, k, a, m] = curves.recall[t, 0]
     return {"precision": precision, "recall": recall, "scores": scores}
 
@@ -88,7 +88,7 @@ def _curves(
     largest = max(caps)
     lists = [result["dtScores"][:largest] for result in results]
     score = np.concatenate(lists)
-    rank = np.concatenate([np.arange(len(one)) for one in lists])
+    rank = np.concatenate([np.arange(len(scores)) for scores in lists])
     order = np.argsort(-score, kind="mergesort")  # the reference's choice; ties by image, then rank
     score, rank = score[order].astype(np.float64), rank[order]
     matched, ignored = (
@@ -98,12 +98,12 @@ def _curves(
     if not len(matched):
         return
     for cap in caps:
-        kept = np.flatnonzero(rank < cap) if cap < largest else np.arange(len(score))
+        within = np.flatnonzero(rank < cap) if cap < largest else np.arange(len(score))
         outcomes = Outcomes.all_counted(
-            np.zeros(len(kept), dtype=np.int32),
-            score[kept],
-            (matched & ~ignored)[:, kept],
+            np.zeros(len(within), dtype=np.int32),
+            score[within],
+            (matched & ~ignored)[:, within],
             np.array([positive]),
-            ignored=ignored[:, kept],
+            ignored=ignored[:, within],
         )
         yield Curves(TruePositiveCounts(outcomes), RULES, points=points)

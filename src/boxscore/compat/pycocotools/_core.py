@@ -123,13 +123,15 @@ class CoreRun:
 
 
 def categories_of(params: Any) -> Any:
-    """Return the categories that are evaluated: with ``useCats`` 0 one, -1, in the place of all."""
+    """Return the categories that are evaluated: with ``useCats`` 0 one, -1, instead of all."""
     return params.catIds if params.useCats else [-1]
 
 
 def is_plain(evaluation: Any, methods: Mapping[str, Any]) -> bool:
     """Whether none of the methods that the core replaces is overridden."""
-    return all(getattr(getattr(evaluation, name), "__func__", None) is own for name, own in methods.items())
+    return all(
+        getattr(getattr(evaluation, name), "__func__", None) is method for name, method in methods.items()
+    )
 
 
 def run(
@@ -278,9 +280,9 @@ def _rows(
     )
     known = (image >= 0) & (category >= 0)
     if not known.all():
-        kept = np.flatnonzero(known)
-        records = [records[row] for row in kept.tolist()]
-        image, category = image[kept], category[kept]
+        rows = np.flatnonzero(known)
+        records = [records[row] for row in rows.tolist()]
+        image, category = image[rows], category[rows]
     if pooled:
         order = stable_order(category, len(categories))
         records = [records[row] for row in order.tolist()]
@@ -289,7 +291,7 @@ def _rows(
 
 
 def _column(records: list[Record], key: str, params: Any) -> FloatArray:
-    """Return a number of each annotation as float64, unless its type compares in a way of its own."""
+    """Return a number of each annotation as float64, unless its type compares otherwise than float64."""
     values = list(map(itemgetter(key), records))
     for kind in set(map(type, values)):
         if issubclass(kind, (bool, int, float, np.signedinteger, np.float32)):

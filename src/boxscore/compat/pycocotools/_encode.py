@@ -13,15 +13,15 @@ Record = dict[str, Any]
 
 
 def encode_annotations(
-    coco: Any, anns: Sequence[Record], *, own: type = COCO, method: str = "annToRLE"
+    coco: Any, anns: Sequence[Record], *, base: type = COCO, method: str = "annToRLE"
 ) -> None:
     """Replace each annotation's ``segmentation`` by its compressed code.
 
-    Polygons of one image size are rasterised together. A ``method`` that is not that of ``own`` is called for
-    every annotation, and so is ours when the batch is refused: its exceptions are the reference's.
+    Polygons of one image size are rasterised together. A ``method`` that is not that of ``base`` is called
+    for every annotation, and so is ours when the batch is refused: its exceptions are the reference's.
     """
-    ours = getattr(type(coco), method, None) is getattr(own, method)
-    codes = _batch(coco, anns) if ours else None
+    inherited = getattr(type(coco), method, None) is getattr(base, method)
+    codes = _batch(coco, anns) if inherited else None
     for row, ann in enumerate(anns):
         ann["segmentation"] = getattr(coco, method)(ann) if codes is None else codes[row]
 

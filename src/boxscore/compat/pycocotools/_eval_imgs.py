@@ -81,11 +81,11 @@ class _Dense:
         truth_position = inverse_order(truth_order)[matches.pair_truth]
         truth_ignored = run.ignored_truths(area)[matches.pair_truth]
         for t in range(T):
-            hit = matches.pairs_matched(t, area)
-            self.matches[t, position[hit]] = truth_ids[matches.pair_truth[hit]]
-            self.ignored[t, position[hit]] = truth_ignored[hit]
+            pairs = matches.pairs_matched(t, area)
+            self.matches[t, position[pairs]] = truth_ids[matches.pair_truth[pairs]]
+            self.ignored[t, position[pairs]] = truth_ignored[pairs]
             # A crowd takes several detections and keeps the id of the last: pairs ascend by detection.
-            self.truth_matches[t, truth_position[hit]] = detection_ids[position[hit]]
+            self.truth_matches[t, truth_position[pairs]] = detection_ids[position[pairs]]
         outside = ~matches.inside(area)[order]
         self.ignored |= (self.matches == 0) & outside
 

@@ -119,10 +119,10 @@ def evaluate_image(
         chosen = _match(
             similarity[:, columns], ignored == 1, crowd, detections, truth_matches, params.iouThrs
         )
-        for row, held in enumerate(chosen):
-            for t in np.flatnonzero(held >= 0):
-                matches[t, row] = truths[held[t]]["id"]
-                detection_ignored[t, row] = ignored[held[t]]
+        for row, match in enumerate(chosen):
+            for t in np.flatnonzero(match >= 0):
+                matches[t, row] = truths[match[t]]["id"]
+                detection_ignored[t, row] = ignored[match[t]]
     beyond = np.array([d["area"] < low or d["area"] > high for d in detections], dtype=bool)
     if not_exhaustive is not None:
         spared = [d["category_id"] in not_exhaustive[d["image_id"]] for d in detections]
@@ -157,7 +157,7 @@ def _match(
     chosen = np.full((len(detections), len(iou_thresholds)), -1, dtype=np.intp)
     lowest = iou_thresholds.min(initial=np.inf)
     for row, overlap in enumerate(similarity):
-        best, held = iou_thresholds.copy(), chosen[row]
+        best, match = iou_thresholds.copy(), chosen[row]
         holds_counted = np.zeros(len(best), dtype=bool)
         candidates = ~(overlap < lowest) | bool(np.isnan(overlap).any())
         for column in np.flatnonzero(candidates):
@@ -169,7 +169,7 @@ def _match(
             else:
                 holds_counted |= takes
             best[takes] = overlap[column]
-            held[takes] = column
-        for t in np.flatnonzero(held >= 0):
-            truth_matches[t, held[t]] = detections[row]["id"]
+            match[takes] = column
+        for t in np.flatnonzero(match >= 0):
+            truth_matches[t, match[t]] = detections[row]["id"]
     return chosen

@@ -40,7 +40,7 @@ def _listed(value: Any) -> Any:
 
 
 def _member_of(values: Any) -> Callable[[Any], bool]:
-    """``in`` for many questions: by hash where that gives the same answer."""
+    """Return a fast ``in``: by hash where that gives the same answer."""
     plain = isinstance(values, (list, tuple, np.ndarray))
     if plain and all(isinstance(value, (int, str, np.integer)) for value in values):
         return frozenset(values).__contains__
@@ -116,7 +116,7 @@ class COCO:
         self.imgToAnns, self.catToImgs = by_image, by_category
 
     def info(self) -> None:
-        """Print what the file says of itself."""
+        """Print the ``info`` of the file."""
         for key, value in self.dataset["info"].items():
             self._say(f"{key}: {value}")
 

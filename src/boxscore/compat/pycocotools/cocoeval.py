@@ -194,7 +194,7 @@ class COCOeval:
         self.params = params
         self._prepare()
         run = None
-        if _core.is_plain(self, _OWN_METHODS):
+        if _core.is_plain(self, _REPLACED_METHODS):
             run = _core.run(self._grouped("_gts"), self._grouped("_dts"), params)
         if run is not None:
             self._run = run
@@ -325,4 +325,4 @@ class COCOeval:
         return ""
 
 
-_OWN_METHODS = {name: getattr(COCOeval, name) for name in ("computeIoU", "computeOks", "evaluateImg")}
+_REPLACED_METHODS = {name: getattr(COCOeval, name) for name in ("computeIoU", "computeOks", "evaluateImg")}

@@ -7,7 +7,7 @@ The reference's functions, on the reference's own compiled code: there is nothin
 Conventions
 -----------
 Functions that take a mask or a list of masks return one value or an array accordingly. ``_mask`` is the
-compiled module of pycocotools, loaded before any swap of modules and kept here.
+compiled module of pycocotools, loaded before any swap of modules.
 """
 
 from __future__ import annotations

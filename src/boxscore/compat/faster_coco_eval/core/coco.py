@@ -91,19 +91,19 @@ class COCO(reference.COCO):
         assert type(results) is list, "results in not an array of objects"
         if min_score != 0.0:
             results = [result for result in results if result.get("score", 1) >= min_score]
-        found: Any
+        loaded: Any
         if results:
-            found = super().loadRes(results)
+            loaded = super().loadRes(results)
         else:
-            found = self._empty()
-            found.dataset = {
+            loaded = self._empty()
+            loaded.dataset = {
                 "info": copy.deepcopy(self.dataset.get("info", {})),
                 "images": list(self.dataset["images"]),
                 "categories": copy.deepcopy(self.dataset.get("categories", [])),
                 "annotations": [],
             }
-            found.createIndex()
-        return found  # type: ignore[no-any-return]
+            loaded.createIndex()
+        return loaded  # type: ignore[no-any-return]
 
     def getAnnIds(
         self, imgIds: Any = None, catIds: Any = None, areaRng: Any = None, iscrowd: Any = None

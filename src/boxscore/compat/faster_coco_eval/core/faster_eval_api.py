@@ -78,10 +78,10 @@ class COCOeval_faster(reference.COCOeval):
             "use_area=False": not use_area,
             "lvis_style": lvis_style,
         }
-        for what, asked in missing.items():
-            if asked:
+        for option, given in missing.items():
+            if given:
                 raise NotImplementedError(
-                    f"boxscore stands in for faster_coco_eval without {what}; "
+                    f"boxscore stands in for faster_coco_eval without {option}; "
                     "boxscore.compat.restore_faster_coco_eval() brings faster_coco_eval back"
                 )
         self.print_function = print_function

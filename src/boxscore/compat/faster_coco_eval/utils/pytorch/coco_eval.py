@@ -7,7 +7,7 @@ What RT-DETR, RF-DETR and others subclass or call: ``update`` with predictions b
 
 Conventions
 -----------
-No library is imported for tensors; processes are asked through ``torch.distributed`` where it is initialised.
+No library is imported for tensors; outcomes are gathered with ``torch.distributed`` where it is initialised.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ class FasterCocoEvaluator:
         self.img_ids.extend(ids)
         for kind in self.iou_types:
             results, evaluation = self.prepare(predictions, kind), self.coco_eval[kind]
-            said, evaluation.print_function = evaluation.print_function, _nothing
+            print_function, evaluation.print_function = evaluation.print_function, _nothing
             evaluation.cocoDt = self.coco_gt.loadRes(results) if results else COCO()
             evaluation.params.imgIds = list(ids)
             evaluation.evaluate()
-            evaluation.print_function = said
+            evaluation.print_function = print_function
             params = evaluation.params
             shape = len(params.catIds), len(params.areaRng), len(params.imgIds)
             self.eval_imgs[kind].append(np.array(evaluation._evalImgs_cpp).reshape(shape))
@@ -117,28 +117,28 @@ class FasterCocoEvaluator:
 
     def prepare(self, predictions: Mapping[Any, Any], iou_type: str) -> list[dict[str, Any]]:
         """Return predictions as COCO results."""
-        ways = {
+        prepare_by_type = {
             "bbox": self.prepare_for_coco_detection,
             "segm": self.prepare_for_coco_segmentation,
             "keypoints": self.prepare_for_coco_keypoint,
         }
-        if iou_type not in ways:
+        if iou_type not in prepare_by_type:
             raise ValueError(f"Unknown iou type {iou_type}")
-        return ways[iou_type](predictions)
+        return prepare_by_type[iou_type](predictions)
 
     def prepare_for_coco_detection(self, predictions: Mapping[Any, Any]) -> list[dict[str, Any]]:
         """Return boxes, corners [N, 4], as COCO results."""
-        return _results(predictions, "bbox", lambda one: convert_to_xywh(one["boxes"]).tolist())
+        return _results(predictions, "bbox", lambda prediction: convert_to_xywh(prediction["boxes"]).tolist())
 
     def prepare_for_coco_segmentation(self, predictions: Mapping[Any, Any]) -> list[dict[str, Any]]:
         """Return masks, probabilities [N, 1, H, W], as COCO results."""
-        return _results(predictions, "segmentation", lambda one: _codes(one["masks"]))
+        return _results(predictions, "segmentation", lambda prediction: _codes(prediction["masks"]))
 
     def prepare_for_coco_keypoint(self, predictions: Mapping[Any, Any]) -> list[dict[str, Any]]:
         """Return keypoints [N, J, 3] as COCO results."""
 
-        def flat(one: Any) -> list[Any]:
-            points = as_array(one["keypoints"], "keypoints")
+        def flat(prediction: Any) -> list[Any]:
+            points = as_array(prediction["keypoints"], "keypoints")
             listed: list[Any] = points.reshape(len(points), -1).tolist()
             return listed
 
@@ -151,18 +151,18 @@ def _nothing(*_: Any) -> None:
 
 def _results(predictions: Mapping[Any, Any], key: str, values_of: Any) -> list[dict[str, Any]]:
     results = []
-    for image, one in predictions.items():
-        if not len(one):
+    for image, prediction in predictions.items():
+        if not len(prediction):
             continue
-        scores, labels = (as_array(one[name], name).tolist() for name in ("scores", "labels"))
-        for value, score, label in zip(values_of(one), scores, labels, strict=True):
+        scores, labels = (as_array(prediction[name], name).tolist() for name in ("scores", "labels"))
+        for value, score, label in zip(values_of(prediction), scores, labels, strict=True):
             results.append({"image_id": image, "category_id": int(label), key: value, "score": score})
     return results
 
 
 def _codes(masks: Any) -> list[dict[str, Any]]:
     pixels = as_array(masks, "masks") > 0.5
-    codes = [mask.encode(np.asfortranarray(one[0, :, :, None], dtype=np.uint8))[0] for one in pixels]
+    codes = [mask.encode(np.asfortranarray(inside[0, :, :, None], dtype=np.uint8))[0] for inside in pixels]
     return [{**code, "counts": code["counts"].decode()} for code in codes]
 
 
@@ -178,7 +178,7 @@ def all_gather(data: Any, world_size: int | None = None) -> list[Any]:
 
 
 def _has_torch() -> bool:
-    """Whether somebody has loaded torch: without it there are no other processes to ask."""
+    """Whether torch is loaded: without it there are no other processes."""
     import sys
 
     return "torch" in sys.modules
@@ -186,7 +186,7 @@ def _has_torch() -> bool:
 
 def merge(img_ids: Any, eval_imgs: Any, world_size: int | None = None) -> tuple[list[Any], list[Any]]:
     """Return image ids, each once and ascending, and their outcomes [K, A, I] in one list."""
-    ids = np.array([one for part in all_gather(img_ids, world_size) for one in part])
+    ids = np.array([image for part in all_gather(img_ids, world_size) for image in part])
     blocks = [block for part in all_gather(eval_imgs, world_size) for block in part]
     ids, first = np.unique(ids, return_index=True)
     return ids.tolist(), np.concatenate(blocks, axis=2)[..., first].ravel().tolist()
