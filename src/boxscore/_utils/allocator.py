@@ -13,11 +13,11 @@ import contextlib
 
 import numpy as np
 
-KEPT = 24 << 20
+FREED_BYTES = 24 << 20
 """Bytes; the threshold moves for blocks of up to 32 MiB."""
 
 
 def keep_freed_memory() -> None:
     """Take a large block and give it back at once; where memory is that short, do without."""
     with contextlib.suppress(MemoryError):
-        np.empty(KEPT, dtype=np.uint8)
+        np.empty(FREED_BYTES, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""What arrays hold: the types that annotations name."""
+"""Types of arrays, for annotations."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ KeyArray = NDArray[np.uint64]
 """Numbers whose order is that of what they are made of."""
 
 Positions = NDArray[np.intp]
-"""Where something stands in an array, as NumPy's own functions answer."""
+"""Indices into an array, as NumPy's functions return them."""

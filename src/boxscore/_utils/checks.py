@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- Every helper takes the value first and ``name`` as a keyword: what the user calls the thing.
+- Every helper takes the value first and ``name`` as a keyword, as the user calls it.
 - Messages read ``<name> must <rule>. Got <value>[ in <place>][; <likely cause>].``
 - Helpers return the checked value in the form the library computes with.
 """
@@ -33,14 +33,14 @@ LONGEST_NUMBER = 40
 """Digits that a message shows."""
 
 Place = Callable[[int], str]
-"""Names row ``i`` of a table for the user, for example ``annotation 17 (id 512) of gt.json``."""
+"""Names row ``i`` of a table in messages, for example ``annotation 17 (id 512) of gt.json``."""
 
 
 GIVE_SIZES = (
     "give the sizes of images: --image-folder DIR, or --image-sizes FILE.csv or WIDTHxHEIGHT "
     "(in Python image_folder= or image_sizes=)"
 )
-"""What to do where they are unknown."""
+"""What to do where sizes are unknown."""
 
 MOST_KNOWN = 100
 """Names that a message lists whole."""
@@ -52,20 +52,20 @@ MOST_COMPARED = 1000
 def did_you_mean(value: object, known: Iterable[str]) -> str:
     """Suggest the known name nearest to a misspelt one, or list the known names."""
     names = [str(name) for name in known]
-    near = nearest(value, names[:MOST_COMPARED])
-    if near or not names:
-        return near or "there is none"
+    matches = nearest(value, names[:MOST_COMPARED])
+    if matches or not names:
+        return matches or "there is none"
     if len(names) > MOST_KNOWN:
         return f"known: {', '.join(names[:8])}, ... ({len(names):,} in all)"
     return f"known: {', '.join(names)}"
 
 
 def nearest(value: object, names: Sequence[str]) -> str:
-    """Suggest the known name nearest to a misspelt one, if one is near."""
+    """Suggest the known name nearest to a misspelt one, or return an empty text."""
     import difflib
 
-    near = difflib.get_close_matches(str(value), names, n=1)
-    return f"did you mean {near[0]!r}?" if near else ""
+    matches = difflib.get_close_matches(str(value), names, n=1)
+    return f"did you mean {matches[0]!r}?" if matches else ""
 
 
 def unknown_key(name: str, key: str, known: Iterable[str]) -> str:
@@ -142,7 +142,7 @@ def any_array(values: Any, *, name: str) -> NDArray[Any]:
 
 
 def _masked_array() -> type | None:
-    """NumPy's type of masked arrays; None where nobody has imported it, so that there can be none."""
+    """NumPy's type of masked arrays; None where it is not imported, so that there can be none."""
     module = sys.modules.get("numpy.ma")
     return None if module is None else module.MaskedArray
 
@@ -170,7 +170,7 @@ _NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timede
 
 
 def numbers(values: Any, *, name: str, rule: str = "be numbers") -> NDArray[np.float64]:
-    """Return a float64 array of any shape; refuse what NumPy would make numbers of: dates, text."""
+    """Return a float64 array of any shape; refuse what NumPy would convert: dates, text."""
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
     try:
@@ -188,8 +188,8 @@ def _refuse_no_numbers(array: NDArray[Any], *, name: str, rule: str) -> None:
     if kind in _KINDS:
         for item in array.ravel().tolist() if kind in "US" else ():
             float(item)  # whose error names what is no number
-        such = f", such as {array.flat[0].item()!r}" if kind in "US" and array.size else ""
-        raise InputError(name, rule, got=_KINDS[kind] + such)
+        example = f", such as {array.flat[0].item()!r}" if kind in "US" and array.size else ""
+        raise InputError(name, rule, got=_KINDS[kind] + example)
     for item in array.ravel().tolist() if kind == "O" else ():
         if isinstance(item, _NO_NUMBERS):
             raise InputError(name, rule, got=repr(item))

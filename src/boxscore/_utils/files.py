@@ -32,10 +32,10 @@ from boxscore._utils.unfinished import unfinished
 from boxscore.errors import FileFormatError, InputError
 
 Content = str | bytes | Iterable[bytes]
-"""Of a file: whole or in pieces. In text, what is none (from file names) is written as ``\\udc80``."""
+"""Of a file: whole or in pieces. In text, surrogates (from file names) are written as ``\\udc80``."""
 
 Guard = Callable[[Path, os.stat_result], str | None]
-"""Says which input a file that may not be replaced is, "" where its name says it; None of any other file."""
+"""Names the input that a file is, "" where its path is name enough; None for a file that is no input."""
 
 PIECE = 1 << 16
 """Bytes that are read at a time where a file does not say how long it is."""
@@ -50,7 +50,7 @@ _guards: list[Guard] = []
 
 @contextlib.contextmanager
 def guarded(guard: Guard) -> Iterator[None]:
-    """Ask ``guard`` for a while of every file that would be replaced or extended."""
+    """Check every file that would be replaced or extended with ``guard`` in this context."""
     _guards.append(guard)
     try:
         yield
@@ -67,10 +67,10 @@ def refuse_replacing(name: str, path: Path) -> None:
     except (OSError, ValueError):  # nothing is there, or nothing that can be reached
         return
     for guard in _guards:
-        found = guard(path, status)
-        if found is not None:
+        input_name = guard(path, status)
+        if input_name is not None:
             kind = "folder" if stat.S_ISDIR(status.st_mode) else "file"
-            got = f"{str(path)!r}, which is {found}" if found else repr(str(path))
+            got = f"{str(path)!r}, which is {input_name}" if input_name else repr(str(path))
             raise InputError(name, f"be another {kind} than the input", got=got)
 
 
@@ -117,7 +117,7 @@ def nearest_file(path: Path) -> str:
 
 
 def read_at_most(file: IO[bytes], most: int) -> bytes:
-    """Read the first ``most`` bytes of a file; the memory asked for follows the file, not the limit."""
+    """Read the first ``most`` bytes of a file; memory is allocated for the file, not for the limit."""
     piece = min(most, os.fstat(file.fileno()).st_size + 1)
     pieces = []
     while most > 0 and (content := file.read(min(most, max(piece, PIECE)))):
@@ -128,10 +128,7 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 
 
 def read_bytes(path: Path, largest: int | None = None) -> bytes:
-    """Read a file up to ``largest`` bytes and one more; what is no regular file has an end, or is too large.
-
-    It is read in pieces: where a device never ends, Python handles signals only between two of them.
-    """
+    """Read a file up to ``largest`` bytes and one more; devices in pieces, between which signals work."""
     with path.open("rb") as file:
         if largest is not None:
             return read_at_most(file, largest + 1)
@@ -203,18 +200,18 @@ class _Part:
     """A file that is being written."""
 
     path: Path
-    """What the user calls it."""
+    """As the user gave it."""
     target: Path
     """The file itself, behind any links."""
     temporary: Path
     backup: Path | None = None
     """A second name of the old content, while several files are put in place."""
     reached: bool = False
-    """Whether it was begun to put it in place."""
+    """Whether replacing has begun."""
 
 
 class _Writing:
-    """Files on their way: all of them under temporary names, then all in place."""
+    """Files that are being written: all of them under temporary names, then all in place."""
 
     def __init__(self) -> None:
         self._parts: list[_Part] = []
@@ -261,9 +258,9 @@ class _Writing:
         return cast(BinaryIO, tempfile.TemporaryFile())
 
     def _open(self, path: Path, target: Path, old: os.stat_result | None) -> BinaryIO:
-        """Open the temporary file; it is noted before it exists, so that no signal falls between."""
+        """Open the temporary file; it is recorded before it exists, so that no signal leaves it behind."""
         if old is not None:
-            if not old.st_mode & 0o222:  # the system's owner may write it all the same, and did not mean to
+            if not old.st_mode & 0o222:  # root may write it all the same, and did not mean to
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             os.close(os.open(target, os.O_WRONLY))
         temporary = _beside(target)
@@ -292,7 +289,7 @@ class _Writing:
                 shutil.copyfileobj(spool, stream, 1 << 20)
 
     def _restore(self) -> None:
-        """Undo what was put in place; a single file is, or is not."""
+        """Undo what was put in place; renaming a single file needs no undoing."""
         for part in self._parts if len(self._parts) > 1 else []:
             with contextlib.suppress(OSError):
                 if not part.reached:
@@ -304,7 +301,7 @@ class _Writing:
         self._restoring = False
 
     def end(self) -> None:
-        """Leave nothing behind; what is just being put in place is, all of it."""
+        """Remove temporary files; if files are being put in place, finish that first."""
         if self._placing:
             for part in self._parts:
                 with contextlib.suppress(OSError):
@@ -336,7 +333,7 @@ def _back_up(part: _Part) -> None:
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Turn the system's errors into one that names the file."""
+    """Convert errors of the system to one that names the file."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -374,14 +371,14 @@ def _state(path: Path) -> os.stat_result | None:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """Open what is no regular file, at the place where its owner stands."""
+    """Open what is no regular file; an open file of this process at its current position."""
     descriptor = _descriptor(path)
     number = os.open(path, os.O_WRONLY) if descriptor is None else os.dup(descriptor)
     return os.fdopen(number, "wb")
 
 
 def _beside(path: Path) -> Path:
-    """Make up a hidden name in the same folder; of a long name only the start, for names have a limit."""
+    """Return a hidden name in the same folder, with the start of the name: lengths are limited."""
     return path.with_name(f".{path.name[:40]}.{os.urandom(8).hex()}.part")
 
 

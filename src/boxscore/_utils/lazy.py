@@ -16,10 +16,10 @@ def lazy_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Make ``__getattr__``, ``__dir__`` and ``__all__`` of a package from the names that its modules give.
 
-    Modules are relative to the package, and ``""`` gives modules themselves; names stand between blanks. What
-    loads says that it is from ``public_module``.
+    Modules are relative to the package, and ``""`` gives modules themselves; names are separated by blanks.
+    What loads gets ``public_module`` as its ``__module__``.
     """
-    origin = {name: module for module, some in names.items() for name in some.split()}
+    origin = {name: module for module, listed in names.items() for name in listed.split()}
 
     def load(name: str) -> Any:
         module = origin.get(name, "")
@@ -43,10 +43,10 @@ def lazy_names(
 
 @paused_collector()
 def _imported(module: str) -> ModuleType:
-    """Import a module; what that makes is no garbage, and looking for some takes a tenth of the time."""
+    """Import a module without collecting garbage: there is none, and collection takes a tenth of the time."""
     return importlib.import_module(module)
 
 
 def shortcut(module: str, name: str) -> Any:
-    """Return a function of a later room, by name: for methods that only forward to it."""
+    """Return a function of a higher layer, by name: for methods that only forward to it."""
     return getattr(importlib.import_module(module), name)

@@ -1,4 +1,4 @@
-"""Tells whether an error means that memory has run out."""
+"""Recognises errors that mean that memory has run out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def require_room(size: int) -> None:
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory was missing; a library that could not be loaded for want of it is an ImportError.
 
-    An error that was made from such a one counts too: then no package is missing, and no file is bad.
+    An error raised from such an error counts too: then no package is missing, and no file is bad.
     """
     if error.__context__ is not None and is_out_of_memory(error.__context__):
         return True
@@ -30,12 +30,12 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     text = str(error).lower()
-    signs = _SIGNS.get(next((kind for kind in _SIGNS if isinstance(error, kind)), Exception), ())
-    return any(sign in text for sign in signs)
+    fragments = _FRAGMENTS.get(next((kind for kind in _FRAGMENTS if isinstance(error, kind)), Exception), ())
+    return any(fragment in text for fragment in fragments)
 
 
-_SIGNS: dict[type[Exception], tuple[str, ...]] = {
+_FRAGMENTS: dict[type[Exception], tuple[str, ...]] = {
     ImportError: ("cannot allocate memory", "failed to map segment"),
     ValueError: ("array is too big", "maximum allowed dimension exceeded"),
 }
-"""What other errors say, by type: those of the loader and of NumPy."""
+"""Text of other errors, by type: those of the loader and of NumPy."""

@@ -3,7 +3,7 @@
 Conventions
 -----------
 Every function that orders returns positions (``intp``) such that ``values[positions]`` is ordered and equal
-values keep the order they came in. Three facts make this fast in NumPy:
+values stay in their original order. Three facts make this fast in NumPy:
 
 1. ``argsort(kind="stable")`` of 16-bit integers is a counting sort: no comparisons, and several times faster
    than any sort of wider keys.
@@ -119,7 +119,7 @@ def _descending_keys(scores: NDArray[np.float64]) -> tuple[KeyArray, int]:
 def _repair(order: Positions, keys: KeyArray, scores: NDArray[np.float64]) -> Positions:
     """Sort again the runs of equal cut keys that hold different scores.
 
-    Cutting low bits never turns two keys round: only inside such a run can the order be wrong.
+    Cutting low bits never swaps two keys: only inside such a run can the order be wrong.
     """
     keys = keys.take(order)
     same = keys[1:] == keys[:-1]
@@ -136,7 +136,7 @@ def _repair(order: Positions, keys: KeyArray, scores: NDArray[np.float64]) -> Po
     return order
 
 
-def among(known: NDArray[Any], asked: NDArray[Any], size: int) -> NDArray[np.bool_]:
+def among(known: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[np.bool_]:
     """Whether each of some integers in [0, size) is one of others, [N].
 
     Examples
@@ -144,15 +144,15 @@ def among(known: NDArray[Any], asked: NDArray[Any], size: int) -> NDArray[np.boo
     >>> among(np.array([7, 2]), np.array([2, 3, 7]), 8).tolist()
     [True, False, True]
     """
-    if size <= 8 * len(asked) + MOST_FLAGS:  # a table of all is faster than searching
+    if size <= 8 * len(values) + MOST_FLAGS:  # a table of all integers is faster than searching
         flags = np.zeros(size, dtype=bool)
         flags[known] = True
-        return np.take(flags, asked)
+        return np.take(flags, values)
     known = np.unique(known)
     if not len(known):
-        return np.zeros(len(asked), dtype=bool)
-    at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-    return np.asarray(known[at] == asked)
+        return np.zeros(len(values), dtype=bool)
+    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.asarray(known[at] == values)
 
 
 def top_k_per_group(group: NDArray[Any], k: int, size: int | None = None) -> Positions:

@@ -10,7 +10,7 @@ ALIGNED = 64
 
 
 class PicklesFields:
-    """A dataclass that pickles as its fields: what was given, not what was computed of it."""
+    """A dataclass that pickles as its fields: what was given, not what was computed from it."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
@@ -20,7 +20,7 @@ class PicklesFields:
 
 
 def write_pickle(value: object, file: BinaryIO) -> None:
-    """Write a pickle, its arrays behind it as they are in memory."""
+    """Write a pickle, followed by its arrays as they are in memory."""
     import pickle
 
     arrays: list[pickle.PickleBuffer] = []

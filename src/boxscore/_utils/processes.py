@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-- Only the command line forks unasked, because its process is its own: a training process has threads and
-  devices that do not survive a fork. In Python it takes an explicit ``workers``.
+- Only the command line forks by default, because nothing else runs in its process: a training process has
+  threads and devices that do not survive a fork. In Python it takes an explicit ``workers``.
 - Children decode text into arrays and write them to an unnamed file, because a pipe holds only 64 KiB and
   would make both processes take turns. A pipe signals that the file is complete. The exit status would not
   do: a host may ignore SIGCHLD, or have a handler that waits for every child.
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 LEAST_SECONDS = 30.0
 PATIENCE = 5.0
-"""A child may take this many times as long as the parent took for its own part."""
+"""A child may take this many times as long as the parent took for its part."""
 
 LAST_SECONDS = 5.0
 """How long a child may take to end after its result is there, and again after it was killed."""
@@ -47,15 +47,15 @@ class _Child(NamedTuple):
 
 @contextlib.contextmanager
 def quiet_children() -> Iterator[None]:
-    """Start processes that say nothing of an interrupt.
+    """Start processes that print nothing on an interrupt.
 
     A terminal's Ctrl-C reaches them too: they would print where they were. And they would warn of the
     semaphores that they then remove. An interrupt of this process waits until they have started.
     """
     from multiprocessing import resource_tracker
 
-    own = os.environ.get("PYTHONWARNINGS")
-    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [own, "ignore:resource_tracker"]))
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
     masks = hasattr(signal, "pthread_sigmask")
     if masks:
         resource_tracker.ensure_running()  # else it starts later, and lets interrupts through
@@ -65,14 +65,14 @@ def quiet_children() -> Iterator[None]:
     finally:
         if masks:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if own is None:
+        if before is None:
             del os.environ["PYTHONWARNINGS"]
         else:
-            os.environ["PYTHONWARNINGS"] = own
+            os.environ["PYTHONWARNINGS"] = before
 
 
 class Forked(Generic[Result]):
-    """Tasks that run in processes of their own from now on; whoever starts them calls ``close``.
+    """Tasks that run in forked processes from now on; whoever starts them calls ``close``.
 
     Parameters
     ----------
@@ -115,30 +115,30 @@ class Forked(Generic[Result]):
     def _result(self, number: int, deadline: float) -> Result:
         if number in self._children:
             child = self._children[number]
-            said = _wait(child.pipe, max(deadline - time.monotonic(), 0))
+            signalled = _wait(child.pipe, max(deadline - time.monotonic(), 0))
             try:
-                if said == DONE:
+                if signalled == DONE:
                     return cast(Result, mapped_pickle(child.file))
             except (OSError, MemoryError):
                 pass  # no room for its pages beside those of others: the task is done when these are gone
             finally:
-                self._end(number, said)
+                self._end(number, signalled)
         return self._tasks[number]()
 
-    def _end(self, number: int, said: bytes | None) -> None:
+    def _end(self, number: int, signalled: bytes | None) -> None:
         """Remove a child; one that has not signalled still runs, and is killed first."""
         process, file, pipe = self._children.pop(number)
         file.close()
         os.close(pipe)
-        if said is None or not _has_ended(process):
+        if signalled is None or not _has_ended(process):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
             _has_ended(process)
 
 
-def time_limit(own: float, *, least: float) -> float:
+def time_limit(seconds: float, *, least: float) -> float:
     """Return the seconds to wait for children whose parts are as long as one that took ``own`` seconds."""
-    return max(least, PATIENCE * own)
+    return max(least, PATIENCE * seconds)
 
 
 def _has_ended(process: int) -> bool:
@@ -169,7 +169,7 @@ def _start(task: Callable[[], object]) -> _Child:
     """Fork a child that writes its result to a file."""
     file = _unnamed_file()
     try:
-        pipe, word = os.pipe()
+        pipe, write_end = os.pipe()
     except OSError:
         file.close()
         raise
@@ -181,17 +181,17 @@ def _start(task: Callable[[], object]) -> _Child:
     except OSError:
         file.close()
         os.close(pipe)
-        os.close(word)
+        os.close(write_end)
         raise
     if process:
-        os.close(word)  # at once: the next child must not keep it open
+        os.close(write_end)  # at once: the next child must not keep it open
         return _Child(process, file, pipe)
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             if callable(signal.getsignal(number)):  # a handler of the parent's is not for its children
                 signal.signal(number, signal.SIG_DFL)
         write_pickle(task(), file)
-        os.write(word, DONE)
+        os.write(write_end, DONE)
     finally:
         os._exit(0)  # the parent repeats the task and meets any error there
 

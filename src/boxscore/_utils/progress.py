@@ -2,11 +2,11 @@
 
 Conventions
 -----------
-- Bars are for terminals; stages are named in a pipe and a log of CI as well, a line each. Nothing is said
-  where somebody asked for silence. A library's caller hears nothing: stages are named for who asks for them
-  with :func:`named_stages`, which the command line does.
-- A stage is named when the work has taken :data:`SILENT` seconds. A timer of the process does that, not a
-  thread: readers are forked. Without such timers (Windows, a host that uses them) stages are named when they
+- Bars are for terminals; stages are named in a pipe and a log of CI as well, a line each. Nothing is
+  printed within :func:`without_progress`. In a library nothing is printed: stages are named only within
+  :func:`named_stages`, which the command line uses.
+- A stage is named when the work has taken :data:`SILENT` seconds, by a timer of the process, not a thread:
+  readers are forked. Without such timers (Windows, a host that uses them) stages are named when they
   begin.
 """
 
@@ -24,16 +24,16 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 
 _unwanted = 0
-"""How many callers want none."""
+"""How many callers have turned progress off."""
 
 
 def _is_wanted() -> bool:
-    """Whether there is a stderr, and nobody asked for silence."""
+    """Whether there is a stderr, and progress is not turned off."""
     return not _unwanted and sys.stderr is not None
 
 
 def progress_is_shown() -> bool:
-    """Whether stderr is a terminal, and nobody asked for silence."""
+    """Whether stderr is a terminal, and progress is not turned off."""
     return _is_wanted() and sys.stderr.isatty()
 
 
@@ -49,10 +49,10 @@ def without_progress() -> Iterator[None]:
 
 
 def progress(items: Iterable[Item], **options: Any) -> Iterable[Item]:
-    """Iterate with a bar on stderr if it is shown; else make none, for tqdm's leave a thread."""
+    """Iterate with a bar on stderr if it is shown; else without tqdm, which would leave a thread."""
     if not progress_is_shown():
         return items
-    stage("")  # the bar says what goes on
+    stage("")  # the bar names the work
     from tqdm import tqdm
 
     return tqdm(items, file=sys.stderr, **options)
@@ -61,22 +61,22 @@ def progress(items: Iterable[Item], **options: Any) -> Iterable[Item]:
 # ---------------------------------------------------------------- stages
 
 SILENT, BRIEF = 2.0, 0.5
-"""Seconds of work before anything is said, and of a stage that is not worth a word."""
+"""Seconds of work before a stage is named, and of a stage that is too short to be named."""
 
 
 class _Stages:
-    """The stages of one command, and what says their names."""
+    """The stages of one command, and the timer that names them."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._began, self._owner = say, time.monotonic(), os.getpid()
-        self._name, self._said = "", ""
+        self._name, self._printed = "", ""
         self._timed = (
             hasattr(signal, "setitimer")
             and threading.current_thread() is threading.main_thread()
             and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
         )
         if self._timed:
-            signal.signal(signal.SIGALRM, lambda *_: self._tell())
+            signal.signal(signal.SIGALRM, lambda *_: self._print_name())
             signal.siginterrupt(signal.SIGALRM, False)
 
     def begin(self, name: str) -> None:
@@ -87,12 +87,12 @@ class _Stages:
         if self._timed:
             signal.setitimer(signal.ITIMER_REAL, wait)
         elif wait == BRIEF:
-            self._tell()
+            self._print_name()
 
-    def _tell(self) -> None:
-        if os.getpid() == self._owner and self._name not in ("", self._said) and _is_wanted():
-            self._said = self._name
-            with contextlib.suppress(RuntimeError):  # the timer rang while stderr was being written to
+    def _print_name(self) -> None:
+        if os.getpid() == self._owner and self._name not in ("", self._printed) and _is_wanted():
+            self._printed = self._name
+            with contextlib.suppress(RuntimeError):  # the timer fired while stderr was being written to
                 self._say(f"{self._name} ...")
 
     def end(self) -> None:
@@ -105,7 +105,7 @@ _stages: _Stages | None = None
 
 
 def stage(name: str) -> None:
-    """Say what begins now, in words such as ``matching``; nothing is printed unless somebody asked for it."""
+    """Begin a stage, such as ``matching``; it is only printed within :func:`named_stages`."""
     if _stages is not None:
         _stages.begin(name)
 

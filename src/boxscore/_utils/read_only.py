@@ -3,8 +3,8 @@
 Conventions
 -----------
 They stay dicts and lists, so that JSON, ``==`` and ``isinstance`` know them. ``dict(metrics)``,
-``list(labels)`` and ``array.copy()`` are copies of one's own. So are ``metrics | {...}``, deep copies,
-and what a pickle gives back.
+``list(labels)`` and ``array.copy()`` are copies that can be changed. So are ``metrics | {...}``, deep
+copies, and what a pickle gives back.
 """
 
 from __future__ import annotations
@@ -59,31 +59,28 @@ class ReadOnlyList(list[Any]):
 
 
 def read_only(value: Value) -> Value:
-    """Return a result, or what stands for it, with every array, dict and list in it read-only.
-
-    Arrays are the same, and no longer writeable; other objects are left as they are.
-    """
-    return _kept(value)  # type: ignore[no-any-return]
+    """Return a result with every dict and list replaced by a read-only one, and arrays not writeable."""
+    return _read_only(value)  # type: ignore[no-any-return]
 
 
-def _kept(value: Any) -> Any:
+def _read_only(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         value.setflags(write=False)
     elif type(value) is dict:
-        return ReadOnlyDict({key: _kept(one) for key, one in value.items()})
+        return ReadOnlyDict({key: _read_only(item) for key, item in value.items()})
     elif type(value) is list:
-        return ReadOnlyList([_kept(one) for one in value])
+        return ReadOnlyList([_read_only(item) for item in value])
     elif isinstance(value, tuple):
-        parts = [_kept(one) for one in value]
-        if any(part is not one for part, one in zip(parts, value, strict=True)):
+        parts = [_read_only(item) for item in value]
+        if any(part is not item for part, item in zip(parts, value, strict=True)):
             return value._make(parts) if hasattr(value, "_make") else tuple(parts)
     return value
 
 
-def unchangeable(answer: Value) -> Value:
+def unchangeable(result: Value) -> Value:
     """Make every array, dict and list that is an attribute of a result read-only."""
-    for name, value in vars(answer).items():
-        kept = _kept(value)
-        if kept is not value:
-            object.__setattr__(answer, name, kept)
-    return answer
+    for name, value in vars(result).items():
+        read_only_value = _read_only(value)
+        if read_only_value is not value:
+            object.__setattr__(result, name, read_only_value)
+    return result

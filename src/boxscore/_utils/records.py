@@ -45,9 +45,10 @@ else:
 
         def made(kind):
             annotations = _with_parts(kind)
-            # Of annotations that are strings, dataclasses asks three times what they are; nothing else does.
+            # dataclasses parses each annotation that is a string three times; nothing else reads it here.
             kind.__annotations__ = {
-                name: said if "ClassVar" in str(said) else object for name, said in annotations.items()
+                name: annotation if "ClassVar" in str(annotation) else object
+                for name, annotation in annotations.items()
             }
             kind = dataclasses.dataclass(kind, init=False, repr=False, eq=False, kw_only=kw_only)
             kind.__annotations__ = annotations
@@ -80,8 +81,8 @@ else:
 
         def __init__(self, /, *values, **given):  # noqa: N807
             if len(values) > len(positional):
-                most, got = len(positional) + 1, len(values) + 1
-                raise TypeError(f"{called} takes {most} positional arguments but {got} were given")
+                most, given_count = len(positional) + 1, len(values) + 1
+                raise TypeError(f"{called} takes {most} positional arguments but {given_count} were given")
             for name, value in zip(positional, values, strict=False):
                 if name in given:
                     raise TypeError(f"{called} got multiple values for argument {name!r}")
@@ -89,10 +90,10 @@ else:
             for name in given:
                 if name not in names:
                     raise TypeError(f"{called} got an unexpected keyword argument {name!r}")
-            lacking = [repr(name) for name in required if name not in given]
-            if lacking:
-                listed, s = " and ".join(lacking), "s" * (len(lacking) > 1)
-                raise TypeError(f"{called} missing {len(lacking)} required argument{s}: {listed}")
+            absent = [repr(name) for name in required if name not in given]
+            if absent:
+                listed, s = " and ".join(absent), "s" * (len(absent) > 1)
+                raise TypeError(f"{called} missing {len(absent)} required argument{s}: {listed}")
             for field in fields:
                 name = field.name
                 if name in given:
@@ -117,9 +118,9 @@ else:
                 if field.default_factory is not dataclasses.MISSING:
                     default = dataclasses._HAS_DEFAULT_FACTORY
                 parameter = inspect.Parameter
-                way = parameter.KEYWORD_ONLY if field.kw_only else parameter.POSITIONAL_OR_KEYWORD
+                passing = parameter.KEYWORD_ONLY if field.kw_only else parameter.POSITIONAL_OR_KEYWORD
                 value = parameter.empty if default is dataclasses.MISSING else default
-                parameters.append(parameter(field.name, way, default=value, annotation=field.type))
+                parameters.append(parameter(field.name, passing, default=value, annotation=field.type))
             parameters.sort(key=lambda parameter: parameter.kind)
             return inspect.Signature(parameters, return_annotation=None)
 

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- The draws depend only on the seed and on how many there are to draw from.
+- The draws depend only on the seed and on the number of images.
 - Weights of many images are many numbers: sets of them are made one at a time, wherever they are needed, and
   never held together. What describes them is small, and pickles.
 """
@@ -27,7 +27,7 @@ LARGEST_SEED = 2**128 - 1
 
 
 def check_intervals(confidence: float, method: str) -> None:
-    """Check what intervals are asked for."""
+    """Check the options of intervals."""
     checks.number_between(confidence, 0, 1, name="confidence", open_low=True)
     checks.one_of(method, get_args(Method), name="method")
 
@@ -50,7 +50,7 @@ class WeightSets(Protocol):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Draws:
-    """Draws of images with replacement, as sets of weights: how often each image was drawn."""
+    """Draws of images with replacement, as sets of weights: how many times each image was drawn."""
 
     images: int
     count: int
@@ -68,7 +68,7 @@ class Draws:
         return self.count
 
     def __iter__(self) -> Iterator[FloatArray]:
-        """Yield how often each image was drawn, [images]."""
+        """Yield how many times each image was drawn, [images]."""
         random = self._generator()
         for _ in range(self.count):
             yield np.bincount(self._draw(random), minlength=self.images).astype(np.float64)
@@ -115,7 +115,7 @@ class Groups:
 
 
 def draw_weights(images: int, resamples: int, *, seed: int, progress: bool = False) -> Iterator[FloatArray]:
-    """Yield, for each draw, how often each image was drawn, [images]."""
+    """Yield, for each draw, how many times each image was drawn, [images]."""
     draws = Draws.of_seed(images, resamples, seed)
     yield from shown(draws, total=resamples, desc="bootstrap", unit="draw") if progress else draws
 
@@ -130,18 +130,18 @@ def interval(
     from statistics import NormalDist
 
     normal = NormalDist()
-    reach = normal.inv_cdf((1 + min(confidence, 1 - 1e-9)) / 2)
+    z_score = normal.inv_cdf((1 + min(confidence, 1 - 1e-9)) / 2)
     ends = np.full((2, value.size), np.nan)
-    for i, (column, own) in enumerate(zip(draws.reshape(len(draws), -1).T, value.ravel(), strict=True)):
+    for i, (column, estimate) in enumerate(zip(draws.reshape(len(draws), -1).T, value.ravel(), strict=True)):
         defined = np.sort(column[np.isfinite(column)])
         if not len(defined):
             continue
         shift = 0.0
-        if method == "bias_corrected" and np.isfinite(own):
-            below = np.searchsorted(defined, [own - 1e-12, own + 1e-12]).mean() / len(defined)
+        if method == "bias_corrected" and np.isfinite(estimate):
+            below = np.searchsorted(defined, [estimate - 1e-12, estimate + 1e-12]).mean() / len(defined)
             edge = 0.5 / len(defined)
             shift = 2 * normal.inv_cdf(min(max(below, edge), 1 - edge))
-        ends[:, i] = np.quantile(defined, [normal.cdf(shift - reach), normal.cdf(shift + reach)])
+        ends[:, i] = np.quantile(defined, [normal.cdf(shift - z_score), normal.cdf(shift + z_score)])
     return ends[0].reshape(value.shape), ends[1].reshape(value.shape)
 
 

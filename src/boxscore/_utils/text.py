@@ -50,7 +50,7 @@ def fixed(value: float | np.floating[Any], digits: int = 4, *, signed: bool = Fa
 
 
 def short_list(values: Iterable[Any], most: int = 8) -> str:
-    """Name the first few of many."""
+    """List the first few of many values."""
     names = [printable(str(value)) for value in itertools.islice(values, most + 1)]
     return (", ".join(names[:most]) + (", ..." if len(names) > most else "")) or "none"
 
@@ -86,7 +86,7 @@ _HEAD = "border-bottom:1px solid rgba(128,128,128,.6);"
 
 
 def html_table(columns: Columns, *, digits: int = 4, most: int | None = None) -> str:
-    """Write a table for a notebook: colours are the notebook's own, and nothing in it is run or fetched.
+    """Write a table for a notebook: colours are the notebook's, and nothing in it is run or fetched.
 
     Of more than ``most`` rows the first and the last are shown.
     """
@@ -174,11 +174,11 @@ def text_table(
     right = {name: _is_numeric(values) for name, values in columns.items()}
     shown = names
     widths = _fitting_widths(heads, cells, right, width)
-    going = [one if isinstance(one, tuple) else (one,) for one in first_out]
-    going += [(name,) for name in reversed(names) if not any(name in some for some in going)]
+    removable = [item if isinstance(item, tuple) else (item,) for item in first_out]
+    removable += [(name,) for name in reversed(names) if not any(name in some for some in removable)]
     while width is not None and len(shown) > 1 and _total(widths) > width:
-        leaving = going.pop(0)
-        shown = [name for name in shown if name not in leaving or name == names[0]]
+        removed = removable.pop(0)
+        shown = [name for name in shown if name not in removed or name == names[0]]
         widths = _fitting_widths({name: heads[name] for name in shown}, cells, right, width)
     cut_heads = _cut_apart([heads[name] for name in shown], longest)
     lines = _head_lines(dict(zip(shown, cut_heads, strict=True)), widths, right)
@@ -199,17 +199,17 @@ def text_table(
 
 
 def _cut_apart(texts: Sequence[str], longest: int) -> list[str]:
-    """Cut texts that are too wide; where two then look alike they keep their ends, or if need be all."""
+    """Cut texts that are too wide; where two are then the same, leave their ends too, or the whole text."""
     short = [cut(text, longest) for text in texts]
     if short == list(texts) or len(set(short)) == len(set(texts)):
         return short
     middle = {text: f"{cut(text, longest // 2)}{text[len(text) - (longest - 1) // 4 :]}" for text in texts}
-    behind: dict[str, set[str]] = {}
+    sources: dict[str, set[str]] = {}
     for shortened in (dict(zip(texts, short, strict=True)), middle):
         for text, form in shortened.items():
-            behind.setdefault(form, set()).add(text)
+            sources.setdefault(form, set()).add(text)
     return [
-        next((form for form in (first, middle[text]) if behind[form] == {text}), text)
+        next((form for form in (first, middle[text]) if sources[form] == {text}), text)
         for first, text in zip(short, texts, strict=True)
     ]
 
@@ -251,7 +251,7 @@ def _longest_word(texts: Sequence[str]) -> int:
 
 
 LEAST_TEXT = 16
-"""Columns that a text keeps before a table leaves out others."""
+"""Least width of a text before a table leaves out columns."""
 
 
 def _head_lines(heads: Mapping[str, str], widths: Mapping[str, int], right: Mapping[str, bool]) -> list[str]:
@@ -378,7 +378,7 @@ _FORMULA = re.compile(r"[\t\r]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\
 
 
 def json_value(value: Any) -> Any:
-    """Turn NumPy values into what JSON has; NaN and infinities become null, and -0.0 becomes 0.0."""
+    """Convert NumPy values to what JSON has; NaN and infinities become null, and -0.0 becomes 0.0."""
     if isinstance(value, Mapping):
         return {str(key): json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):

@@ -19,7 +19,7 @@ def in_threads(task: Callable[[Item], Result], items: Sequence[Item], *, workers
         for item in items:
             try:
                 waiting.append(pool.submit(task, item).result)
-            except RuntimeError:  # no thread can be started: who asks for the result does the work
+            except RuntimeError:  # no thread can be started: reading the result does the work
                 waiting.append(functools.partial(task, item))
         for result in waiting:
             yield result()

@@ -1,4 +1,4 @@
-"""Work that has to be ended when the process is told to end: half-written files, children.
+"""Work that has to be ended when the process is asked to end: half-written files, children.
 
 The command line's signal handler calls :func:`end_all` and leaves. In any other process nothing is ever
 called from here: there the same work ends where an exception passes it.
@@ -16,13 +16,13 @@ _ends: dict[int, End] = {}
 
 
 def begin(end: End) -> int:
-    """Note how to end some work; return the key for :func:`forget`."""
+    """Record how to end some work; return the key for :func:`forget`."""
     _ends[id(end)] = end
     return id(end)
 
 
 def forget(key: int) -> None:
-    """Take note that the work has ended."""
+    """Remove work that has ended."""
     _ends.pop(key, None)
 
 

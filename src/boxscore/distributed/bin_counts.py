@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray
-from boxscore._utils.arrays import Counts
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.distributed.bins import Bins
 from boxscore.protocols.rules.ties import TieOrder
 from boxscore.protocols.tables import ApRules
@@ -33,13 +32,13 @@ EXPANDED = 1 << 22
 class BinLines(NamedTuple):
     """Counts at one threshold, of the bins with true positives, M of them, in both orders."""
 
-    true_positives: Counts
+    true_positives: IntArray
     """True positives of each bin, [M]."""
-    up_to: Counts
+    up_to: IntArray
     """True positives of the class up to the end of each bin, [M]."""
-    counted: tuple[Counts, Counts]
+    counted: tuple[IntArray, IntArray]
     """Counted detections of the class: where true positives come last in a bin, and first, [M] each."""
-    starts: Counts
+    starts: IntArray
     """Where each class starts, and the end, [K + 1]."""
 
 
@@ -60,10 +59,10 @@ def _lines_at(bins: Bins, key: int, threshold: int, tie_order: TieOrder) -> BinL
     starts = np.searchsorted(mixed, bins.starts)
     classes = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
-    def running(values: Counts) -> Counts:
+    def running(values: IntArray) -> IntArray:
         """Sum up in each class, to the end of each bin with true positives."""
         sums = np.concatenate([[0], np.cumsum(values)])
-        total: Counts = sums[mixed + 1] - sums[bins.starts[:-1]][classes]
+        total: IntArray = sums[mixed + 1] - sums[bins.starts[:-1]][classes]
         return total
 
     last = running(counted)
@@ -98,8 +97,8 @@ class BinCounts:
     def __init__(
         self,
         lines: Sequence[BinLines],
-        true_positives: Counts,
-        positive: Counts,
+        true_positives: IntArray,
+        positive: IntArray,
         *,
         upper: bool,
     ) -> None:
@@ -110,7 +109,7 @@ class BinCounts:
         return len(self._lines)
 
     @functools.cached_property
-    def runs(self) -> Counts:
+    def runs(self) -> IntArray:
         """Bins with true positives, [T, K]."""
         return np.stack([np.diff(line.starts) for line in self._lines])
 
@@ -119,7 +118,7 @@ class BinCounts:
         """Whether each bin has several true positives, the last of which need not be the best, [N]."""
         return np.concatenate([line.true_positives > 1 for line in self._lines]) if self._upper else None
 
-    def run_of(self, nth: Counts, thresholds: slice, classes: slice) -> Counts:
+    def run_of(self, nth: IntArray, thresholds: slice, classes: slice) -> IntArray:
         """Which bin of its class has the true positive with each number; [T, k, R]."""
         lines, true_positives = self._lines[thresholds], self.true_positives[thresholds, classes, None]
         nth = np.broadcast_to(nth, (len(lines), *nth.shape[1:]))
@@ -135,7 +134,7 @@ class BinCounts:
         """Whether a class has a detection whose score is asked for: none is known."""
         return np.zeros(self.true_positives.shape[1], dtype=bool)
 
-    def scores_of(self, runs: Counts) -> FloatArray:
+    def scores_of(self, runs: IntArray) -> FloatArray:
         """Not known of bins."""
         return np.full(len(runs), np.nan)
 
@@ -163,7 +162,7 @@ class BinCounts:
         return areas
 
     def _area(
-        self, true_positives: Counts, false: Counts, precision: FloatArray, positive: int, rules: ApRules
+        self, true_positives: IntArray, false: IntArray, precision: FloatArray, positive: int, rules: ApRules
     ) -> float:
         """Bound one area; that of very many true positives is summed otherwise, and widened by as much."""
         count = int(true_positives.sum())

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import Counts
+from boxscore._utils.array_types import IntArray
 from boxscore._utils.ordering import ragged_ranges, stable_order
 from boxscore.matching.extra import narrowed
 from boxscore.matching.matches import Bits
@@ -57,7 +57,7 @@ ONES = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 class Bins(NamedTuple):
     """Counts by class and bin, N of them, and outcome, E entries; K classes."""
 
-    starts: Counts
+    starts: IntArray
     """Where each class starts among the bins, and the end, [K + 1]."""
     score: Words
     """First 64 bits that the keys of a bin have in common, then zeros, [N]; ascending in a class."""
@@ -80,7 +80,7 @@ class Bins(NamedTuple):
         return sum(column.nbytes for column in self)
 
     @property
-    def entry_bin(self) -> Counts:
+    def entry_bin(self) -> IntArray:
         """Bin of each entry, [E]."""
         return np.repeat(np.arange(len(self.depth)), self.sizes)
 
@@ -156,7 +156,7 @@ class Bins(NamedTuple):
         return one._grouped(one._apart())
 
     @property
-    def _category(self) -> Counts:
+    def _category(self) -> IntArray:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def _apart(self) -> NDArray[np.bool_]:
@@ -225,7 +225,7 @@ class Bins(NamedTuple):
             counts=narrowed(counts),
         )
 
-    def _common(self, bins: Counts) -> NDArray[np.uint8]:
+    def _common(self, bins: IntArray) -> NDArray[np.uint8]:
         """How many bits the keys of some bins and of those after them have in common."""
         score = self.score[bins + 1] ^ self.score[bins]
         common = _leading_zeros(score)
@@ -259,7 +259,7 @@ class Bins(NamedTuple):
         base = np.repeat(before[:-1], np.diff(self.starts))
         common = self._common(cuts)
         cuts = cuts[stable_order(common, FULL)]
-        whole: list[Counts] = []
+        whole: list[IntArray] = []
         for level in np.split(cuts, np.cumsum(np.bincount(common, minlength=FULL))[:-1]):
             node = np.searchsorted(start, level, side="right") - 1
             at, node = level[divided[node]], node[divided[node]]
@@ -297,7 +297,7 @@ def score_keys(scores: NDArray[np.float64]) -> Words:
     return np.where(bits >= sign, bits, ~(bits | sign))
 
 
-def _share(need: Counts) -> int:
+def _share(need: IntArray) -> int:
     """Return the most that a class may have so that all together have at most :data:`MOST`."""
     ascending = np.sort(need)
     before = np.concatenate([[0], np.cumsum(ascending)[:-1]])
@@ -323,7 +323,7 @@ def _order(
     return order
 
 
-def _runs(sizes: NDArray[Any], order: NDArray[np.intp]) -> Counts:
+def _runs(sizes: NDArray[Any], order: NDArray[np.intp]) -> IntArray:
     """Return the positions of runs of some sizes, in another order of the runs."""
     return ragged_ranges((np.cumsum(sizes, dtype=np.int64) - sizes)[order], sizes[order].astype(np.int64))
 

@@ -29,8 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray
-from boxscore._utils.arrays import Counts
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.read_only import read_only
 from boxscore._utils.text import counted
 from boxscore.data.vocabulary import Categories, Images, rows_where
@@ -110,8 +109,8 @@ class Histogram:
     header: PartHeader
     keys: list[Key]
     bins: Bins
-    true_positives: Mapping[Key, Counts]
-    positive: Mapping[Key, Counts]
+    true_positives: Mapping[Key, IntArray]
+    positive: Mapping[Key, IntArray]
     class_counts: Mapping[str, NDArray[Any]]
 
     @property

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from boxscore._utils.arrays import Counts
+from boxscore._utils.array_types import IntArray
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.distributed.merging import check_headers
 from boxscore.distributed.parts import COUNTED, Part, TruthIdentity
@@ -31,7 +31,7 @@ class PartHeader(NamedTuple):
     """First and last id of its images; none without images."""
     counts: Mapping[str, int]
     left_out: Mapping[str, int]
-    detections: Counts
+    detections: IntArray
     """Matched detections of each class, [K]."""
     weighted: bool
     nbytes: int

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray
-from boxscore._utils.arrays import Counts
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.distributed.parts import Part
 from boxscore.matching.extra import extra_in_parts, image_numbers, narrowed, of_classes, renumbered
 from boxscore.matching.packed import PackedMatches
@@ -118,7 +117,7 @@ class _Rows(NamedTuple):
     detections: list[slice]
     pairs: list[slice]
     truths: NDArray[np.intp]
-    sizes: Counts
+    sizes: IntArray
     """Detections, pairs and ground truths of each class, [3, K]."""
     truth_of_pair: NDArray[np.intp]
     """Position among ``truths`` of each pair's, [P]."""
@@ -152,7 +151,7 @@ def _rows_of_range(matches: PackedMatches, piece: Cut) -> _Rows:
     return _Rows(detections, pairs, truths, sizes, (np.cumsum(used) - 1)[needed])
 
 
-def _range_bounds(scores: NDArray[Any], bounds: Counts, piece: Cut) -> tuple[Counts, Counts]:
+def _range_bounds(scores: NDArray[Any], bounds: IntArray, piece: Cut) -> tuple[IntArray, IntArray]:
     """Return where a range of scores starts and ends in each class, [K] each; scores descend in a class."""
     edges = np.empty((2, len(bounds) - 1), dtype=np.int64)
     for k, (start, stop) in enumerate(itertools.pairwise(bounds.tolist())):

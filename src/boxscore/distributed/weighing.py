@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import Counts
+from boxscore._utils.array_types import IntArray
 from boxscore._utils.progress import progress as shown
 from boxscore._utils.resampling import WeightSets
 from boxscore.data.vocabulary import Images, rows_where
@@ -97,9 +97,9 @@ class BlockValues(NamedTuple):
 
     curves: list[dict[Key, Curves]]
     """With the values of kinds, for each set."""
-    ground_truths: Counts
+    ground_truths: IntArray
     """Of all curves, in the first area range, [W]."""
-    detections: Counts
+    detections: IntArray
     """Of all curves, [W]."""
 
 
@@ -170,9 +170,9 @@ class Chain(NamedTuple):
 
     totals: list[dict[Key, Totals]]
     states: list[dict[Key, State]]
-    ground_truths: Counts
+    ground_truths: IntArray
     """In the first area range, [W]."""
-    detections: Counts
+    detections: IntArray
     """So far, [W]."""
 
 

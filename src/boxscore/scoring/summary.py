@@ -16,8 +16,7 @@ from typing import Protocol as Protocol_
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray
-from boxscore._utils.arrays import Counts
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.data.vocabulary import rows_where
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
@@ -102,9 +101,9 @@ class WeightedMetrics(NamedTuple):
 
     values: FloatArray
     """Each metric of each class and, last, over all, [W, rows, K + 1]."""
-    ground_truths: Counts
+    ground_truths: IntArray
     """Those that the first area range counts, each by its image's multiplicity, [W]."""
-    detections: Counts
+    detections: IntArray
     """The matched ones, [W]."""
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.arrays import Counts
+from boxscore._utils.array_types import IntArray
 from boxscore._utils.records import record
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables import ApRules
@@ -46,10 +46,10 @@ class Totals:
     positive: NDArray[Any]
     images: int
     recalled: NDArray[Any]
-    counted: Counts
+    counted: IntArray
     has_detections: NDArray[np.bool_]
-    images_of_class: Counts
-    at_steps: tuple[Counts, Counts]
+    images_of_class: IntArray
+    at_steps: tuple[IntArray, IntArray]
 
     @classmethod
     def of(cls, counts: ClassNumbers, protocol: Protocol) -> Totals:
@@ -74,7 +74,13 @@ class Totals:
 
     @classmethod
     def of_objects(
-        cls, positive: Counts, images: int, images_of_class: Counts, *, thresholds: int = 0, steps: int = 0
+        cls,
+        positive: IntArray,
+        images: int,
+        images_of_class: IntArray,
+        *,
+        thresholds: int = 0,
+        steps: int = 0,
     ) -> Totals:
         """Take the numbers of objects and images, [K] each, of no detection yet."""
         K = len(positive)
@@ -129,7 +135,7 @@ class Totals:
             (joined(true), joined(counted)),
         )
 
-    def at_scores(self, scores: NDArray[np.float64]) -> tuple[Counts, Counts]:
+    def at_scores(self, scores: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
         """Return what was counted at the protocol's fixed scores."""
         return self.at_steps
 
@@ -137,8 +143,8 @@ class Totals:
 class Before(NamedTuple):
     """What comes before a range of scores: true positives and counted detections, [T, K] each."""
 
-    true_positives: Counts
-    counted: Counts
+    true_positives: IntArray
+    counted: IntArray
 
 
 def score_steps(rules: ApRules) -> NDArray[np.float64]:

@@ -25,8 +25,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from boxscore._utils.array_types import BoolArray, FloatArray, Positions
-from boxscore._utils.arrays import Counts
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray, Positions
 from boxscore._utils.ordering import run_starts
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
@@ -72,7 +71,7 @@ def _values(curves: Curves, protocol: Protocol) -> Values:
     return HeldValues(best)
 
 
-def _best_index(k: Counts, m: Counts, n: Counts, multiplicity: FloatArray) -> float:
+def _best_index(k: IntArray, m: IntArray, n: IntArray, multiplicity: FloatArray) -> float:
     """Best over the confidences of the mean ratio over the images, [images, S] each.
 
     The sum is exact before it is rounded: no order of images decides its last bit.
@@ -142,7 +141,7 @@ class _Crowd:
         assert share is not None
         self._covered = share >= floor
 
-    def counts(self, score: float) -> Counts:
+    def counts(self, score: float) -> IntArray:
         """Partners, objects and detections of each image, for the detections above a score; [I, 3]."""
         matches = self._matches
         chosen = self._of_class & (matches.score > score)
