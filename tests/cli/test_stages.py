@@ -137,7 +137,7 @@ def test_the_stages_of_a_command_are_said_in_a_pipe(
 
     def told(self: Any, name: str) -> None:
         begin(self, name)
-        self._tell()
+        self._print_name()
 
     monkeypatch.setattr(progress._Stages, "begin", told)
     more = ["--resamples", "5"] if call[0] in ("bootstrap", "compare") else []
