@@ -30,7 +30,8 @@ from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder
 from boxscore._utils.text import counted_of
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.quadrilaterals import corners_of_boxes, corners_of_rotated, crossing
+from boxscore.data.oriented import corners_of
+from boxscore.data.quadrilaterals import crossing
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
@@ -382,16 +383,15 @@ def _warn_of_missing(path: Path, rows: Rows, ground_truth: GroundTruth) -> None:
 # ---------------------------------------------------------------- writing
 
 
-def _corners(table: BoxTable) -> FloatArray:
-    if table.quadrilaterals is not None:
-        return table.quadrilaterals
-    return corners_of_boxes(table.boxes) if table.rotated is None else corners_of_rotated(table.rotated)
-
-
 def _label_files(table: GroundTruth, images: Sequence[str]) -> dict[str, str | bytes]:
     names = table.categories.names.tolist()
     lines: list[list[str]] = [[] for _ in images]
-    rows = (table.image.tolist(), table.category.tolist(), table.difficult.tolist(), _corners(table).tolist())
+    rows = (
+        table.image.tolist(),
+        table.category.tolist(),
+        table.difficult.tolist(),
+        corners_of(table).tolist(),
+    )
     for image, category, difficult, corners in zip(*rows, strict=True):
         lines[image].append(" ".join([*map(repr, corners), names[category], str(int(difficult))]) + "\n")
     return {f"{name}.txt": "".join(texts) for name, texts in zip(images, lines, strict=True)}
@@ -399,7 +399,7 @@ def _label_files(table: GroundTruth, images: Sequence[str]) -> dict[str, str | b
 
 def _result_files(table: Detections, images: Sequence[str]) -> dict[str, str | bytes]:
     upright = table.quadrilaterals is None and table.rotated is None
-    shapes = table.boxes if upright else _corners(table)
+    shapes = table.boxes if upright else corners_of(table)
     task = "Task2" if upright else "Task1"
     names = [checks.plain_name(name, name="a class name") for name in table.categories.names.tolist()]
     texts = results_texts(table, images, shapes)

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore.data.oriented import rotated_of
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks
-from boxscore.similarity.rotated import AngleUnit, RotatedSimilarity, measured, rotated_boxes, rotated_of
+from boxscore.similarity.rotated import AngleUnit, RotatedSimilarity, measured, rotated_boxes
 
 EPS = 1e-7
 MOST = 100.0

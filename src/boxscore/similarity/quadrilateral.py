@@ -31,14 +31,9 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.ordering import stable_order
-from boxscore.data.quadrilaterals import (
-    area_of_corners,
-    box_of_corners,
-    corners_of_boxes,
-    corners_of_rotated,
-    not_convex,
-)
-from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.oriented import corners_of
+from boxscore.data.quadrilaterals import area_of_corners, box_of_corners, not_convex
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity._polyiou import polyiou
@@ -251,13 +246,6 @@ def _bands(x: FloatArray, y: FloatArray) -> FloatArray:
             np.divide(end - start, height, out=bands[5 * band + 2 + 2 * number], where=there)
     bands[15] = levels[3]
     return bands
-
-
-def corners_of(table: BoxTable) -> FloatArray:
-    """Return what a table has as quadrilaterals, [N, 8]: its corners, else its rotated or upright boxes."""
-    if table.quadrilaterals is not None:
-        return table.quadrilaterals
-    return corners_of_boxes(table.boxes) if table.rotated is None else corners_of_rotated(table.rotated)
 
 
 class QuadrilateralSimilarity(Similarity):

@@ -30,9 +30,9 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.quadrilaterals import minimum_rectangles
-from boxscore.data.rotated import area_of_rotated, extents_of_rotated, rotated_of_boxes, seems_degrees
-from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.oriented import rotated_of
+from boxscore.data.rotated import area_of_rotated, extents_of_rotated, seems_degrees
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.measures import Measure
@@ -185,15 +185,6 @@ def _clipped_integral(
     mean: FloatArray = np.divide(inside + cut * limit_x, length, out=inner_left.copy(), where=length > 0)
     mean *= high - low
     return mean
-
-
-def rotated_of(table: BoxTable) -> FloatArray:
-    """Return what a table has as rotated boxes, [N, 5]: those around its corners, else its upright boxes."""
-    if table.rotated is not None:
-        return table.rotated
-    if table.quadrilaterals is not None:
-        return minimum_rectangles(table.quadrilaterals)
-    return rotated_of_boxes(table.boxes, table.sizes)
 
 
 class RotatedSimilarity(Similarity):

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore.data.oriented import corners_of, rotated_of
 from boxscore.similarity.measures import Measure, MeasureOf
 from boxscore.similarity.probiou import ProbIouMeasure
-from boxscore.similarity.quadrilateral import QuadrilateralMeasure, corners_of
-from boxscore.similarity.rotated import AngleUnit, RotatedMeasure, rotated_boxes, rotated_of
+from boxscore.similarity.quadrilateral import QuadrilateralMeasure
+from boxscore.similarity.rotated import AngleUnit, RotatedMeasure, rotated_boxes
 from boxscore.suppression._ranked import check_groups, check_scores, rank
 from boxscore.suppression.hard import select
 
