@@ -29,13 +29,13 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils.array_types import FloatArray
 from boxscore.data.boxes import BoxFormat, checked_corners
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.errors import InputError
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import (
     Columns,
     Comparison,
     PairValues,
     centre_distance,
+    check_paired,
     hull_length,
     over,
     overlapping,
@@ -239,12 +239,8 @@ def _prepare(
 ) -> _Pair:
     first = checked_corners(boxes1, box_format, pixel_offset, name="boxes1")
     second = checked_corners(boxes2, box_format, pixel_offset, name="boxes2")
-    if paired and len(first[0]) != len(second[0]):
-        raise InputError(
-            "boxes2",
-            f"be as long as boxes1 ({len(first[0])}) when paired",
-            got=f"length {len(second[0])}",
-        )
+    if paired:
+        check_paired(len(first[0]), len(second[0]))
     x1, y1, x2, y2, width, height = np.concatenate(first, axis=1).T
     columns2 = np.concatenate(second, axis=1).T
     if not paired:

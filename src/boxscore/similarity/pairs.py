@@ -21,8 +21,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray, Positions
+from boxscore._utils.array_types import FloatArray, IntArray, Positions
 from boxscore._utils.ordering import ragged_ranges, run_starts
+from boxscore.errors import InputError
 
 CHUNK_PAIRS = 1 << 16
 """Pairs computed together: their columns fit a core's cache."""
@@ -75,6 +76,23 @@ class PairValues(NamedTuple):
     truth: Positions  # [P], in Comparison.truth_rows
     detection: Positions  # [P], in Comparison.rows
     value: FloatArray  # [P], at least Comparison.lowest
+
+
+def check_paired(first: int, second: int, *, names: tuple[str, str] = ("boxes1", "boxes2")) -> None:
+    """Check that two lists that are compared row by row have one length."""
+    if first != second:
+        raise InputError(names[1], f"be as long as {names[0]} ({first}) when paired", got=f"length {second}")
+
+
+def rows_of_pairs(
+    first: int, second: int, *, paired: bool, names: tuple[str, str] = ("boxes1", "boxes2")
+) -> tuple[IntArray, IntArray, tuple[int, ...]]:
+    """Return the rows of every pair of two lists, or row by row, and the shape of their values."""
+    if paired:
+        check_paired(first, second, names=names)
+        rows = np.arange(first)
+        return rows, rows, (first,)
+    return *np.divmod(np.arange(first * second), max(1, second)), (first, second)
 
 
 def shared_length(

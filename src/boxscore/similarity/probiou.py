@@ -22,7 +22,7 @@ from boxscore.data.oriented import rotated_of
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks
-from boxscore.similarity.rotated import AngleUnit, RotatedSimilarity, measured, rotated_boxes
+from boxscore.similarity.rotated import AngleUnit, RotatedSimilarity, between_rotated
 
 EPS = 1e-7
 MOST = 100.0
@@ -63,9 +63,7 @@ def probiou(
     >>> probiou([[0, 0, 30, 30, 0]], [[0, 0, 30, 30, 0], [10, 0, 30, 30, 0]]).round(3).tolist()
     [[1.0, 0.608]]
     """
-    array1 = rotated_boxes(boxes1, angle_unit, name="boxes1")
-    array2 = rotated_boxes(boxes2, angle_unit, name="boxes2")
-    return measured(ProbIouMeasure, array1, array2, paired=paired)
+    return between_rotated(ProbIouMeasure, boxes1, boxes2, angle_unit=angle_unit, paired=paired)
 
 
 class ProbIouMeasure:

@@ -38,7 +38,15 @@ from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity._polyiou import polyiou
 from boxscore.similarity.base import Similarity
-from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, at_least, in_chunks, over
+from boxscore.similarity.pairs import (
+    CHUNK_PAIRS,
+    Comparison,
+    PairValues,
+    at_least,
+    in_chunks,
+    over,
+    rows_of_pairs,
+)
 
 PAIRS = 1 << 13
 """Pairs integrated together: temporaries of four edges each fit the cache."""
@@ -87,15 +95,7 @@ def quadrilateral_iou(
         checks.finite(array, name=name)
         arrays.append(array)
     count = len(arrays[0])
-    if paired:
-        if count != len(arrays[1]):
-            rule = f"be as long as corners1 ({count}) when paired"
-            raise InputError("corners2", rule, got=f"length {len(arrays[1])}")
-        first = second = np.arange(count)
-        shape: tuple[int, ...] = (count,)
-    else:
-        shape = (count, len(arrays[1]))
-        first, second = np.divmod(np.arange(shape[0] * shape[1]), max(1, shape[1]))
+    first, second, shape = rows_of_pairs(count, len(arrays[1]), paired=paired, names=("corners1", "corners2"))
     if devkit:
         return polyiou(arrays[0][first], arrays[1][second]).reshape(shape)
     both = QuadrilateralMeasure(np.concatenate(arrays), leading=count)

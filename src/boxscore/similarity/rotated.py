@@ -36,7 +36,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.measures import Measure
-from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks, over
+from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks, over, rows_of_pairs
 
 AngleUnit = Literal["radians", "degrees"]
 
@@ -73,24 +73,21 @@ def rotated_box_iou(
     >>> rotated_box_iou([[0, 0, 2, 2, 0]], [[0, 0, 2, 2, 45]], angle_unit="degrees").round(6).tolist()
     [[0.707107]]
     """
+    return between_rotated(RotatedMeasure, boxes1, boxes2, angle_unit=angle_unit, paired=paired)
+
+
+def between_rotated(
+    measure: Callable[[FloatArray], Measure],
+    boxes1: ArrayLike,
+    boxes2: ArrayLike,
+    *,
+    angle_unit: AngleUnit,
+    paired: bool,
+) -> FloatArray:
+    """Measure every pair of two lists of rotated boxes [N, M], or row by row, [N]."""
     array1 = rotated_boxes(boxes1, angle_unit, name="boxes1")
     array2 = rotated_boxes(boxes2, angle_unit, name="boxes2")
-    return measured(RotatedMeasure, array1, array2, paired=paired)
-
-
-def measured(
-    measure: Callable[[FloatArray], Measure], array1: FloatArray, array2: FloatArray, *, paired: bool
-) -> FloatArray:
-    """Measure every pair of two checked arrays [N, M], or row by row, [N]."""
-    if paired:
-        if len(array1) != len(array2):
-            rule = f"be as long as boxes1 ({len(array1)}) when paired"
-            raise InputError("boxes2", rule, got=f"length {len(array2)}")
-        first = second = np.arange(len(array1))
-        shape: tuple[int, ...] = (len(array1),)
-    else:
-        shape = (len(array1), len(array2))
-        first, second = np.divmod(np.arange(shape[0] * shape[1]), max(1, shape[1]))
+    first, second, shape = rows_of_pairs(len(array1), len(array2), paired=paired)
     both = measure(np.concatenate([array1, array2]))
     return both.between(first, second + len(array1)).reshape(shape)
 
