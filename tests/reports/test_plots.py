@@ -101,11 +101,19 @@ def test_a_sweep_holds_what_the_table_says() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"iou_threshold": 0.52}, "iou_threshold"), ({"classes": ["stra"]}, "did you mean 'star'")],
+    [
+        (
+            {"iou_threshold": 0.52},
+            "iou_threshold must be a threshold of the protocol "
+            r"\(0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95\). Got 0.52.$",
+        ),
+        ({"classes": ["stra"]}, "did you mean 'star'"),
+    ],
 )
-def test_what_is_not_there_is_refused(arguments: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize("plot", [plots.pr_curve, plots.froc])
+def test_what_is_not_there_is_refused(plot: Any, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(boxscore.InputError, match=message):
-        plots.pr_curve(shapes(), **arguments)
+        plot(shapes(), **arguments)
 
 
 def test_boxes_over_an_image() -> None:

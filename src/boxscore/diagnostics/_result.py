@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.read_only import unchangeable
 from boxscore._utils.text import counted, html_table, short_list
-from boxscore.data.class_names import EVERY_CLASS
+from boxscore.data.class_names import EVERY_CLASS, MEAN
 from boxscore.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -166,6 +166,24 @@ class ClassResult(DiagnosticResult):
                 **columns,
             }
         )
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class ClassResultWithMean(ClassResult):
+    """Values of each class, of all classes together, and their mean over classes.
+
+    Attributes
+    ----------
+    mean : NamedTuple, [...]
+        The same fields as ``total``.
+    """
+
+    mean: Any
+
+    def total_frame(self) -> pd.DataFrame:
+        """Return the row of all classes together and that of the mean over classes."""
+        both = self.total._make(map(np.array, zip(self.total, self.mean, strict=True)))
+        return self.frame_of([EVERY_CLASS, MEAN], both)
 
 
 def mean_over_classes(values: NDArray[np.float64]) -> np.float64:

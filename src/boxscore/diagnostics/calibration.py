@@ -28,15 +28,21 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
-from boxscore.data.class_names import EVERY_CLASS, MEAN
 from boxscore.diagnostics._reading import area_index, threshold_index
-from boxscore.diagnostics._result import ClassResult, Counts, Floats, mean_over_classes, once_per_evaluation
+from boxscore.diagnostics._result import (
+    ClassResult,
+    ClassResultWithMean,
+    Counts,
+    Floats,
+    mean_over_classes,
+    once_per_evaluation,
+)
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.score_counts import counted_detections
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 Binning = Literal["width", "count"]
 
@@ -97,7 +103,7 @@ class CalibrationErrors(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Calibration(ClassResult):
+class Calibration(ClassResultWithMean):
     """Calibration errors per class, over all detections, and the mean over classes.
 
     Attributes
@@ -113,11 +119,6 @@ class Calibration(ClassResult):
     per_class: CalibrationErrors
     total: CalibrationErrors
     mean: CalibrationErrors
-
-    def total_frame(self) -> pd.DataFrame:
-        """Return the row of all detections together and that of the mean over classes."""
-        both = CalibrationErrors(*map(np.array, zip(self.total, self.mean, strict=True)))
-        return self.frame_of([EVERY_CLASS, MEAN], both)
 
 
 @once_per_evaluation

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
-from boxscore.data.class_names import EVERY_CLASS, MEAN
+from boxscore.data.class_names import EVERY_CLASS
 from boxscore.diagnostics._reading import area_index, threshold_index
 from boxscore.diagnostics._result import (
-    ClassResult,
+    ClassResultWithMean,
     DiagnosticResult,
     Floats,
     mean_over_classes,
@@ -89,7 +89,7 @@ class Sensitivities(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class FrocScores(ClassResult):
+class FrocScores(ClassResultWithMean):
     """Sensitivity at some numbers of false positives per image.
 
     Attributes
@@ -108,11 +108,6 @@ class FrocScores(ClassResult):
     total: Sensitivities
     mean: Sensitivities
     fppi: FloatArray
-
-    def total_frame(self) -> pd.DataFrame:
-        """Return the row of all classes together and that of the mean over classes."""
-        both = Sensitivities(*map(np.array, zip(self.total, self.mean, strict=True)))
-        return self.frame_of([EVERY_CLASS, MEAN], both)
 
     def frame_of(self, classes: Sequence[str], values: Sensitivities) -> pd.DataFrame:
         """Lay out one row per class: a column for each number of false positives per image, and the mean."""

@@ -50,22 +50,17 @@ class PrecisionRecallDisplay(Display):
         cls, evaluation: Evaluation, *, iou_threshold: float | None = None, classes: Sequence[str] = ()
     ) -> Self:
         """Read the curves of an evaluation; see :func:`pr_curve`."""
-        thresholds = evaluation.protocol.matching.iou_thresholds
-        near = 0 if iou_threshold is None else int(np.argmin(np.abs(np.array(thresholds) - iou_threshold)))
-        if iou_threshold is not None:
-            checks.number_between(
-                iou_threshold,
-                thresholds[near] - 1e-6,
-                thresholds[near] + 1e-6,
-                name="iou_threshold (nearest threshold)",
-            )
+        from boxscore.diagnostics._reading import threshold_index
+
+        index = threshold_index(evaluation, iou_threshold)
         _check_classes(evaluation, classes)
         curves = evaluation.curves_of()
         defined = np.flatnonzero(curves.positive)
-        precision = np.ascontiguousarray(curves.interpolated[near, :, defined])
+        precision = np.ascontiguousarray(curves.interpolated[index, :, defined])
         labels = [evaluation.labels[k] for k in defined.tolist()]
         points = np.array(evaluation.protocol.ap.recall_points)
-        return cls(points, precision, labels, thresholds[near], list(classes))
+        iou = evaluation.protocol.matching.iou_thresholds[index]
+        return cls(points, precision, labels, iou, list(classes))
 
     def _draw(self, ax: Any) -> None:
         _highlight(ax, self.recall, self.precision, self.labels, self.highlight)
