@@ -18,7 +18,7 @@ from boxscore._utils import checks
 from boxscore._version import __version__
 from boxscore.errors import ProtocolError
 from boxscore.protocols.fields import Check, Rules, Word, choice, list_of, read, rule, text, with_attributes
-from boxscore.protocols.loading import read_toml
+from boxscore.protocols.loading import names_in, read_toml
 
 LARGEST_LABEL = 65535
 """What a PNG of 16 bits holds."""
@@ -167,12 +167,12 @@ def _signature(kind: str, rules: PanopticRules | SemanticRules) -> str:
 
 def panoptic_rule_names() -> list[str]:
     """Names of the rules of panoptic quality that ship with boxscore."""
-    return sorted(file.stem for file in _PANOPTIC.glob("*.toml"))
+    return names_in(_PANOPTIC)
 
 
 def semantic_rule_names() -> list[str]:
     """Names of the rules of semantic IoU that ship with boxscore."""
-    return sorted(file.stem for file in _SEMANTIC.glob("*.toml"))
+    return names_in(_SEMANTIC)
 
 
 def load_panoptic_rules(rules: str | Path | Mapping[str, Any] | PanopticRules) -> PanopticRules:
@@ -257,7 +257,7 @@ def _values(name: str, folder: Path) -> dict[str, Any]:
 
 
 def _shipped(name: str, folder: Path) -> dict[str, Any]:
-    files = {file.stem: read_toml(file) for file in sorted(folder.glob("*.toml"))}
+    files = {stem: read_toml(folder / f"{stem}.toml") for stem in names_in(folder)}
     for stem, values in files.items():
         if name in (stem, *values.get("aliases", ())):
             return {"name": stem} | values

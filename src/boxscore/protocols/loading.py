@@ -28,9 +28,14 @@ IOU_TYPES = {"bbox": "coco", "segm": "coco-segm", "boundary": "coco-boundary", "
 _FOLDER = Path(__file__).parent
 
 
+def names_in(folder: Path) -> list[str]:
+    """Names of the TOML files in a folder."""
+    return sorted(file.stem for file in folder.glob("*.toml"))
+
+
 def protocol_names() -> list[str]:
     """Names of the protocols that ship with boxscore."""
-    return sorted(file.stem for file in _FOLDER.glob("*.toml"))
+    return names_in(_FOLDER)
 
 
 def protocol_toml(name: str) -> str:
