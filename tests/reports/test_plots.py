@@ -23,6 +23,8 @@ plots = pytest.importorskip("boxscore.reports.plots")
 
 @pytest.fixture(autouse=True)
 def _closed() -> Iterator[None]:
+    import matplotlib.pyplot
+
     yield
     matplotlib.pyplot.close("all")
 
