@@ -32,8 +32,8 @@ from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.column_runs import ColumnRuns, column_runs, shared_pixels
 from boxscore.similarity.inner_runs import inner_runs
-from boxscore.similarity.mask import MaskSimilarity, MasksLike, as_masks, one_size
-from boxscore.similarity.mask_pairs import Batch, MaskBlock, blocks, pairs_of_runs
+from boxscore.similarity.mask import MaskSimilarity, MasksLike, all_pairs, as_masks
+from boxscore.similarity.mask_pairs import Batch, MaskBlock, pairs_of_runs
 from boxscore.similarity.pairs import Comparison, PairValues
 
 
@@ -115,17 +115,11 @@ def boundary_iou(masks1: MasksLike, masks2: MasksLike, *, dilation_ratio: float 
     [[0.667]]
     """
     checks.number_between(dilation_ratio, 0, 1, name="dilation_ratio", open_low=True)
-    first, second = as_masks(masks1), as_masks(masks2)
-    shape = len(first), len(second)
-    overlaps = np.zeros(shape)
-    if not all(shape):
-        return overlaps
-    one_size(first, second)
-    for block in blocks(first, second):
-        i, j = np.indices((len(block.first), len(block.second))).reshape(2, -1)
-        values = _Boundaries(block, dilation_ratio).overlaps(i, j)
-        overlaps[np.ix_(block.first, block.second)] = values.reshape(len(block.first), -1)
-    return overlaps
+    return all_pairs(
+        as_masks(masks1),
+        as_masks(masks2),
+        lambda block, i, j: _Boundaries(block, dilation_ratio).overlaps(i, j),
+    )
 
 
 class _Boundaries:

@@ -19,13 +19,13 @@ pycocotools 2.0.11, ``maskApi.c``: ``rleArea``, ``rleToBbox``, ``rleIou``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import FloatArray, Positions
 from boxscore._utils.checks import Place
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore._utils.text import counted
@@ -100,7 +100,7 @@ def mask_iou(
     >>> mask_iou([left], [left, top]).round(3).tolist()
     [[1.0, 0.333]]
     """
-    return _all_pairs(as_masks(masks1), as_masks(masks2), crowd=False)
+    return _overlaps(masks1, masks2, crowd=False)
 
 
 def mask_iof(
@@ -111,21 +111,30 @@ def mask_iof(
 
     Parameters, result and errors as in :func:`mask_iou`.
     """
-    return _all_pairs(as_masks(masks1), as_masks(masks2), crowd=True)
+    return _overlaps(masks1, masks2, crowd=True)
 
 
-def _all_pairs(first: Masks, second: Masks, *, crowd: bool) -> FloatArray:
+def all_pairs(
+    first: Masks, second: Masks, overlaps: Callable[[MaskBlock, Positions, Positions], FloatArray]
+) -> FloatArray:
+    """Measure each mask with each mask, [N, M], block by block; ``overlaps`` gets positions of pairs."""
     shape = len(first), len(second)
+    values = np.zeros(shape)
     if not all(shape):
-        return np.zeros(shape)
+        return values
     one_size(first, second)
-    by_foreground = np.full(len(second), crowd)
-    overlaps = np.zeros(shape)
     for block in blocks(first, second):
         i, j = np.indices((len(block.first), len(block.second))).reshape(2, -1)
-        values = block.overlaps(i, j, by_foreground[block.second])
-        overlaps[np.ix_(block.first, block.second)] = values.reshape(len(block.first), -1)
-    return overlaps
+        values[np.ix_(block.first, block.second)] = overlaps(block, i, j).reshape(len(block.first), -1)
+    return values
+
+
+def _overlaps(masks1: MasksLike, masks2: MasksLike, *, crowd: bool) -> FloatArray:
+    return all_pairs(
+        as_masks(masks1),
+        as_masks(masks2),
+        lambda block, i, j: block.overlaps(i, j, np.full(len(block.second), crowd)),
+    )
 
 
 def one_size(first: Masks, second: Masks) -> None:
