@@ -21,12 +21,12 @@ def truth() -> GroundTruth:
     )
 
 
-def found(classes: Any = (9, 5, 7), images: Any = (3, 3, 1)) -> Detections:
+def detections(classes: Any = (9, 5, 7), images: Any = (3, 3, 1)) -> Detections:
     return Detections.from_arrays(list(images), list(classes), [BOX] * 3, [0.1, 0.2, 0.3])
 
 
 def test_align_renumbers_into_the_ground_truths_vocabularies() -> None:
-    aligned = align(found(), truth())
+    aligned = align(detections(), truth())
     assert aligned.images is not None
     assert aligned.images.ids.tolist() == [1, 2, 3, 4]
     assert aligned.image.tolist() == [2, 2, 0]
@@ -35,19 +35,19 @@ def test_align_renumbers_into_the_ground_truths_vocabularies() -> None:
 
 
 def test_align_finds_classes_by_name() -> None:
-    assert align(found(classes=("cow", "cat", "dog")), truth()).category.tolist() == [2, 0, 1]
+    assert align(detections(classes=("cow", "cat", "dog")), truth()).category.tolist() == [2, 0, 1]
 
 
 def test_unknown_classes_are_left_out_with_their_count_and_names() -> None:
     with pytest.warns(BoxscoreWarning) as caught:
-        aligned = align(found(classes=("unicorn", 5, "yeti")), truth())
+        aligned = align(detections(classes=("unicorn", 5, "yeti")), truth())
     assert [str(warning.message) for warning in caught] == [
         "arrays: 2 detections left out, of 2 classes that the ground truth does not have: unicorn, yeti."
     ]
     assert aligned.left_out == {"unicorn": 1, "yeti": 1}
     assert aligned.scores.tolist() == [0.2]
     with pytest.warns(BoxscoreWarning):
-        counts = boxscore.evaluate(truth(), found(classes=("unicorn", 5, "yeti"))).counts
+        counts = boxscore.evaluate(truth(), detections(classes=("unicorn", 5, "yeti"))).counts
     assert (counts["detections"], counts["left_out"]) == (1, 2)
 
 
@@ -60,7 +60,7 @@ def test_only_ten_unknown_classes_are_named() -> None:
 
 def test_unknown_images_are_refused() -> None:
     with pytest.raises(InputError) as caught:
-        align(found(images=(3, 8, 9)), truth())
+        align(detections(images=(3, 8, 9)), truth())
     assert str(caught.value) == (
         "image_id must be in the ground truth. Got 8 in row 1 of arrays; "
         "2 such images in all, perhaps of another split; --unlisted-images background (in Python "
@@ -84,13 +84,13 @@ def test_unknown_images_are_refused() -> None:
     ],
 )
 def test_select(options: Any, images: Any, classes: Any, truths: int, scores: Any) -> None:
-    some_truth, some_found = select(truth(), align(found(), truth()), **options)
-    for table in (some_truth, some_found):
+    some_truth, some_detections = select(truth(), align(detections(), truth()), **options)
+    for table in (some_truth, some_detections):
         assert table.images.ids.tolist() == images
         assert table.categories.ids.tolist() == classes
     assert len(some_truth) == truths
-    assert some_found.scores.tolist() == scores
-    evaluation = boxscore.evaluate(truth(), found(), **options)
+    assert some_detections.scores.tolist() == scores
+    evaluation = boxscore.evaluate(truth(), detections(), **options)
     assert evaluation.counts["ground_truths"] == truths
     assert evaluation.counts["classes"] == len(classes)
     assert evaluation.counts["images"] == len(images)
@@ -133,12 +133,12 @@ def test_selecting_is_evaluating_a_smaller_data_set() -> None:
 )
 def test_unknown_choices_are_refused(options: Any, text: str) -> None:
     with pytest.raises(InputError) as caught:
-        boxscore.evaluate(truth(), found(), **options)
+        boxscore.evaluate(truth(), detections(), **options)
     assert str(caught.value) == text
 
 
 def test_pooling_keeps_the_rows() -> None:
-    table = align(found(), truth())
+    table = align(detections(), truth())
     pooled = pool_classes(table)
     assert pooled.scores.tolist() == table.scores.tolist()
     assert pooled.categories.names.tolist() == ["all"]
@@ -162,7 +162,7 @@ def test_evaluate_refuses_what_is_not_a_table(arguments: Any, text: str) -> None
     with pytest.raises(InputError) as caught:
         boxscore.evaluate(
             truth() if arguments[0] is None else arguments[0],
-            found() if arguments[1] is None else arguments[1],
+            detections() if arguments[1] is None else arguments[1],
         )
     assert str(caught.value).startswith(text)
 
@@ -170,7 +170,7 @@ def test_evaluate_refuses_what_is_not_a_table(arguments: Any, text: str) -> None
 @pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2"])
 def test_evaluate_refuses_a_wrong_number_of_workers(workers: Any) -> None:
     with pytest.raises(InputError, match=r"^workers must be a whole number >= 1\. Got "):
-        boxscore.evaluate(truth(), found(), workers=workers)
+        boxscore.evaluate(truth(), detections(), workers=workers)
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ def data() -> tuple[GroundTruth, Detections]:
     boxes = np.array([[20.0, 0, 30, 10], [40, 0, 50, 10], [60, 0, 70, 10]])
     names = {1: "cat", 2: "cat", 3: "2"}
     truth = GroundTruth.from_arrays([1, 1, 1], [1, 2, 3], boxes, categories=names)
-    found = Detections.from_arrays([1, 1], [1, 3], boxes[[0, 2]], [0.9, 0.8], categories=names)
-    return truth, found
+    detections = Detections.from_arrays([1, 1], [1, 3], boxes[[0, 2]], [0.9, 0.8], categories=names)
+    return truth, detections
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_a_name_of_two_classes_is_refused_with_both() -> None:
 def test_the_command_refuses_what_stands_for_two_classes(
     tmp_path: Path, words: str, says: str, run: Run
 ) -> None:
-    truth, found = data()
+    truth, detections = data()
     boxscore.save_as(truth, tmp_path / "gt.json", lossy=True)
-    boxscore.save_as(found, tmp_path / "dt.json")
+    boxscore.save_as(detections, tmp_path / "dt.json")
     inputs = [str(tmp_path / "gt.json"), str(tmp_path / "dt.json")]
     assert run("evaluate", *inputs, "--classes", words, status=2) == ("", f"boxscore: error: {says}\n")
     for label in ("cat (1)", "cat (2)", "2 (3)", "1", "3"):

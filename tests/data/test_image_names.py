@@ -21,7 +21,7 @@ from boxscore.data.vocabulary import Images, as_ids
 
 
 def truth_of(folder: Path, *file_names: str, ids: tuple[Any, ...] = ()) -> boxscore.GroundTruth:
-    """COCO ground truth with an object in a place of its own in every image."""
+    """COCO ground truth with an object at another position in every image."""
     numbers = ids or tuple(range(1, len(file_names) + 1))
     images = [
         {"id": number, "width": 100, "height": 100, "file_name": name}
@@ -62,7 +62,7 @@ def results_of(folder: Path, *images: Any, **more: list[Any]) -> Path:
     return path
 
 
-def found(path: Path, truth: boxscore.GroundTruth, **options: Any) -> list[str]:
+def images_of(path: Path, truth: boxscore.GroundTruth, **options: Any) -> list[str]:
     table = load_detections(path, truth, **options)
     return [str(truth.images.file_names[row]) for row in table.image.tolist()]
 
@@ -94,7 +94,7 @@ CAMERAS = ("cam1/0001.jpg", "cam2/0001.jpg")
 def test_a_path_leads_to_the_image_of_its_folder(pattern: str, write: Any, tmp_path: Path) -> None:
     truth = truth_of(tmp_path, *CAMERAS)
     path = write(tmp_path, pattern.format(1), pattern.format(2))
-    assert found(path, truth) == [*CAMERAS]
+    assert images_of(path, truth) == [*CAMERAS]
     assert boxscore.evaluate(truth, path)["AP"] == 1
 
 
@@ -103,10 +103,10 @@ def test_the_devkits_results_find_the_folder(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     lines = "cam2/0001 0.9 18 1 27 9\ncam1/0001 0.9 9 1 18 9\n"
     (tmp_path / "results" / "comp4_det_test_cat.txt").write_text(lines)
-    assert found(tmp_path / "results", truth) == [CAMERAS[1], CAMERAS[0]]
+    assert images_of(tmp_path / "results", truth) == [CAMERAS[1], CAMERAS[0]]
 
 
-@pytest.mark.parametrize("form", ["text", "yolo", "jsonl", "own images"])
+@pytest.mark.parametrize("form", ["text", "yolo", "jsonl", "declared images"])
 def test_a_name_of_two_images_is_refused_with_both(form: str, tmp_path: Path) -> None:
     truth = truth_of(tmp_path, *CAMERAS)
     path, options = tmp_path / "dt", {}
@@ -161,7 +161,7 @@ def test_what_a_name_stands_for(images: tuple[str, ...], name: str, expected: An
     truth = truth_of(tmp_path, *images)
     path = csv_of(tmp_path, name)
     if isinstance(expected, int):
-        assert found(path, truth) == [images[expected]]
+        assert images_of(path, truth) == [images[expected]]
     elif expected is None:
         assert refusal(path, truth).startswith(f"image_id must be in the ground truth. Got {name!r} in ")
     else:
@@ -185,7 +185,7 @@ def test_another_root_is_taken_with_a_warning(tmp_path: Path) -> None:
     truth = truth_of(tmp_path, "val2017/1.jpg", "val2017/2.jpg")
     path = csv_of(tmp_path, "images/1.jpg", "images/2.jpg")
     with pytest.warns(BoxscoreWarning) as caught:
-        assert found(path, truth) == ["val2017/1.jpg", "val2017/2.jpg"]
+        assert images_of(path, truth) == ["val2017/1.jpg", "val2017/2.jpg"]
     assert [str(one.message) for one in caught] == [
         f"{path}: images are in a folder images, and those of the ground truth in val2017; the folders are "
         "taken to be the same."
@@ -195,7 +195,7 @@ def test_another_root_is_taken_with_a_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["", "val2017/", "/data/val2017/", "..\\val2017\\"])
 def test_the_same_root_is_taken_in_silence(folder: str, tmp_path: Path) -> None:
     truth = truth_of(tmp_path, "/home/me/val2017/1.jpg", "/home/me/val2017/2.jpg")
-    assert len(found(csv_of(tmp_path, f"{folder}1.jpg", f"{folder}2.jpg"), truth)) == 2
+    assert len(images_of(csv_of(tmp_path, f"{folder}1.jpg", f"{folder}2.jpg"), truth)) == 2
 
 
 def test_where_some_have_the_root_others_are_unknown(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_two_folders_are_two_images_also_where_the_ground_truth_has_none(tmp_pat
     )
     path = csv_of(tmp_path, "0001.jpg", "0001.png")
     assert refusal(path, truth).startswith("image_id must be in the ground truth. Got '0001.png' in ")
-    assert found(csv_of(tmp_path, "cam1/0001.jpg", "0001.jpg", "cam1\\0001"), truth) == ["0001.jpg"] * 3
+    assert images_of(csv_of(tmp_path, "cam1/0001.jpg", "0001.jpg", "cam1\\0001"), truth) == ["0001.jpg"] * 3
 
 
 # ---------------------------------------------------------------- ids and numbers
@@ -227,7 +227,7 @@ def test_a_file_name_that_two_images_can_have_is_settled_by_an_id_that_is_not_ma
 ) -> None:
     truth = truth_of(tmp_path, *CAMERAS, ids=(5, 6))
     path = results_of(tmp_path, 6, file_name=["0001.jpg"])
-    assert found(path, truth) == ["cam2/0001.jpg"]
+    assert images_of(path, truth) == ["cam2/0001.jpg"]
     truth = truth_of(tmp_path, *CAMERAS)
     path = results_of(tmp_path, 1, 1, file_name=["0001.jpg", "0001.jpg"])  # ultralytics: int(stem)
     assert "it can be 'cam1/0001.jpg' or 'cam2/0001.jpg'" in refusal(path, truth)
@@ -240,7 +240,7 @@ def test_a_file_name_of_no_image_is_no_other_image_by_its_id(tmp_path: Path) -> 
         "image_id must be in the ground truth. Got 'z.jpg' in detection 1 of"
     )
     path = results_of(tmp_path, 3, 2, file_name=["x.jpg", "z.jpg"])  # names of another kind: ids count
-    assert found(path, truth) == ["c.jpg", "b.jpg"]
+    assert images_of(path, truth) == ["c.jpg", "b.jpg"]
 
 
 def test_numbers_of_a_file_are_all_of_one_kind(tmp_path: Path) -> None:
@@ -249,15 +249,17 @@ def test_numbers_of_a_file_are_all_of_one_kind(tmp_path: Path) -> None:
         "image_id must be in the ground truth. Got 12 "
     )
     mixed = truth_of(tmp_path, "17.jpg", "cam.jpg", ids=(1, 17))
-    assert found(results_of(tmp_path, 17, "cam"), mixed) == ["17.jpg", "cam.jpg"]  # by id both are cam.jpg
+    # By id both are cam.jpg.
+    assert images_of(results_of(tmp_path, 17, "cam"), mixed) == ["17.jpg", "cam.jpg"]
     path = results_of(tmp_path, "cam", 17, 17)  # of which no best one lies on an object
     with pytest.warns(BoxscoreWarning, match="image_id 17 is the id of one image .*; read as file names: "):
-        assert found(path, mixed) == ["cam.jpg", "17.jpg", "17.jpg"]
+        assert images_of(path, mixed) == ["cam.jpg", "17.jpg", "17.jpg"]
 
 
 def test_a_number_that_two_files_have_is_refused(tmp_path: Path) -> None:
     truth = truth_of(tmp_path, "cam1/0007.jpg", "cam2/0007.jpg", "cam1/0008.jpg")
-    assert found(results_of(tmp_path, 1, 2, 3), truth) == ["cam1/0007.jpg", "cam2/0007.jpg", "cam1/0008.jpg"]
+    names = ["cam1/0007.jpg", "cam2/0007.jpg", "cam1/0008.jpg"]
+    assert images_of(results_of(tmp_path, 1, 2, 3), truth) == names
     assert "Got 7 in detection 0" in (text := refusal(results_of(tmp_path, 7, 8), truth))
     assert "it can be 'cam1/0007.jpg' or 'cam2/0007.jpg'" in text
 
@@ -276,9 +278,9 @@ def test_text_that_is_an_id_and_anothers_name_is_settled_by_the_boxes(tmp_path: 
     with pytest.warns(
         BoxscoreWarning, match="read as file names: the best detections lie on 0 annotations read as ids"
     ):
-        assert found(path, truth) == ["b.jpg", "a.jpg"]
+        assert images_of(path, truth) == ["b.jpg", "a.jpg"]
     path = results_of(tmp_path, "a", "b")
-    assert found(path, truth) == ["b.jpg", "a.jpg"]
+    assert images_of(path, truth) == ["b.jpg", "a.jpg"]
 
 
 # ---------------------------------------------------------------- other roads
@@ -385,20 +387,20 @@ def oracle(name: str, known: list[str]) -> set[int]:
     folders, stem, ending = parts_of(name)
     same = {
         row
-        for row, one in enumerate(known)
-        if [*re.split(r"[/\\]+", one.removeprefix("./"))] == [*re.split(r"[/\\]+", name.removeprefix("./"))]
+        for row, other in enumerate(known)
+        if [*re.split(r"[/\\]+", other.removeprefix("./"))] == [*re.split(r"[/\\]+", name.removeprefix("./"))]
     }
     if same:
         return same
     marks, whole = {}, set()
-    for row, (own, own_stem, own_ending) in enumerate(taken):
-        same_folders = bool(folders) and own == folders
-        own = own[root:]
+    for row, (theirs, their_stem, their_ending) in enumerate(taken):
+        same_folders = bool(folders) and theirs == folders
+        theirs = theirs[root:]
         count = 0
-        while count < min(len(own), len(folders)) and own[-1 - count] == folders[-1 - count]:
+        while count < min(len(theirs), len(folders)) and theirs[-1 - count] == folders[-1 - count]:
             count += 1
-        if own_stem == stem and count == min(len(own), len(folders)):
-            marks[row] = (count, 2 if own_ending == ending else 1 if "" in (own_ending, ending) else 0)
+        if their_stem == stem and count == min(len(theirs), len(folders)):
+            marks[row] = (count, 2 if their_ending == ending else 1 if "" in (their_ending, ending) else 0)
             if same_folders and marks[row][1]:
                 whole.add(row)
     marks = {row: mark for row, mark in marks.items() if row in whole} or marks
@@ -415,8 +417,8 @@ PATHS = st.builds(lambda folders, last, ending: "/".join([*folders, last + endin
 
 
 @given(st.lists(PATHS, min_size=1, max_size=7), PATHS, st.booleans())
-def test_names_stand_for_what_the_oracle_says(known: list[str], name: str, turned: bool) -> None:
-    name = name.replace("/", "\\") if turned else name
+def test_names_stand_for_what_the_oracle_says(known: list[str], name: str, backslashes: bool) -> None:
+    name = name.replace("/", "\\") if backslashes else name
     names = ImageNames(known)
     assert set(names.candidates(name)) == oracle(name, known)
 
@@ -424,15 +426,15 @@ def test_names_stand_for_what_the_oracle_says(known: list[str], name: str, turne
 @given(
     st.lists(PATHS, min_size=1, max_size=6, unique=True), st.lists(PATHS, min_size=1, max_size=6, unique=True)
 )
-def test_images_never_share_names_that_differ(known: list[str], asked: list[str]) -> None:
-    rows = ImageNames(known).find(asked).rows.tolist()
-    for at, (name, row) in enumerate(zip(asked, rows, strict=True)):
+def test_images_never_share_names_that_differ(known: list[str], names: list[str]) -> None:
+    rows = ImageNames(known).find(names).rows.tolist()
+    for at, (name, row) in enumerate(zip(names, rows, strict=True)):
         assert row in (UNKNOWN, SEVERAL) or oracle(name, known) == {row}
-        for other, beside in zip(asked[:at], rows[:at], strict=True):
+        for other, beside in zip(names[:at], rows[:at], strict=True):
             if row >= 0 and row == beside and known[row] not in (name, other):
-                (one, _, first), (two, _, second) = parts_of(name), parts_of(other)
-                shared = min(len(one), len(two))
-                assert one[len(one) - shared :] == two[len(two) - shared :]
+                (folders, _, first), (others, _, second) = parts_of(name), parts_of(other)
+                shared = min(len(folders), len(others))
+                assert folders[len(folders) - shared :] == others[len(others) - shared :]
                 assert first == second or "" in (first, second)
 
 
@@ -470,8 +472,8 @@ def test_text_that_is_an_id_and_a_file_name_is_decided_by_the_boxes(
         warnings.simplefilter("always")
         detections = boxscore.load_detections(tmp_path / "dt.json", ground_truth)
     assert ground_truth.images.ids[detections.image].tolist() == [image]
-    said = "image_id 1 is the id of one image and the file name of another; read as ids"
-    assert [said in str(warning.message) for warning in caught] == ([True] if image == 1 else [])
+    text = "image_id 1 is the id of one image and the file name of another; read as ids"
+    assert [text in str(warning.message) for warning in caught] == ([True] if image == 1 else [])
 
 
 def test_no_image_has_the_name_where_there_are_none(tmp_path: Path) -> None:

@@ -132,17 +132,17 @@ def test_evaluation_asks_for_no_boxes(tmp_path: Path, monkeypatch: pytest.Monkey
         "categories": [{"id": 1, "name": "a"}],
         "annotations": [{**row, "segmentation": code}],
     }
-    found = [{"image_id": 1, "category_id": 1, "segmentation": code, "score": 0.5}]
+    records = [{"image_id": 1, "category_id": 1, "segmentation": code, "score": 0.5}]
     (tmp_path / "gt.json").write_text(json.dumps(truth))
-    (tmp_path / "dt.json").write_text(json.dumps(found))
-    asked = []
+    (tmp_path / "dt.json").write_text(json.dumps(records))
+    calls = []
     real_function = base.boxes_around
-    monkeypatch.setattr(base, "boxes_around", lambda *given: asked.append(1) or real_function(*given))
+    monkeypatch.setattr(base, "boxes_around", lambda *given: calls.append(1) or real_function(*given))
     result = boxscore.evaluate(tmp_path / "gt.json", tmp_path / "dt.json", protocol="coco-segm")
-    assert (result["AP"] > 0.999, asked) == (True, [])
+    assert (result["AP"] > 0.999, calls) == (True, [])
     assert result.detections.take([0]).boxes.tolist() == [[0, 0, 4, 8]]
     assert result.detections.sizes.tolist() == [[4, 8]]
-    assert len(asked) == 2
+    assert len(calls) == 2
 
 
 @pytest.mark.parametrize("side", [0, 0.5, 0.999])
@@ -156,9 +156,9 @@ def test_an_image_without_pixels_ends_with_a_message(tmp_path: Path, side: float
         "categories": [{"id": 1, "name": "a"}],
         "annotations": [{**row, "segmentation": polygon}],
     }
-    found = [{"image_id": 1, "category_id": 1, "segmentation": polygon, "score": 0.5}]
+    records = [{"image_id": 1, "category_id": 1, "segmentation": polygon, "score": 0.5}]
     (tmp_path / "gt.json").write_text(json.dumps(truth))
-    (tmp_path / "dt.json").write_text(json.dumps(found))
+    (tmp_path / "dt.json").write_text(json.dumps(records))
     message = r"Got 0 x 180 in annotation 0 \(id 1\) of .*; give the image's real width and height"
     with pytest.warns(boxscore.BoxscoreWarning), pytest.raises(boxscore.InputError, match=message):
         boxscore.evaluate(tmp_path / "gt.json", tmp_path / "dt.json", protocol=protocol)

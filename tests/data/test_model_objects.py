@@ -1,4 +1,4 @@
-"""What detection libraries return scores as the arrays in it do, told by attributes alone."""
+"""What detection libraries return scores as the arrays in it do, recognised by attributes alone."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_data_tell_something() -> None:
 @pytest.mark.parametrize("maker", PREDICTIONS)
 def test_predictions(maker: Maker) -> None:
     predictions, targets = plain()
-    turned = [maker(side) for side in predictions]
+    converted = [maker(side) for side in predictions]
     if (
         maker is make.mmdetection_2
     ):  # by class: equal scores of one class keep their order, nothing else counts
@@ -69,25 +69,25 @@ def test_predictions(maker: Maker) -> None:
             for side in predictions
         ]
     expected = scored(predictions, targets, classes=NAMES)
-    assert bits(scored(turned, targets, classes=NAMES)) == bits(expected)
+    assert bits(scored(converted, targets, classes=NAMES)) == bits(expected)
     ids = [f"{number}.png" for number in range(len(targets))]
     truth = GroundTruth.from_targets(targets, image_ids=ids, categories=NAMES)
-    table = Detections.from_predictions(turned, image_ids=ids, categories=truth.categories)
+    table = Detections.from_predictions(converted, image_ids=ids, categories=truth.categories)
     assert bits(boxscore.evaluate(truth, table)) == bits(expected)
     if maker not in (make.hf_pipeline, make.ultralytics, make.supervision):
-        assert bits(scored(turned, targets)) == bits(scored(predictions, targets))
+        assert bits(scored(converted, targets)) == bits(scored(predictions, targets))
 
 
 @pytest.mark.parametrize("maker", TARGETS)
 def test_targets(maker: Maker) -> None:
     predictions, targets = plain()
-    turned = [maker(side) for side in targets]
+    converted = [maker(side) for side in targets]
     expected = scored(predictions, targets, classes=NAMES)
-    assert bits(scored(predictions, turned, classes=NAMES)) == bits(expected)
+    assert bits(scored(predictions, converted, classes=NAMES)) == bits(expected)
     ids = range(len(targets))
-    truth = GroundTruth.from_targets(turned, image_ids=ids, categories=NAMES)
-    found = Detections.from_predictions(predictions, image_ids=ids)
-    assert bits(boxscore.evaluate(truth, found)) == bits(expected)
+    truth = GroundTruth.from_targets(converted, image_ids=ids, categories=NAMES)
+    detections = Detections.from_predictions(predictions, image_ids=ids)
+    assert bits(boxscore.evaluate(truth, detections)) == bits(expected)
 
 
 @pytest.mark.parametrize(
@@ -116,15 +116,15 @@ def test_masks_of_targets(maker: Maker) -> None:
 
 def test_polygons_of_targets() -> None:
     predictions, targets = plain(masks=True)
-    turned = []
+    converted = []
     for side in targets:
         corners = [[[b[0], b[1], b[2], b[1], b[2], b[3], b[0], b[3]]] for b in side["boxes"].tolist()]
         polygons = SimpleNamespace(polygons=[[np.array(ring) for ring in one] for one in corners])
         item = make.detectron2_target(side)
         item["instances"].gt_masks = polygons
-        turned.append(item)
+        converted.append(item)
     options = {"protocol": "coco-segm", "classes": NAMES}
-    assert bits(scored(predictions, turned, **options)) == bits(scored(predictions, targets, **options))
+    assert bits(scored(predictions, converted, **options)) == bits(scored(predictions, targets, **options))
 
 
 # ---------------------------------------------------------------- boxes
@@ -134,9 +134,9 @@ def test_polygons_of_targets() -> None:
 def test_forms_of_boxes_are_the_objects_own(form: Any) -> None:
     predictions, targets = plain()
     expected = bits(scored(predictions, targets, classes=NAMES))
-    turned = [{**side, "boxes": boxscore.box_convert(side["boxes"], "xyxy", form)} for side in targets]
-    found = [make.ultralytics(side) for side in predictions]
-    assert bits(scored(found, turned, classes=NAMES, box_format=form)) == expected
+    converted = [{**side, "boxes": boxscore.box_convert(side["boxes"], "xyxy", form)} for side in targets]
+    outputs = [make.ultralytics(side) for side in predictions]
+    assert bits(scored(outputs, converted, classes=NAMES, box_format=form)) == expected
 
 
 def test_tv_tensors_state_their_form() -> None:
@@ -145,24 +145,25 @@ def test_tv_tensors_state_their_form() -> None:
         canvas_size = SIZE
 
     predictions, targets = plain()
-    turned = [{**t, "boxes": Boxes(boxscore.box_convert(t["boxes"], "xyxy", "xywh"))} for t in targets]
-    assert bits(scored(predictions, turned)) == bits(scored(predictions, targets))
+    converted = [{**t, "boxes": Boxes(boxscore.box_convert(t["boxes"], "xyxy", "xywh"))} for t in targets]
+    assert bits(scored(predictions, converted)) == bits(scored(predictions, targets))
 
 
 def test_keras_batches() -> None:
     predictions, targets = plain()
     expected = bits(scored(predictions, targets))
-    found, truth = make.keras_batch(predictions), make.keras_batch(targets)
-    assert bits(scored(found, truth)) == expected
-    found["classes"][:] = np.where(found["classes"] == -1, 2, found["classes"])  # num_detections decides
-    assert bits(scored(found, truth)) == expected
-    found["labels"] = found.pop("classes")  # as KerasHub calls them
+    outputs, truth = make.keras_batch(predictions), make.keras_batch(targets)
+    assert bits(scored(outputs, truth)) == expected
+    classes = outputs["classes"]
+    classes[classes == -1] = 2  # num_detections decides
+    assert bits(scored(outputs, truth)) == expected
+    outputs["labels"] = outputs.pop("classes")  # as KerasHub calls them
     truth["labels"] = truth.pop("classes")
-    assert bits(scored(found, truth)) == expected
+    assert bits(scored(outputs, truth)) == expected
     with pytest.raises(
         InputError, match=r"boxes of a prediction must have shape \[N, 4\]. .* pass the mapping"
     ):
-        Evaluator().update([found], targets[:1])
+        Evaluator().update([outputs], targets[:1])
 
 
 def test_rotated_boxes() -> None:
@@ -188,9 +189,9 @@ def test_rotated_boxes() -> None:
     centre = rotated[:, :2]
     corners = np.stack([centre - across - along, centre + across - along, centre + across + along], axis=1)
     corners = np.concatenate([corners, (centre - across + along)[:, None]], axis=1)
-    found = make.supervision({**side, "boxes": np.zeros((2, 4))})
-    found.data["xyxyxyxy"] = corners
-    evaluation = scored([found], truth, protocol="coco-rotated", classes=NAMES)
+    outputs = make.supervision({**side, "boxes": np.zeros((2, 4))})
+    outputs.data["xyxyxyxy"] = corners
+    evaluation = scored([outputs], truth, protocol="coco-rotated", classes=NAMES)
     np.testing.assert_allclose(evaluation.detections.rotated, rotated, rtol=1e-13)
 
 
@@ -216,7 +217,7 @@ def test_masks_of_another_size_are_not_read() -> None:
 
 def test_ignored_instances_of_mmdetection() -> None:
     predictions, targets = plain()
-    turned, flagged = [], []
+    converted, flagged = [], []
     for side in targets:
         count = len(side["labels"]) // 2
         item = make.mmdetection({key: column[count:] for key, column in side.items()})
@@ -224,11 +225,11 @@ def test_ignored_instances_of_mmdetection() -> None:
             bboxes=SimpleNamespace(tensor=Tensor(side["boxes"][:count])),
             labels=Tensor(side["labels"][:count]),
         )
-        turned.append(item)
+        converted.append(item)
         order = np.r_[count : len(side["labels"]), :count]
         flag = np.arange(len(order)) >= len(order) - count
         flagged.append({**{key: column[order] for key, column in side.items()}, "iscrowd": flag})
-    assert bits(scored(predictions, turned)) == bits(scored(predictions, flagged))
+    assert bits(scored(predictions, converted)) == bits(scored(predictions, flagged))
 
 
 # ---------------------------------------------------------------- classes
@@ -242,38 +243,38 @@ def test_names_decide_where_both_sides_have_them() -> None:
     """The classes of the two sides are numbered otherwise; only names agree."""
     predictions, targets = plain()
     expected = numbers(scored(predictions, targets, classes=NAMES))
-    turned = [{**side, "labels": side["labels"] + 1} for side in targets]
-    found = [make.ultralytics(side) for side in predictions]
+    converted = [{**side, "labels": side["labels"] + 1} for side in targets]
+    outputs = [make.ultralytics(side) for side in predictions]
     shifted = {number + 1: name for number, name in NAMES.items()}
-    assert numbers(scored(found, turned, classes=shifted)) == expected
+    assert numbers(scored(outputs, converted, classes=shifted)) == expected
     named = [{**side, "labels": make.names_of(side)} for side in targets]
-    assert numbers(scored(found, named)) == expected  # without classes=
+    assert numbers(scored(outputs, named)) == expected  # without classes=
     other = [make.supervision(side) for side in targets]
     for item, side in zip(other, targets, strict=True):
         item.class_id = side["labels"] + 7
-    assert numbers(scored(found, other)) == expected
+    assert numbers(scored(outputs, other)) == expected
     with pytest.warns(BoxscoreWarning) as caught:
-        assert numbers(scored(found, turned, classes=[1, 2, 3])) != expected  # without names: by number
+        assert numbers(scored(outputs, converted, classes=[1, 2, 3])) != expected  # without names: by number
     left_out, numbered_from_zero = (str(warning.message) for warning in caught)
     assert "of 1 class that the ground truth does not have: 0" in left_out
     assert "are predictions numbered from 0? pass prediction_class_names=" in numbered_from_zero
     numbered = [{**side, "labels": side["labels"]} for side in predictions]
     names = list(NAMES.values())
-    assert numbers(scored(numbered, turned, classes=shifted, prediction_class_names=names)) == expected
+    assert numbers(scored(numbered, converted, classes=shifted, prediction_class_names=names)) == expected
     ids = [f"{number}.png" for number in range(len(targets))]
-    truth = GroundTruth.from_targets(turned, image_ids=ids, categories=shifted)
+    truth = GroundTruth.from_targets(converted, image_ids=ids, categories=shifted)
     for options in ({"class_names": NAMES}, {"class_names": names}):
         table = Detections.from_predictions(numbered, image_ids=ids, **options)  # type: ignore[arg-type]
         assert numbers(boxscore.evaluate(truth, table)) == expected
-    assert numbers(boxscore.evaluate(truth, Detections.from_predictions(found, image_ids=ids))) == expected
+    assert numbers(boxscore.evaluate(truth, Detections.from_predictions(outputs, image_ids=ids))) == expected
 
 
 def test_numbers_decide_where_one_side_has_no_names() -> None:
     predictions, targets = plain()
-    found = [make.ultralytics(side) for side in predictions]
-    assert bits(scored(found, targets)) == bits(scored(predictions, targets))
+    outputs = [make.ultralytics(side) for side in predictions]
+    assert bits(scored(outputs, targets)) == bits(scored(predictions, targets))
     one_by_one = Evaluator()
-    for item, target in zip(found, targets, strict=True):
+    for item, target in zip(outputs, targets, strict=True):
         one_by_one.update([item], [target])
     assert bits(one_by_one.compute()) == bits(scored(predictions, targets))
 
@@ -299,15 +300,15 @@ def test_the_side_without_objects_does_not_decide() -> None:
 
 def test_names_and_numbers_alone_cannot_agree() -> None:
     predictions, targets = plain()
-    found = [make.hf_pipeline(side) for side in predictions]
+    outputs = [make.hf_pipeline(side) for side in predictions]
     message = (
         r"labels of predictions and targets must be both numbers or both names. Got names and numbers; "
         r"pass classes=\{number: name, ...\}."
     )
     with pytest.raises(InputError, match=message):
-        Evaluator().update(found, targets)
+        Evaluator().update(outputs, targets)
     with pytest.raises(InputError, match=r"labels must be among the classes. Got '\w+', and classes without"):
-        Evaluator(classes=[0, 1, 2]).update(found, targets)
+        Evaluator(classes=[0, 1, 2]).update(outputs, targets)
     evaluator = Evaluator(prediction_class_names=NAMES)
     with pytest.raises(InputError, match=message):
         evaluator.update(predictions, targets)
@@ -327,21 +328,21 @@ def test_names_and_numbers_alone_cannot_agree() -> None:
 
 def test_predictions_from_0_against_targets_from_1() -> None:
     predictions, targets = plain()
-    turned = [{**side, "labels": side["labels"] + 1} for side in targets]
+    converted = [{**side, "labels": side["labels"] + 1} for side in targets]
     message = r"predictions have classes 0 to 2 and targets 1 to 3: are predictions numbered from 0\?"
     with pytest.warns(BoxscoreWarning, match=message):
-        scored([make.detectron2(side) for side in predictions], turned)
+        scored([make.detectron2(side) for side in predictions], converted)
     with pytest.warns(BoxscoreWarning) as caught:
-        scored([make.detectron2(side) for side in predictions], turned, classes={1: "a", 2: "b", 3: "c"})
+        scored([make.detectron2(side) for side in predictions], converted, classes={1: "a", 2: "b", 3: "c"})
     assert len(caught) == 2
     assert "numbered from 0" in str(caught[1].message)
 
 
 def test_unknown_names_are_left_out_and_named() -> None:
     predictions, targets = plain()
-    found = [make.hf_pipeline(side) for side in predictions]
+    outputs = [make.hf_pipeline(side) for side in predictions]
     with pytest.warns(BoxscoreWarning, match="of 1 class that the ground truth does not have: bird"):
-        scored(found, [{**t, "labels": t["labels"] % 2} for t in targets], classes={0: "cat", 1: "dog"})
+        scored(outputs, [{**t, "labels": t["labels"] % 2} for t in targets], classes={0: "cat", 1: "dog"})
 
 
 @pytest.mark.parametrize("names", ["cat", {"cat": 0}, [0, 1], {True: "cat"}])
@@ -420,9 +421,9 @@ def test_fractions_against_pixels_are_a_warning() -> None:
 
 def test_target_ids() -> None:
     predictions, targets = plain(3)
-    turned = [{**make.hf_target(t), "image_id": Tensor([n + 5])} for n, t in enumerate(targets)]
-    assert scored(predictions, turned).ground_truth.images.ids.tolist() == [5, 6, 7]
-    assert GroundTruth.from_targets(turned).images.ids.tolist() == [5, 6, 7]
+    converted = [{**make.hf_target(t), "image_id": Tensor([n + 5])} for n, t in enumerate(targets)]
+    assert scored(predictions, converted).ground_truth.images.ids.tolist() == [5, 6, 7]
+    assert GroundTruth.from_targets(converted).images.ids.tolist() == [5, 6, 7]
 
 
 # ---------------------------------------------------------------- refusals

@@ -26,21 +26,21 @@ def bits(evaluation: boxscore.Evaluation) -> dict[str, bytes]:
     }
 
 
-def assert_scores_alike(found: list[Any], truth: list[Any], *, protocol: str = "coco") -> None:
+def assert_scores_alike(outputs: list[Any], truth: list[Any], *, protocol: str = "coco") -> None:
     """Both ways in give the bits of the plain arrays, with classes by name."""
     masks = protocol == "coco-segm"
     predictions, targets = plain(masks=masks)
     expected = Evaluator(protocol=protocol, classes=NAMES)
     expected.update(predictions, targets)
     evaluator = Evaluator(protocol=protocol, classes=NAMES)
-    evaluator.update(found, truth)
+    evaluator.update(outputs, truth)
     evaluation = expected.compute()
     assert evaluation.metrics["AP"] > 0.1
     assert bits(evaluator.compute()) == bits(evaluation)
     ids = [f"{number}.jpg" for number in range(len(truth))]
     tables = (
         GroundTruth.from_targets(truth, image_ids=ids, categories=NAMES),
-        Detections.from_predictions(found, image_ids=ids),
+        Detections.from_predictions(outputs, image_ids=ids),
     )
     assert bits(boxscore.evaluate(*tables, protocol=protocol)) == bits(evaluation)
 
@@ -59,9 +59,9 @@ def test_supervision(protocol: str) -> None:
         )
 
     predictions, targets = plain(masks=protocol == "coco-segm")
-    found, truth = [detections(side) for side in predictions], [detections(side) for side in targets]
-    found[0] = truth[0] = supervision.Detections.empty()
-    assert_scores_alike(found, truth, protocol=protocol)
+    outputs, truth = [detections(side) for side in predictions], [detections(side) for side in targets]
+    outputs[0] = truth[0] = supervision.Detections.empty()
+    assert_scores_alike(outputs, truth, protocol=protocol)
 
 
 @pytest.mark.parametrize("protocol", ["coco", "coco-segm"])
@@ -89,27 +89,27 @@ def test_ultralytics_rotated_boxes() -> None:
     results = library("ultralytics.engine.results")
     rows = torch.tensor([[40.0, 30, 20, 10, 0.5, 0.75, 1], [20, 20, 8, 12, 0.25, 0.5, 0]])
     image = np.zeros((*SIZE, 3), dtype=np.uint8)
-    found = results.Results(image, path="a.jpg", names=NAMES, obb=rows)
-    table = Detections.from_predictions([found], categories=NAMES)
+    outputs = results.Results(image, path="a.jpg", names=NAMES, obb=rows)
+    table = Detections.from_predictions([outputs], categories=NAMES)
     assert table.rotated is not None
     assert table.rotated.tolist() == rows[:, :5].double().tolist()
     assert table.category.tolist() == [1, 0]
-    corners = found.obb.xyxyxyxy.double().numpy()  # ultralytics' own corners lie on our upright boxes
+    corners = outputs.obb.xyxyxyxy.double().numpy()  # ultralytics' own corners lie on our upright boxes
     np.testing.assert_allclose(table.boxes, np.hstack([corners.min(axis=1), corners.max(axis=1)]), atol=1e-4)
 
 
 def test_torch() -> None:
     torch = library("torch")
     predictions, targets = plain()
-    turned = [{key: torch.as_tensor(column) for key, column in side.items()} for side in predictions]
-    for side in turned:
+    outputs = [{key: torch.as_tensor(column) for key, column in side.items()} for side in predictions]
+    for side in outputs:
         side["boxes"].requires_grad_()
         side["scores"] = side["scores"].to(torch.bfloat16)  # exact in it
     truth = [
         {key: getattr(column, "array", column) for key, column in make.hf_target(side).items()}
         for side in targets
     ]
-    assert_scores_alike(turned, [{k: torch.as_tensor(v) for k, v in side.items()} for side in truth])
+    assert_scores_alike(outputs, [{k: torch.as_tensor(v) for k, v in side.items()} for side in truth])
 
 
 def test_torch_of_other_layouts() -> None:
@@ -136,20 +136,22 @@ def test_torch_of_other_layouts() -> None:
 def test_jax() -> None:
     numpy = library("jax.numpy")
     predictions, targets = plain()
-    found = [{key: numpy.asarray(column) for key, column in side.items()} for side in predictions]
-    for side in found:
+    outputs = [{key: numpy.asarray(column) for key, column in side.items()} for side in predictions]
+    for side in outputs:
         side["scores"] = side["scores"].astype(numpy.bfloat16)
     truth = [{key: numpy.asarray(column) for key, column in side.items()} for side in targets]
-    assert_scores_alike(found, truth)
+    assert_scores_alike(outputs, truth)
 
 
 def test_tensorflow() -> None:
     tensorflow = library("tensorflow")
     predictions, targets = plain()
-    found, truth = make.keras_batch(predictions), make.keras_batch(targets)
-    turned = [{key: tensorflow.constant(column) for key, column in side.items()} for side in (found, truth)]
+    outputs, truth = make.keras_batch(predictions), make.keras_batch(targets)
+    outputs = [
+        {key: tensorflow.constant(column) for key, column in side.items()} for side in (outputs, truth)
+    ]
     evaluator, expected = Evaluator(), Evaluator()
-    evaluator.update(*turned)
+    evaluator.update(*outputs)
     expected.update(predictions, targets)
     assert bits(evaluator.compute()) == bits(expected.compute())
 

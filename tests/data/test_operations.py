@@ -22,7 +22,7 @@ def truth() -> boxscore.GroundTruth:
 
 
 @pytest.fixture(scope="module")
-def found(truth: boxscore.GroundTruth) -> boxscore.Detections:
+def detections(truth: boxscore.GroundTruth) -> boxscore.Detections:
     return boxscore.load_detections(TRUTH.with_name("detections.json"), truth)
 
 
@@ -33,16 +33,20 @@ def rows(table: boxscore.GroundTruth) -> list[tuple[object, ...]]:
     return list(zip(images, names, map(tuple, table.boxes.tolist()), table.area.tolist(), strict=True))
 
 
-def test_filter_is_what_evaluate_selects(truth: boxscore.GroundTruth, found: boxscore.Detections) -> None:
+def test_filter_is_what_evaluate_selects(
+    truth: boxscore.GroundTruth, detections: boxscore.Detections
+) -> None:
     images, classes = truth.images.ids[::3].tolist(), ["circle", 5]
     ours = boxscore.filter_objects(truth, images=images, classes=classes)
-    theirs, _ = select(truth, found, images=images, classes=classes)
+    theirs, _ = select(truth, detections, images=images, classes=classes)
     assert rows(ours) == rows(theirs)
     assert ours.images.ids.tolist() == theirs.images.ids.tolist()
     assert ours.categories.names.tolist() == theirs.categories.names.tolist()
 
 
-def test_filter_by_area_crowds_and_emptiness(truth: boxscore.GroundTruth, found: boxscore.Detections) -> None:
+def test_filter_by_area_crowds_and_emptiness(
+    truth: boxscore.GroundTruth, detections: boxscore.Detections
+) -> None:
     small = boxscore.filter_objects(truth, area=(0, 1024), crowd=False, without_empty=True)
     expected = [
         row for row, crowd in zip(rows(truth), truth.crowd, strict=True) if row[3] <= 1024 and not crowd
@@ -50,10 +54,11 @@ def test_filter_by_area_crowds_and_emptiness(truth: boxscore.GroundTruth, found:
     assert rows(small) == expected
     assert {*small.images.file_names.tolist()} == {row[0] for row in expected}
     assert int(boxscore.filter_objects(truth, crowd=True).crowd.sum()) == 5
-    boxes = boxscore.filter_objects(found, area=(100, 200))
-    assert len(boxes) == int(((found.sizes.prod(axis=1) >= 100) & (found.sizes.prod(axis=1) <= 200)).sum())
+    boxes = boxscore.filter_objects(detections, area=(100, 200))
+    areas = detections.sizes.prod(axis=1)
+    assert len(boxes) == int(((areas >= 100) & (areas <= 200)).sum())
     with pytest.raises(boxscore.InputError, match="crowd must be asked of ground truth"):
-        boxscore.filter_objects(found, crowd=True)
+        boxscore.filter_objects(detections, crowd=True)
     with pytest.raises(boxscore.InputError, match="a chosen class must be in the data set"):
         boxscore.filter_objects(truth, classes=["circel"])
 
@@ -76,17 +81,17 @@ def test_split_keeps_every_image_once(count: int, shares: list[int], seed: int) 
         assert part.images.ids[part.image].tolist() == (part.ids - 1).tolist()
 
 
-def test_sides_are_split_alike(truth: boxscore.GroundTruth, found: boxscore.Detections) -> None:
+def test_sides_are_split_alike(truth: boxscore.GroundTruth, detections: boxscore.Detections) -> None:
     shares = {"train": 0.5, "val": 0.5}
-    ours, theirs = (boxscore.split_images(table, shares, seed=4) for table in (truth, found))
+    ours, theirs = (boxscore.split_images(table, shares, seed=4) for table in (truth, detections))
     for name in shares:
         assert ours[name].images.ids.tolist() == theirs[name].images.ids.tolist()
     assert boxscore.split_images(truth, shares, seed=5)["val"].images.ids.tolist() != (
         ours["val"].images.ids.tolist()
     )
-    drawn = boxscore.sample_images(truth, 7, seed=4)
-    assert len(drawn.images) == 7
-    assert rows(drawn) == [row for row in rows(truth) if row[0] in {*drawn.images.file_names.tolist()}]
+    sampled = boxscore.sample_images(truth, 7, seed=4)
+    assert len(sampled.images) == 7
+    assert rows(sampled) == [row for row in rows(truth) if row[0] in {*sampled.images.file_names.tolist()}]
     with pytest.raises(boxscore.InputError, match="the number of images to draw"):
         boxscore.sample_images(truth, 25)
     with pytest.raises(boxscore.InputError, match="add up to 1"):
@@ -114,7 +119,7 @@ def test_remapped_classes(truth: boxscore.GroundTruth) -> None:
     assert swapped.category.tolist() == truth.category.tolist()
 
 
-def test_merged_data_sets(truth: boxscore.GroundTruth, found: boxscore.Detections) -> None:
+def test_merged_data_sets(truth: boxscore.GroundTruth, detections: boxscore.Detections) -> None:
     """Parts of a split are the whole again; a data set beside itself is twice the same."""
     parts = boxscore.split_images(truth, {"a": 0.3, "b": 0.7})
     whole = boxscore.merge_tables(list(parts.values()))
@@ -128,8 +133,8 @@ def test_merged_data_sets(truth: boxscore.GroundTruth, found: boxscore.Detection
     assert twice.ids.tolist() == list(range(1, 227))
     assert twice.masks is not None
     assert twice.masks.area.sum() == 2 * truth.masks.area.sum()  # type: ignore[union-attr]
-    both = boxscore.merge_tables([found, found])
-    once = boxscore.evaluate(truth, found).metrics["AP"]
+    both = boxscore.merge_tables([detections, detections])
+    once = boxscore.evaluate(truth, detections).metrics["AP"]
     assert boxscore.evaluate(twice, both).counts["images"] == 48
     assert 0 < boxscore.evaluate(twice, both).metrics["AP"] <= 1
     assert 0 < once <= 1
@@ -154,7 +159,7 @@ def test_merged_classes_are_united_by_name() -> None:
         boxscore.merge_tables([texts, with_column])
 
 
-def test_statistics(truth: boxscore.GroundTruth, found: boxscore.Detections) -> None:
+def test_statistics(truth: boxscore.GroundTruth, detections: boxscore.Detections) -> None:
     statistics = boxscore.table_statistics(truth)
     assert statistics.counts == {
         "images": 24,
@@ -176,6 +181,6 @@ def test_statistics(truth: boxscore.GroundTruth, found: boxscore.Detections) -> 
     assert statistics.per_class["images"][3] == len(stars)
     assert statistics.sizes["50%"][0] == np.median(truth.sizes[:, 0])
     assert statistics.to_dict()["per_class"][0]["median_area"] == np.median(truth.area[truth.category == 0])
-    assert boxscore.table_statistics(found).counts["detections"] == 282
+    assert boxscore.table_statistics(detections).counts["detections"] == 282
     nothing = boxscore.GroundTruth.from_arrays([], [], np.empty((0, 4)))
     assert np.isnan(boxscore.table_statistics(nothing).sizes["50%"]).all()

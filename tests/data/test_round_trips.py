@@ -76,7 +76,7 @@ def truth() -> GroundTruth:
     )
 
 
-def found() -> Detections:
+def detections() -> Detections:
     rng = np.random.default_rng(5)
     table = Detections.from_arrays(**common(rng), scores=rng.standard_normal(COUNT))
     return table.replaced(boxes_given=False, left_out={"yeti": 3})
@@ -138,7 +138,7 @@ WAYS = [through_npz, through_pandas, through_pickle]
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("table", [truth, found])
+@pytest.mark.parametrize("table", [truth, detections])
 def test_every_column_comes_back(
     table: Callable[[], BoxTable], way: Callable[[Any, Path], Any], tmp_path: Path
 ) -> None:
@@ -160,7 +160,7 @@ def test_every_column_comes_back(
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("table", [truth, found])
+@pytest.mark.parametrize("table", [truth, detections])
 def test_rows_that_are_taken_come_back(
     table: Callable[[], BoxTable], way: Callable[[Any, Path], Any], tmp_path: Path
 ) -> None:
@@ -169,7 +169,7 @@ def test_rows_that_are_taken_come_back(
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("table", [truth, found])
+@pytest.mark.parametrize("table", [truth, detections])
 def test_empty_tables_come_back(
     table: Callable[[], BoxTable], way: Callable[[Any, Path], Any], tmp_path: Path
 ) -> None:
@@ -255,10 +255,10 @@ def test_changed_corners_beside_old_sizes_are_refused() -> None:
 
 
 def test_some_columns_of_a_data_frame() -> None:
-    assert list(found().to_pandas(["score", "camera", "image_id"])) == ["score", "camera", "image_id"]
+    assert list(detections().to_pandas(["score", "camera", "image_id"])) == ["score", "camera", "image_id"]
     assert list(table_of().to_pandas(["keypoints", "area"])) == ["area"]
     with pytest.raises(InputError, match=r"a column must be in the table. Got 'scor'"):
-        found().to_pandas(["scor"])
+        detections().to_pandas(["scor"])
 
 
 def test_data_frames_of_images_and_classes() -> None:
@@ -276,7 +276,7 @@ def test_data_frames_of_images_and_classes() -> None:
 # ---------------------------------------------------------------- rows of a table
 
 
-@pytest.mark.parametrize("table", [truth, found])
+@pytest.mark.parametrize("table", [truth, detections])
 def test_rows_by_mask_slice_and_number(table: Callable[[], BoxTable]) -> None:
     whole = table()
     mask = np.arange(COUNT) % 2 == 1
@@ -316,11 +316,12 @@ def test_short_reprs() -> None:
         f"  flags: {table.crowd.sum()} crowd, {table.difficult.sum()} difficult, {table.ignore.sum()} ignore\n"
         "  columns: rotated, masks, keypoints, camera, mixed, exposure, day, text, ...\n  source: arrays"
     )
-    assert "left out: 3" in repr(found())
+    assert "left out: 3" in repr(detections())
     assert repr(table.masks) == "Masks: 7\n  given as: 3 RLE, 2 missing, 2 polygons"
     assert repr(table.images).splitlines()[0] == "Images: 4"
     assert repr(table.categories).splitlines()[-1] == "  names: dog, cat, no object, cat"
-    for value in (table, found(), table.masks, table.images, table.categories, table[:0], table.masks[:0]):
+    parts = (table.masks, table.images, table.categories, table[:0], table.masks[:0])
+    for value in (table, detections(), *parts):
         assert len(repr(value).splitlines()) <= 6
         assert value._repr_html_().startswith("<div><b>")
 

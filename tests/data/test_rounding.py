@@ -16,21 +16,21 @@ def table() -> Detections:
 
 
 def test_nothing_is_rounded_unasked() -> None:
-    found = table()
-    assert rounded(found, scores=None, boxes=None) is found
+    detections = table()
+    assert rounded(detections, scores=None, boxes=None) is detections
 
 
 def test_scores_alone() -> None:
-    found = rounded(table(), scores=3, boxes=None)
-    assert found.scores.tolist() == [0.123, 1.0]
-    assert found.boxes.tolist() == table().boxes.tolist()
+    detections = rounded(table(), scores=3, boxes=None)
+    assert detections.scores.tolist() == [0.123, 1.0]
+    assert detections.boxes.tolist() == table().boxes.tolist()
 
 
 def test_boxes_alone() -> None:
-    found = rounded(table(), scores=None, boxes=1)
-    assert found.scores.tolist() == table().scores.tolist()
-    assert found.boxes[0].tolist() == [0.0, 0.1, 10.2, float(np.round(20.35, 1))]
-    assert np.array_equal(found.sizes, found.boxes[:, 2:] - found.boxes[:, :2])
+    detections = rounded(table(), scores=None, boxes=1)
+    assert detections.scores.tolist() == table().scores.tolist()
+    assert detections.boxes[0].tolist() == [0.0, 0.1, 10.2, float(np.round(20.35, 1))]
+    assert np.array_equal(detections.sizes, detections.boxes[:, 2:] - detections.boxes[:, :2])
     assert rounded(table(), scores=None, boxes=0).boxes[0].tolist() == [0, 0, 10, 20]
 
 
@@ -38,7 +38,7 @@ def test_boxes_alone() -> None:
 def test_a_protocol_that_rounds_scores_what_the_written_files_would(name: str) -> None:
     """Two scores that differ in the fourth decimal tie, and the one that comes first in the file counts first."""
     truth = GroundTruth.from_arrays([1, 1], ["a", "a"], [[0, 0, 99, 99], [200, 200, 299, 299]])
-    found = Detections.from_arrays(
+    detections = Detections.from_arrays(
         [1, 1],
         ["a", "a"],
         [[400, 400, 410, 410], [200, 200, 299, 299.04]],
@@ -46,13 +46,13 @@ def test_a_protocol_that_rounds_scores_what_the_written_files_would(name: str) -
     )
     protocol = boxscore.load_protocol(name)
     assert (protocol.rounding.scores, protocol.rounding.boxes) == (3, 1)
-    result = boxscore.evaluate(truth, found, protocol=protocol)
+    result = boxscore.evaluate(truth, detections, protocol=protocol)
     by_hand = boxscore.evaluate(
         truth,
-        rounded(found, scores=3, boxes=1),
+        rounded(detections, scores=3, boxes=1),
         protocol={"extends": name, "rounding": {"scores": "none", "boxes": "none"}},
     )
-    plain = boxscore.evaluate(truth, found, protocol=name.replace("detectron2", "py-faster-rcnn"))
+    plain = boxscore.evaluate(truth, detections, protocol=name.replace("detectron2", "py-faster-rcnn"))
     assert result.metrics == by_hand.metrics
     assert result.metrics != plain.metrics
     assert result.detections.scores.tolist() == [0.8, 0.8]

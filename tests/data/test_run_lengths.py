@@ -76,11 +76,11 @@ def test_the_program_ends(tmp_path: Path) -> None:
     box = {"image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 8], "area": 72, "iscrowd": 0}
     row = {**box, "id": 1, "segmentation": {"size": [8, 10], "counts": [0, 72, 8]}}
     truth = {"images": [image], "categories": [{"id": 1, "name": "a"}], "annotations": [row]}
-    found = [
+    records = [
         {"image_id": 1, "category_id": 1, "segmentation": {"size": [8, 10], "counts": "08h1"}, "score": 1}
     ]
     (tmp_path / "gt.json").write_text(json.dumps(truth))
-    (tmp_path / "dt.json").write_text(json.dumps(found))
+    (tmp_path / "dt.json").write_text(json.dumps(records))
     arguments = ["evaluate", "--gt", "gt.json", "--dt", "dt.json", "--iou-type", "segm"]
     status, output, errors = run_boxscore(arguments, folder=tmp_path)
     assert (status, output) == (2, "")

@@ -20,7 +20,7 @@ def truth(**options: Any) -> GroundTruth:
     return GroundTruth.from_arrays([2, 1], ["cat", "dog"], BOXES, **options)
 
 
-def found(**options: Any) -> Detections:
+def detections(**options: Any) -> Detections:
     return Detections.from_arrays([2, 1], ["cat", "dog"], BOXES, [0.5, -1.5], **options)
 
 
@@ -54,7 +54,9 @@ def every_array(table: Any) -> dict[str, np.ndarray[Any, Any]]:
     return {**arrays, **getattr(table, "columns", {})}
 
 
-@pytest.mark.parametrize("table", [truth(columns={"camera": ["a", "b"]}), found()], ids=["truth", "found"])
+@pytest.mark.parametrize(
+    "table", [truth(columns={"camera": ["a", "b"]}), detections()], ids=["truth", "detections"]
+)
 def test_tables_are_frozen_and_read_only(table: Any) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         table.boxes = np.zeros((2, 4))
@@ -135,7 +137,7 @@ def test_to_pandas() -> None:
         "group": [False, False],
         "camera": ["a", "b"],
     }
-    assert found().to_pandas()["score"].tolist() == [0.5, -1.5]
+    assert detections().to_pandas()["score"].tolist() == [0.5, -1.5]
 
 
 def test_pandas_round_trip() -> None:
@@ -183,7 +185,7 @@ def test_from_pandas_with_class_names_and_sizes() -> None:
 
 
 def test_from_pandas_finds_classes_of_a_given_vocabulary_by_name() -> None:
-    frame = found().to_pandas().drop(columns="category_id")
+    frame = detections().to_pandas().drop(columns="category_id")
     table = Detections.from_pandas(frame, categories={18: "dog", 17: "cat"})
     assert table.categories.ids[table.category].tolist() == [17, 18]
 

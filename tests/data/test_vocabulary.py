@@ -1,4 +1,4 @@
-"""Vocabularies: sorted unique ids, and rows found by id."""
+"""Vocabularies: sorted unique ids, and rows looked up by id."""
 
 from __future__ import annotations
 

@@ -78,12 +78,12 @@ def test_parts_in_any_order_make_the_whole(data: list[Any]) -> None:
 def test_pixels_are_counted_whatever_the_labels(maps: Any) -> None:
     truth, prediction = (np.array([values], dtype=np.uint32) for values in maps)
     pairs = count_pairs(truth, prediction, name="a map")
-    found = dict(
+    counts = dict(
         zip(zip(pairs.truth.tolist(), pairs.prediction.tolist(), strict=True), pairs.pixels, strict=True)
     )
     values = list(zip(*maps, strict=True))
-    assert found == {pair: values.count(pair) for pair in values}
-    assert list(found) == sorted(found)
+    assert counts == {pair: values.count(pair) for pair in values}
+    assert list(counts) == sorted(counts)
 
 
 @each([np.int8, np.int16, np.int64])
@@ -150,8 +150,8 @@ def test_coco_stuff_reads_nothing_as_the_last_class() -> None:
     prediction = np.array([[0, 183, 92, 92, 92]])
     result = semantic_iou(truth, prediction, rules="coco-stuff")
     assert result.metrics["pAcc"] == 1
-    own = {"extends": "coco-stuff", "relabelled_predictions": []}
-    assert semantic_iou(truth, prediction, rules=own).metrics["pAcc"] == pytest.approx(2 / 3)
+    rules = {"extends": "coco-stuff", "relabelled_predictions": []}
+    assert semantic_iou(truth, prediction, rules=rules).metrics["pAcc"] == pytest.approx(2 / 3)
 
 
 def test_cityscapes_classes_are_ids() -> None:
