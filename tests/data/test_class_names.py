@@ -45,8 +45,8 @@ def test_every_label_is_of_one_class_and_stands_for_it(classes: dict[Any, str]) 
     for labels in (known.labels, known.labels_beside("truth")):
         assert len({label.strip() for label in labels}) == len(known)
         assert not {"(background)", "(all)", "(mean)", ""} & {label.strip() for label in labels}
-        assert known.rows_asked(labels).tolist() == [*range(len(known))]
-        assert known.rows_asked(labels, numbers=True).tolist() == [*range(len(known))]
+        assert known.rows_by_word(labels).tolist() == [*range(len(known))]
+        assert known.rows_by_word(labels, numbers=True).tolist() == [*range(len(known))]
     assert "truth" not in known.labels_beside("truth")
 
 
@@ -62,9 +62,9 @@ def test_a_word_stands_for_a_class_only_if_it_can_stand_for_no_other(
     }
     if len(exact) > 1:
         with pytest.raises(InputError, match="stand for one class"):
-            known.rows_asked([word])
+            known.rows_by_word([word])
     elif exact:
-        assert known.rows_asked([word]).tolist() == [*exact]
+        assert known.rows_by_word([word]).tolist() == [*exact]
 
 
 @pytest.mark.parametrize(

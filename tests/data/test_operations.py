@@ -57,7 +57,7 @@ def test_filter_by_area_crowds_and_emptiness(
     boxes = boxscore.filter_objects(detections, area=(100, 200))
     areas = detections.sizes.prod(axis=1)
     assert len(boxes) == int(((areas >= 100) & (areas <= 200)).sum())
-    with pytest.raises(boxscore.InputError, match="crowd must be asked of ground truth"):
+    with pytest.raises(boxscore.InputError, match="crowd must be used with ground truth"):
         boxscore.filter_objects(detections, crowd=True)
     with pytest.raises(boxscore.InputError, match="a chosen class must be in the data set"):
         boxscore.filter_objects(truth, classes=["circel"])

@@ -301,7 +301,7 @@ def chosen_classes(values: Sequence[str] | None, categories: Categories) -> list
     if values is None:
         return None
     words: list[str] = []
-    rows = categories.rows_asked(values, what="a chosen class", numbers=True)
+    rows = categories.rows_by_word(values, what="a chosen class", numbers=True)
     for word, row in zip(values, rows.tolist(), strict=True):
         words += [word] if row >= 0 or not Path(word).is_file() else _lines_of_ids(Path(word))
     return _labels(words, categories, what="a chosen class")
@@ -309,7 +309,7 @@ def chosen_classes(values: Sequence[str] | None, categories: Categories) -> list
 
 def _labels(words: Sequence[str], categories: Categories, *, what: str) -> list[Id]:
     labels = categories.labels
-    rows = categories.rows_asked(words, what=what, numbers=True).tolist()
+    rows = categories.rows_by_word(words, what=what, numbers=True).tolist()
     unknown = categories.ids.dtype != object
     return [
         labels[row] if row >= 0 else _integer(word) if unknown else word

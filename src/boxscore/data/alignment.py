@@ -145,7 +145,7 @@ def select(
     if images is not None:
         image_rows = _chosen(chosen_images(images, known_images), images, "image", known_images.ids)
     if classes is not None:
-        rows = known_classes.rows_asked(list(classes), what="a chosen class")
+        rows = known_classes.rows_by_word(list(classes), what="a chosen class")
         class_rows = _chosen(rows, classes, "class", np.array(known_classes.labels, dtype=object))
     return select_rows(ground_truth, detections, images=image_rows, classes=class_rows)
 
@@ -181,10 +181,7 @@ def select_rows(
 
 
 def with_labels(table: Table, **numbers: NDArray[np.int32]) -> Table:
-    """Return the table with its labels of whole images under new row numbers; -1 leaves a label out.
-
-    ``images`` [I] and ``categories`` [K] are the new rows of the old ones, where they change.
-    """
+    """Return the table with labels of whole images under new rows of ``images`` and ``categories``, or -1."""
     if not isinstance(table, GroundTruth) or table.image_labels is None:
         return table
     return table.replaced(image_labels=table.image_labels.renumbered(**numbers))

@@ -165,7 +165,7 @@ class ColumnParts(NamedTuple):
     sides: tuple[str, str] | None
     """Widths and heights beside corners."""
     flags: dict[str, str]
-    """``area``, ``crowd``, ``difficult``, ``ignore``, ``group``, ``ids``, as far as they are there."""
+    """``area``, ``crowd``, ``difficult``, ``ignore``, ``group``, ``ids``, as far as present."""
     other: tuple[str, ...]
     mask: str | None
     """Masks in Open Images' form, beside ImageWidth and ImageHeight."""

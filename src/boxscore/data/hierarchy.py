@@ -149,8 +149,8 @@ def _children(node: Mapping[str, Any], source: str) -> Sequence[Any]:
 def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
     """Add a copy of every row for each class above its class, after the row.
 
-    Labels of whole images are expanded too: what is there lists the classes above it, and what is absent
-    those below it.
+    Labels of whole images are expanded too: a present class adds the classes above it, an absent class those
+    below it.
 
     Parameters
     ----------
@@ -251,6 +251,7 @@ def _copies(
     flat = np.array([relative for classes in relatives for relative in classes], dtype=np.int32)
     times = counts[category] if len(category) else np.zeros(0, dtype=np.int64)
     rows = np.repeat(np.arange(len(category)), times)
+    # The number of each copy among those of its row, which is its position in the row's list of relatives.
     nth = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
     return rows, flat[starts[category][rows] + nth] if len(rows) else np.zeros(0, dtype=np.int32)
 

@@ -228,6 +228,7 @@ class ImageNames:
         if row != UNKNOWN:
             same = [row] if row >= 0 else [entry.row for entry in entries if _written(entry.name) == written]
             return [*dict.fromkeys(same)], (0, None)
+        # Of each image: whether it is in these very folders, how many it shares, and how alike its ending is.
         fits: dict[int, tuple[bool, int, int]] = {}
         roots: dict[int, tuple[int, tuple[str, str] | None]] = {}
         for row, _, folders, ending, root in entries:
@@ -325,10 +326,7 @@ def below_their_root(folders: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def add_names(images: Images, old: Images, rows: NDArray[np.int32], more: Images) -> None:
-    """Index the names of images that are the ``old`` ones, at ``rows`` [I], and ``more``.
-
-    The further ones do not change how the old ones are matched.
-    """
+    """Index images that are the ``old`` ones, at ``rows`` [I], matched as before, and ``more``."""
     at = images.rows(more.ids).tolist()
     names = [(str(name), row) for name, row in zip(more.file_names.tolist(), at, strict=True)]
     _KNOWN[images] = names_of(old).with_more(rows, names)

@@ -2,8 +2,8 @@
 
 Goal
 ----
-Nobody says at load time what will be compared. A file is read for its boxes; its masks and keypoints are read
-when a question needs them, once for all selections of the table's rows.
+It is not known at load time what will be compared. A file is read for its boxes; its masks and keypoints are
+read when a question needs them, once for all selections of the table's rows.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def filter_objects(
             table, _known(chosen_images(images, table.images), images, "image", table.images.ids)
         )
     if classes is not None:
-        rows = table.categories.rows_asked(list(classes), what="a chosen class")
+        rows = table.categories.rows_by_word(list(classes), what="a chosen class")
         known = np.array(table.categories.labels, dtype=object)
         table = _of_classes(table, _known(rows, classes, "class", known))
     if area is not None:
@@ -89,7 +89,7 @@ def filter_objects(
         table = table.take((areas >= low) & (areas <= high))
     if crowd is not None:
         if not isinstance(table, GroundTruth):
-            raise InputError("crowd", "be asked of ground truth", got="detections")
+            raise InputError("crowd", "be used with ground truth", got="detections")
         table = table.take(table.crowd == crowd)
     return of_images(table, np.unique(table.image).astype(np.int64)) if without_empty else table
 
@@ -188,7 +188,7 @@ def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
     ['vehicle']
     """
     old = table.categories
-    rows = old.rows_asked(list(mapping), what="a class to rename")
+    rows = old.rows_by_word(list(mapping), what="a class to rename")
     _known(rows, list(mapping), "class", np.array(old.labels, dtype=object))
     names: list[str | None] = old.names.tolist()
     by_id = old.index()

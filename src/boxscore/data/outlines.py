@@ -111,7 +111,8 @@ def toggles(
             positions += np.int32(2)
             positions //= np.int32(FINENESS)
             height = sizes[0, 0] if one_height else sizes[:, 0].take(of)
-            lowest = (base.take(of) + first * height).astype(np.int32)  # wraps, as below
+            # This wraps, and the sum with it wraps back: a position is below 2**31.
+            lowest = (base.take(of) + first * height).astype(np.int32)
             heights = np.int32(height) if one_height else height.astype(np.int32).repeat(size)
             np.clip(positions, 0, heights, out=positions)
             steps *= heights

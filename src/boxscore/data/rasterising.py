@@ -150,7 +150,8 @@ def _of_polygons(columns: MaskColumns, rows: Positions, place: Place) -> tuple[S
     if order is None:
         bounds, counts = _part_bounds(columns, columns.start[rows], base, size, rows, place)
         return Spans(bounds, counts, base, size, np.empty(0, np.int32)), None
-    # Parts are rasterised separately, in batches again.
+    # Parts are rasterised separately, in batches again, each with its own pixel numbers. These are shifted to
+    # the numbers of its mask, so that the spans of all its parts unite.
     owner, parts = np.repeat(np.arange(len(rows)), count), ragged_ranges(columns.start[rows], count)
     some: list[NDArray[np.int32]] = []
     numbers: list[Positions] = []

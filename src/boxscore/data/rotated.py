@@ -14,7 +14,7 @@ from boxscore._utils.array_types import FloatArray
 
 
 def seems_degrees(rotated: FloatArray) -> str:
-    """Say that the angles of rotated boxes [N, 5] cannot be meant as radians; empty where they may be."""
+    """Say that the angles of rotated boxes [N, 5] cannot be radians; empty where they may be."""
     if not len(rotated) or np.abs(rotated[:, 4]).min() <= 2 * np.pi:
         return ""
     return (

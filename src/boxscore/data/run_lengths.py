@@ -149,6 +149,7 @@ def _longer_numbers(
         return heads[:0]
     extra = np.diff(heads, append=len(number))  # characters before the last
     end, value = head + extra, values[longer]
+    # The last of seven characters comes after 30 bits, so it may only be -2 to 1; of eight none fits.
     left = (extra >= MOST_CHARACTERS - 1).nonzero()[0]
     wrong: Positions = longer[left[(extra[left] >= MOST_CHARACTERS) | (np.abs(2 * value[left] + 1) > 3)]]
     value = (value << 5) | (digits[end - 1] & 31)

@@ -88,7 +88,7 @@ def image_id(sample: Sample, *, place: str) -> Id | None:
 def prediction_columns(
     sample: Sample, *, box_format: BoxFormat, place: str, invalid: Invalid | None = None
 ) -> Columns:
-    """Check the prediction for one image; messages name ``place``, and ``invalid`` where a caller has it."""
+    """Check the prediction for one image; messages name ``place``, and ``invalid`` if a caller has it."""
     needed = ("labels", "scores")
     return _columns(sample, ("scores",), "prediction", box_format, place, needed=needed, invalid=invalid)
 

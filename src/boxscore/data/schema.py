@@ -65,7 +65,7 @@ class Column:
     around, area : callable, optional
         Give the boxes [N, 4] that stand for boxes, and the areas [N] of ground truth, where none are given.
     warning : callable, optional
-        Says what is odd about values that are allowed; empty for nothing.
+        Warns of odd values that are allowed; empty for nothing.
     """
 
     name: str

@@ -62,6 +62,7 @@ class Spans(NamedTuple):
             height, width = (np.int32(side) for side in self.sizes[low].tolist())
             part = bounds[stops[low] : stops[high]] - np.int32(self.base[low])
             starts = stops[some] - stops[low]
+            # Columns are numbered on through masks of one size, so that one division by a scalar serves all.
             x1 = part[:, 0] // height
             y1 = part[:, 0] - x1 * height
             end = part[:, 1] - np.int32(1)
@@ -116,6 +117,8 @@ def spans_of_runs(runs: Runs, sizes: NDArray[np.int64]) -> Spans | None:
     ends = np.cumsum(pixels)
     base = ends - pixels
     lengths, starts = runs.lengths, runs.starts
+    # Runs of a mask start with a zero, so that ends of runs are starts and ends of spans in turn. A sum that
+    # wraps is seen, because it falls below 0 first.
     bounds = np.cumsum(lengths, dtype=np.int32)
     if (
         runs.damaged.any()

@@ -342,7 +342,7 @@ class GroundTruth(BoxTable):
             Of pandas; of Polars, DuckDB or Arrow, which need pyarrow.
         box_format : {"xyxy", "xywh", "cxcywh"}, optional
             What four numbers in one column are, and whether ``x, y`` beside ``w, h`` are the corner (as they
-            are if nothing is said) or the centre.
+            are by default) or the centre.
         images, categories : optional
             As for :meth:`from_arrays`, or the DataFrames that ``images.to_pandas()`` and
             ``categories.to_pandas()`` write.

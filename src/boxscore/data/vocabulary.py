@@ -413,29 +413,23 @@ class Categories(Vocabulary):
         several = [labels[row] for row in self.rows_of_names().get(str(name), ())]
         raise ambiguous(name, several, what=what, place=place)
 
-    def rows_asked(
+    def rows_by_word(
         self, words: Sequence[Id], *, what: str = "a class", numbers: bool = False
     ) -> NDArray[np.int32]:
-        """Return the row of each class given by id, name or label; -1 for unknown.
+        """Return the row of each class given by id, name or label, -1 for unknown; refuse an ambiguous word.
 
-        Parameters
-        ----------
-        words : sequence of int or str
-        what : str
-            What a message calls a word.
-        numbers : bool, default False
-            Whether text that spells a number is an id as well: on a command line.
-
-        Raises
-        ------
-        InputError
-            When a word can stand for several classes.
+        With ``numbers`` text that spells a number is an id as well, as on a command line.
         """
         finder = self.finder(numbers=numbers)
         return np.array([finder.row(word, what=what) for word in words], dtype=np.int32)
 
+    def rows_asked(self, words: Sequence[Id], **options: Any) -> NDArray[np.int32]:
+        """Return :meth:`rows_by_word`, its new name."""
+        warn_user("Categories.rows_asked is deprecated: it is called rows_by_word", DeprecationWarning)
+        return self.rows_by_word(words, **options)
+
     def finder(self, *, numbers: bool = False) -> ClassFinder:
-        """Return what finds the class that a word stands for; ``numbers`` as for :meth:`rows_asked`."""
+        """Return what finds the class that a word stands for; ``numbers`` as for :meth:`rows_by_word`."""
         return ClassFinder(self.names.tolist(), self.ids.tolist(), numbers=numbers)
 
     def rows_of_classes(self, other: Categories) -> NDArray[np.int32]:

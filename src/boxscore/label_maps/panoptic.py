@@ -167,6 +167,7 @@ def segments_of_columns(
         bad = pixels.min() if pixels.min() < -1 else pixels.max()
         raise InputError("area of a segment", "be >= 0 and no larger than an image", got=bad, place=place)
     is_crowd = checks.flags(crowds, name=f"iscrowd in {place}")
+    # A later crowd of a class replaces an earlier one: panopticapi has them in a dict by class.
     last = {int(class_rows[row]): row for row in np.flatnonzero(is_crowd).tolist()}
     new_row = np.argsort(order, kind="stable")
     last_rows = np.sort(new_row[np.array(list(last.values()), dtype=np.int64)])

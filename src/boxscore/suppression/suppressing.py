@@ -370,7 +370,7 @@ def _group_of_class(categories: Categories, class_groups: Iterable[Collection[Id
         if isinstance(group, str):
             raise InputError("class_groups", "be a list of lists of classes", got=repr(group))
         labels = list(group)
-        rows = categories.rows_asked(labels, what="a class of a group").tolist()
+        rows = categories.rows_by_word(labels, what="a class of a group").tolist()
         for label, row in zip(labels, rows, strict=True):
             if row < 0:
                 known = [*categories.labels, *map(str, categories.ids.tolist())]
