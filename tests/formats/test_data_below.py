@@ -203,7 +203,5 @@ def test_a_folder_above_a_data_set_names_it(tmp_path: Path, monkeypatch: pytest.
 
 def test_image_sets_of_classes_come_last(tmp_path: Path) -> None:
     shutil.copytree(SHAPES_VOC / "VOC2007", tmp_path / "VOC2007")
-    with pytest.raises(
-        InputError, match=r"choose from test, train, circle_test, .*, \.\.\. \(--image-set\)\.$"
-    ):
+    with pytest.raises(InputError, match=r"choose from test, train, circle_test, .* and 2 more\.$"):
         boxscore.load_ground_truth(tmp_path / "VOC2007")

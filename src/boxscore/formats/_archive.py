@@ -2,8 +2,8 @@
 
 Goal
 ----
-Nothing that an archive says of itself is believed before it was held against the file: whoever wrote it,
-reading it takes no more memory than the file has bytes.
+Nothing that an archive declares is trusted before it is checked against the file: whoever wrote it, reading
+it takes no more memory than the file has bytes.
 
 Conventions
 -----------
@@ -40,7 +40,7 @@ NPY = ".npy"
 
 
 class Member(NamedTuple):
-    """What a member says of itself, which its bytes bear out."""
+    """The dtype and shape that a member declares, checked against its bytes."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -89,7 +89,7 @@ class Archive:
         return Member(dtype, tuple(map(int, shape)))
 
     def read(self, name: str) -> NDArray[Any]:
-        """Read an array, which must have been looked at."""
+        """Read an array whose ``member`` was checked before."""
         with _refused(self._path, self._kind), _npy_warnings(), self._file.open(self._infos[name]) as file:
             array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
             return array
@@ -115,7 +115,7 @@ def open_archive(
 
 
 def _infos(path: Path, file: ZipFile, kind: Kind) -> dict[str, ZipInfo]:
-    """Return the directory's entries by name, if they can all be what they say."""
+    """Return the directory's entries by name; refuse spans that overlap or do not fit the file."""
     import zipfile
 
     infos = file.infolist()
@@ -142,7 +142,7 @@ def _infos(path: Path, file: ZipFile, kind: Kind) -> dict[str, ZipInfo]:
 
 @contextlib.contextmanager
 def _refused(path: Path, kind: Kind) -> Iterator[None]:
-    """Turn what zipfile and NumPy raise, many kinds, into one refusal."""
+    """Convert what zipfile and NumPy raise, of many kinds, to one error."""
     try:
         yield
     except (FileFormatError, MemoryError):
@@ -155,7 +155,7 @@ def _refused(path: Path, kind: Kind) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _npy_warnings() -> Iterator[None]:
-    """Take NumPy's warnings, of headers in other programs' form, for errors."""
+    """Raise NumPy's warnings, about headers in other programs' form, as errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield

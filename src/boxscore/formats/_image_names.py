@@ -1,4 +1,4 @@
-"""Names of the files that stand for images, where a format has one file per image."""
+"""Names of label files, where a format has one file per image."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from boxscore.errors import InputError
 def file_stems(table: BoxTable, *, in_lines: bool = False) -> list[str]:
     """Return the name of each image's file, without ending: that of the image file, or else the id.
 
-    Where files of several images have one name, ids that are text stand for all. Names ``in_lines`` of a file
-    lose blanks at their ends when they are read.
+    Where several images would have files of one name, all are named by their ids, if these are text. Names
+    ``in_lines`` of a file lose blanks at their ends when they are read.
     """
-    stems = []
-    for identifier, file_name in zip(
-        table.images.ids.tolist(), table.images.file_names.tolist(), strict=True
-    ):
+    stems, ids = [], table.images.ids.tolist()
+    for identifier, file_name in zip(ids, table.images.file_names.tolist(), strict=True):
         name = str(identifier) if file_name is None else PurePosixPath(file_name.replace("\\", "/")).stem
         stems.append(checks.plain_name(name, name="an image's name"))
-    if len(set(stems)) < len(stems) and all(isinstance(one, str) for one in table.images.ids.tolist()):
-        stems = [checks.plain_name(one, name="an image's name") for one in table.images.ids.tolist()]
+    if len(set(stems)) < len(stems) and all(isinstance(identifier, str) for identifier in ids):
+        stems = [checks.plain_name(identifier, name="an image's name") for identifier in ids]
     if len(set(stems)) < len(stems):
         seen: set[str] = set()
         twice = next(name for name in stems if name in seen or seen.add(name))  # type: ignore[func-returns-value]
@@ -35,7 +33,7 @@ def file_stems(table: BoxTable, *, in_lines: bool = False) -> list[str]:
 
 
 def refuse_shared_names(table: BoxTable) -> None:
-    """Refuse classes that only their ids tell apart."""
+    """Refuse classes that share a name and differ only by id."""
     names = table.categories.names.tolist()
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

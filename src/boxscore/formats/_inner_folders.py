@@ -1,8 +1,8 @@
-"""Folders of labels inside a folder of labels: none is left out in silence.
+"""Folders of labels inside a folder of labels: none is left out without a warning.
 
 Conventions
 -----------
-- A format that reads the files right in a folder warns of the folders in it that it could read as well.
+- A format that reads the files right in a folder warns of inner folders that it could read as well.
 - Predictions of YOLO, and those in text files, may lie in folders alone: they are read as one set, whose
   images are called by folder and file. Images of the ground truth must lie in folders of these names: several
   runs side by side, ``exp1`` and ``exp2``, are not one.
@@ -24,12 +24,12 @@ DEEPEST, MOST_FOLDERS = 4, 200
 
 
 def warn_of_unread(folder: Path, can_be_read: Callable[[Sniffer], object], *, ending: str = "") -> None:
-    """Warn of folders in a folder whose own files are read; ``ending`` is that of files of one image each."""
+    """Warn of readable folders in a folder whose files are read; ``ending`` is that of files per image."""
     unread = _folders(folder, can_be_read)
     if not unread:
         return
     advice = "give the folder that is meant"
-    file = next((one for inner in unread if (one := Sniffer(folder / inner).first_with(ending))), None)
+    file = next((first for inner in unread if (first := Sniffer(folder / inner).first_with(ending))), None)
     if ending and file is not None:
         name = file.relative_to(folder).with_suffix("").as_posix()
         advice += f", or make one CSV file of all whose images are called {name!r}"
@@ -43,9 +43,9 @@ def check_folders(folder: Path, names: Iterable[str], ground_truth: GroundTruth 
     if not inner or ground_truth is None:
         return
     known = folders_of(ground_truth.images)
-    strange = [one for one, path in zip(inner, below_their_root(inner), strict=True) if path not in known]
+    strange = [name for name, path in zip(inner, below_their_root(inner), strict=True) if path not in known]
     if strange:
-        which = f"{'one of ' * (len(inner) > 1)}{short_list(folder / one for one in inner)}"
+        which = f"{'one of ' * (len(inner) > 1)}{short_list(folder / name for name in inner)}"
         cause = f"give {which}; if they are parts of one run, put their files in one folder"
         raise FileFormatError(
             str(folder),
@@ -61,15 +61,15 @@ def inner_folders(names: Iterable[str]) -> list[str]:
 
 
 def _folders(folder: Path, can_be_read: Callable[[Sniffer], object]) -> list[str]:
-    """Return the folders below a folder that a format can read, the outermost, as paths in it."""
-    found: list[str] = []
+    """Return the outermost folders below a folder that a format can read, as paths relative to it."""
+    names: list[str] = []
     level = [folder]
     for _ in range(DEEPEST):
-        inner = [one for outer in level for one in _inner(outer)][:MOST_FOLDERS]
-        readable = [one for one in inner if can_be_read(Sniffer(one))]
-        found += [one.relative_to(folder).as_posix() for one in readable]
-        level = [one for one in inner if one not in readable]
-    return sorted(found)
+        inner = [inner_folder for outer in level for inner_folder in _inner(outer)][:MOST_FOLDERS]
+        readable = [inner_folder for inner_folder in inner if can_be_read(Sniffer(inner_folder))]
+        names += [inner_folder.relative_to(folder).as_posix() for inner_folder in readable]
+        level = [inner_folder for inner_folder in inner if inner_folder not in readable]
+    return sorted(names)
 
 
 def _inner(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Folders of JSON files, one per image, and what lies at a path of JSON."""
+"""Folders of JSON files, one per image."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def json_files(path: Path, *, depth: int = DEEPEST) -> list[Path]:
     """Return the file itself, or the JSON files in a folder and the folders in it, sorted."""
     if not path.is_dir():
         return [path]
-    found: list[Path] = []
+    files: list[Path] = []
     inner: list[Path] = []
     with listed(path) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 inner.append(Path(entry.path))
             elif entry.name.lower().endswith(".json") and entry.is_file():
-                found.append(Path(entry.path))
+                files.append(Path(entry.path))
     if depth:
         for folder in inner:
-            found += json_files(folder, depth=depth - 1)
-    return sorted(found)
+            files += json_files(folder, depth=depth - 1)
+    return sorted(files)

@@ -85,7 +85,7 @@ class _Reader:
         self._unpacked = 0
 
     def variables(self, content: memoryview) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         position = 0
         while position + 8 <= len(content):
             element = self._element(content, position)
@@ -100,8 +100,8 @@ class _Reader:
             if element.kind == _MATRIX:
                 name, value = self._matrix(element.data, 0)
                 if name in self._names:
-                    found[name] = value
-        return found
+                    values[name] = value
+        return values
 
     def _element(self, content: memoryview, position: int) -> _Element:
         (tag,) = struct.unpack_from(self._order + "I", content, position)

@@ -67,9 +67,9 @@ def decoded_masks(
                 cause="" if too_long else "was the file cut off, or opened in a spreadsheet?",
             )
         counts.append(code.decode("ascii"))
-    drawn = positions >= 0
+    has_mask = positions >= 0
     with np.errstate(invalid="ignore"):
-        unsized = drawn & ~((sizes >= 1) & (sizes == np.floor(sizes)) & (sizes < 2e6)).all(axis=1)
+        unsized = has_mask & ~((sizes >= 1) & (sizes == np.floor(sizes)) & (sizes < 2e6)).all(axis=1)
     if unsized.any():
         row = int(np.argmax(unsized))
         got = f"{sizes[row, 0]:g} x {sizes[row, 1]:g}"
@@ -85,8 +85,8 @@ def encoded_masks(masks: Masks) -> tuple[list[int | None], list[int | None], lis
     """Return the widths, the heights and the texts of masks, [N] each; None without a mask."""
     widths: list[int | None] = [None] * len(masks)
     heights, texts = list(widths), list[str | None]([None] * len(masks))
-    drawn = np.flatnonzero(~masks.missing)
-    for row, code in zip(drawn.tolist(), masks[drawn].codes(), strict=True):
+    with_mask = np.flatnonzero(~masks.missing)
+    for row, code in zip(with_mask.tolist(), masks[with_mask].codes(), strict=True):
         heights[row], widths[row] = code["size"]
         counts = code["counts"]
         packed = zlib.compress(counts.encode() if isinstance(counts, str) else counts)
@@ -171,7 +171,7 @@ def joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
 
 
 def _together(first: Sequence[Any], second: Sequence[Any]) -> tuple[list[Any], list[NDArray[np.int64]]]:
-    """Return values of two lists, each once, and where the values of each list are among them."""
+    """Return the distinct values of two lists, and the index of each list's values among them."""
     known: dict[str, int] = {}
     values: list[Any] = []
     where = []
@@ -184,7 +184,7 @@ def _together(first: Sequence[Any], second: Sequence[Any]) -> tuple[list[Any], l
 
 
 def _rank(values: Sequence[Any]) -> NDArray[np.int64]:
-    """Return the place of each value in the order of texts."""
+    """Return the rank of each value in the order of texts."""
     order = sorted(range(len(values)), key=lambda number: str(values[number]))
     rank = np.empty(len(values), dtype=np.int64)
     rank[order] = np.arange(len(values))

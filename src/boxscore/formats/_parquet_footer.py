@@ -1,6 +1,6 @@
 """How many values each column of a Parquet file has: read from its footer, Thrift in the compact protocol.
 
-pyarrow tells it as well, but ends the process where what a column says of itself is damaged.
+pyarrow returns it as well, but ends the process where the metadata of a column are damaged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 7, 8, 9, 10
 INTEGERS = (4, 5, 6)
 
 ROW_GROUPS, COLUMNS, ABOUT, NUM_VALUES = 4, 1, 3, 5
-"""Fields of the file, of a row group, of a column in it, and of what is said about that."""
+"""Field numbers: in the file, in a row group, in a column of it, and in the metadata of that."""
 
 
 def values_of_columns(footer: bytes, place: str) -> list[list[int]]:
@@ -58,11 +58,11 @@ def values_of_columns(footer: bytes, place: str) -> list[list[int]]:
 
 
 class _DamagedError(Exception):
-    """What is read is no footer."""
+    """The bytes are not a footer."""
 
 
 class _Reader:
-    """A position in bytes; each step takes at least one, so that time is bounded by their number."""
+    """A position in bytes; each step consumes at least one, so that time is bounded by their number."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -117,7 +117,7 @@ class _Reader:
                 raise _DamagedError
 
     def fields(self) -> Iterator[tuple[int, int]]:
-        """Give the number and kind of each field of a structure; the caller reads or skips each."""
+        """Yield the number and kind of each field of a structure; the caller reads or skips each."""
         number = 0
         while True:
             byte = self.data[self.at]

@@ -20,7 +20,7 @@ MOST_VALUES = 10_000_000
 
 def features(record: memoryview, wanted: Callable[[str], bool]) -> dict[str, Values]:
     """Return the features of an ``Example`` whose names are wanted; ``ValueError`` for anything else."""
-    found: dict[str, Values] = {}
+    values: dict[str, Values] = {}
     for field, inner in _fields(record):
         if field != 1 or not isinstance(inner, memoryview):
             continue
@@ -30,8 +30,8 @@ def features(record: memoryview, wanted: Callable[[str], bool]) -> dict[str, Val
             parts = {number: value for number, value in _fields(entry) if isinstance(value, memoryview)}
             name = bytes(parts.get(1, b"")).decode("utf-8")
             if wanted(name):
-                found[name] = _values(parts.get(2, memoryview(b"")))
-    return found
+                values[name] = _values(parts.get(2, memoryview(b"")))
+    return values
 
 
 def _values(feature: memoryview) -> Values:

@@ -2,14 +2,14 @@
 
 Goal
 ----
-CSV, JSON lines and Parquet give columns (:class:`Table`); what the columns mean is dealt with once, here and
-in :mod:`boxscore.data.column_names`.
+CSV, JSON lines and Parquet are read as columns (:class:`Table`); what the columns mean is decided once, here
+and in :mod:`boxscore.data.column_names`.
 
 Conventions
 -----------
 - A row without a box (four empty numbers) is an image without objects.
-- An image's id is what stands in the image's column: a number where all are whole numbers without leading
-  zeros, else a text. A text stands for the image with that file name as well.
+- An image's id is the value in the image's column: a number where all are whole numbers without leading
+  zeros, else text. Text also refers to the image with that file name.
 - Coordinates are pixels, unless all of them lie in 0..1 and some are not whole: then they are fractions of
   the image's size.
 """
@@ -87,9 +87,9 @@ class Table(abc.ABC):
     count : int
         Rows.
     class_list : sequence of str, or None
-        Names behind class numbers that count from 0, as the file says.
+        Names of the class numbers that count from 0, if the file has them.
     class_names : sequence of (id, name), or None
-        All classes, as the file says.
+        All classes, if the file has them.
     """
 
     source: str
@@ -111,8 +111,8 @@ class Table(abc.ABC):
         """Return a column of four numbers each, [N, 4], NaN where a cell is empty."""
 
     @abc.abstractmethod
-    def own(self, name: str) -> NDArray[Any] | None:
-        """Return a column of the user's own; None for one that cannot be sliced by."""
+    def user_column(self, name: str) -> NDArray[Any] | None:
+        """Return a user column; None for one that cannot be sliced by."""
 
     @abc.abstractmethod
     def place(self, row: int) -> str:
@@ -147,7 +147,7 @@ class TableFormat(RowFormat):
         """Read the columns of a file."""
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
-        """Read a file on its own, or with its segments."""
+        """Read a file alone, or with its segments."""
         rows = rows_of(self.table(path, options), options, None, of_results=of_results)
         if options.segments is None or of_results:
             return rows
@@ -160,11 +160,11 @@ class TableFormat(RowFormat):
         return False
 
     def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
-        """Write the remaining rows under our own column names, with every other column."""
+        """Write the surviving rows under boxscore's column names, with every other column."""
         self.save(survivors.as_table(), output)
 
     def check_written(self, table: BoxTable) -> None:
-        """Refuse what readers refuse, and pixels that they would take for fractions of the image's size."""
+        """Refuse values that readers refuse, and pixels that they would take for fractions of the size."""
         checks.finite(
             table.boxes, name="the corners of a box", place=lambda row: f"row {row} of {table.source}"
         )
@@ -184,7 +184,7 @@ class TableFormat(RowFormat):
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read detections when the ground truth is known: its image sizes may tell what boxes are."""
+        """Read detections when the ground truth is known: its image sizes help to infer the form of boxes."""
 
         def finish(ground_truth: GroundTruth | None) -> Detections:
             rows = rows_of(self.table(path, options), options, ground_truth, of_results=True)
@@ -214,7 +214,7 @@ def rows_of(
     of_results: bool,
     fractions: bool | None = None,
 ) -> Rows:
-    """Return the rows of boxes that a table holds; ``fractions`` where that was told by more than them."""
+    """Return the rows of boxes that a table holds; ``fractions`` is given where more than them decides it."""
     parts = column_parts(table.names, place=table.source, column_map=options.columns)
     if of_results and parts.score is None:
         raise FileFormatError(
@@ -236,36 +236,36 @@ def rows_of(
     if scores is not None:
         empty &= np.isnan(scores)
     if empty.any():
-        kept = np.flatnonzero(~empty)
+        with_box = np.flatnonzero(~empty)
     else:
-        kept = np.arange(table.count)
+        with_box = np.arange(table.count)
 
     def place(row: int) -> str:
-        return table.place(int(kept[row]))
+        return table.place(int(with_box[row]))
 
-    everything = len(kept) == table.count
+    all_rows = len(with_box) == table.count
     if boxes is not None:
-        boxes = boxes if everything else boxes[kept]
+        boxes = boxes if all_rows else boxes[with_box]
         _refuse_halves(boxes, parts, place)
     sizes = _image_sizes(table, parts, len(images), image)
-    own_image = image if everything else image[kept]
+    image_of_box = image if all_rows else image[with_box]
     masks = None
     if mask_texts is not None:
         texts = [str(text) for text in mask_texts.values]
         known = np.full((len(images), 2), np.nan) if sizes is None else sizes
         masks = decoded_masks(
-            texts, mask_texts.positions[kept], known[own_image], name=str(parts.mask), place=place
+            texts, mask_texts.positions[with_box], known[image_of_box], name=str(parts.mask), place=place
         )
         if boxes is None and ground_truth is not None and ground_truth.units == "fractions":
             boxes = boxes_of_masks(masks, place=place)
-    told = fractions
+    given_fractions = fractions
     fractions = False
     if boxes is not None:
         if options.written is not None and parts.box:
             boxes = options.written.x_first(boxes)
             if options.box_format != parts.box_format:
                 parts = parts._replace(sides=None)  # of another form
-        fractions = not parts.box or (are_fractions(boxes) if told is None else told)
+        fractions = not parts.box or (are_fractions(boxes) if given_fractions is None else given_fractions)
         fractions |= options.written is not None and options.written.fractions
     form: BoxFormat = "xyxy"
     if boxes is not None:
@@ -273,18 +273,18 @@ def rows_of(
             parts,
             options,
             boxes,
-            lambda: _known_sizes(images, sizes, options, ground_truth)[own_image],
+            lambda: _known_sizes(images, sizes, options, ground_truth)[image_of_box],
             table,
             side="dt" if of_results else "gt",
         )
-    labels, label, names = classes_of(table, parts, options, kept, place)
-    given, columns = _further(table, parts, kept, boxes, form, fractions, place, of_results=of_results)
+    labels, label, names = classes_of(table, parts, options, with_box, place)
+    given, columns = _further(table, parts, with_box, boxes, form, fractions, place, of_results=of_results)
     if masks is not None:
         given["masks"] = masks
     return Rows(
         source=table.source,
         images=images,
-        image=own_image,
+        image=image_of_box,
         labels=labels,
         label=label,
         boxes=boxes,
@@ -292,7 +292,7 @@ def rows_of(
         form_applied=True,
         place=place,
         fractions=fractions,
-        scores=scores if scores is None or everything else scores[kept],
+        scores=scores if scores is None or all_rows else scores[with_box],
         classes=table.class_list,
         label_names=names,
         numbers=_numbers(table, parts),
@@ -354,7 +354,7 @@ def _refuse_halves(boxes: FloatArray, parts: ColumnParts, place: Any) -> None:
 
 
 def _image_sizes(table: Table, parts: ColumnParts, count: int, image: IntArray) -> FloatArray | None:
-    """Width and height of each image by its rows; None where no column says them."""
+    """Width and height of each image by its rows; None without columns of them."""
     if parts.image_size is None:
         return None
     given = np.column_stack([table.numbers(name) for name in parts.image_size])
@@ -381,7 +381,7 @@ def _image_sizes(table: Table, parts: ColumnParts, count: int, image: IntArray) 
 
 
 def _are_wrong_sizes(sizes: FloatArray) -> NDArray[np.bool_]:
-    """Whether sizes [N, 2] are no image's; unknown ones are none of them."""
+    """Whether sizes [N, 2] cannot be those of images; unknown ones can."""
     wrong: NDArray[np.bool_] = np.any((sizes <= 0) | (sizes > 1e9), axis=1)
     return wrong
 
@@ -407,7 +407,7 @@ def _size_text(size: FloatArray) -> str:
 def _known_sizes(
     images: Sequence[Id], sizes: FloatArray | None, options: ReadOptions, ground_truth: GroundTruth | None
 ) -> FloatArray:
-    """Width and height of every image, [I, 2], as anything says them; NaN where unknown."""
+    """Width and height of every image from any source, [I, 2]; NaN where unknown."""
     known = known_sizes(options.image_sizes, images)
     if sizes is not None:
         known = np.where(np.isnan(known), sizes, known)
@@ -427,7 +427,7 @@ def _box_format(
     *,
     side: str,
 ) -> BoxFormat:
-    """Return what a box's numbers are: as the user says, as the names say, or as the boxes show."""
+    """Return the form of boxes: given by the user, by the column names, or inferred from the boxes."""
     if options.written is not None and parts.box:
         return options.written.form
     if parts.box_format is not None:
@@ -444,13 +444,13 @@ def _box_format(
 
 
 def classes_of(
-    table: Table, parts: ColumnParts, options: ReadOptions, kept: NDArray[np.intp], place: Any
+    table: Table, parts: ColumnParts, options: ReadOptions, rows: NDArray[np.intp], place: Any
 ) -> tuple[list[Id], IntArray, list[str] | None]:
     """Return the classes, each row's position among them, and their names where they are ids."""
     column = parts.class_name if parts.class_id is None else parts.class_id
     if column is None:
         if options.classes is not None and len(options.classes) == 1:
-            return [options.classes[0]], np.zeros(len(kept), dtype=np.int64), None
+            return [options.classes[0]], np.zeros(len(rows), dtype=np.int64), None
         raise FileFormatError(
             "a table of boxes",
             "have a column class, label or category_id",
@@ -461,13 +461,13 @@ def classes_of(
             "(--gt-classes, --dt-classes)",
         )
     values, positions = table.distinct(column)
-    positions = positions[kept]
+    positions = positions[rows]
     if len(positions) and positions.min() < 0:
         row = int(np.argmin(positions))
         raise FileFormatError(column, "name a class where a row has a box", got="nothing", place=place(row))
     names: list[str] | None = None
     if parts.class_id is not None and parts.class_name is not None and options.classes is None:
-        names = _names_of(table, parts, values, positions, kept, place)
+        names = _names_of(table, parts, values, positions, rows, place)
     used = np.bincount(positions, minlength=len(values)) > 0 if len(values) else np.zeros(0, dtype=bool)
     number = np.cumsum(used) - 1
     labels: list[Id] = [value for value, is_used in zip(values, used.tolist(), strict=True) if is_used]
@@ -492,9 +492,9 @@ def _with_all(
 ) -> tuple[list[Id], list[str]]:
     """Add the classes without a row, and the names that the file gives."""
     by_id = dict(known)
-    own = dict(zip(labels, map(str, labels) if names is None else names, strict=True))
-    every = [*labels, *(identifier for identifier in by_id if identifier not in own)]
-    return every, [by_id.get(identifier, own.get(identifier, str(identifier))) for identifier in every]
+    of_rows = dict(zip(labels, map(str, labels) if names is None else names, strict=True))
+    every = [*labels, *(identifier for identifier in by_id if identifier not in of_rows)]
+    return every, [by_id.get(identifier, of_rows.get(identifier, str(identifier))) for identifier in every]
 
 
 def _names_of(
@@ -502,12 +502,12 @@ def _names_of(
     parts: ColumnParts,
     values: Sequence[Id],
     positions: IntArray,
-    kept: NDArray[np.intp],
+    rows: NDArray[np.intp],
     place: Any,
 ) -> list[str]:
     """Return the name of each class id; one id has one name."""
     texts, at = table.distinct(parts.class_name)  # type: ignore[arg-type]
-    at = at[kept]
+    at = at[rows]
     first = np.full(len(values), -1, dtype=np.int64)
     first[positions[::-1]] = at[::-1]
     wrong = (first[positions] != at) if len(positions) else np.zeros(0, dtype=bool)
@@ -531,7 +531,7 @@ def _names_of(
 def _further(
     table: Table,
     parts: ColumnParts,
-    kept: NDArray[np.intp],
+    rows: NDArray[np.intp],
     boxes: FloatArray | None,
     form: BoxFormat,
     fractions: bool,
@@ -539,10 +539,10 @@ def _further(
     *,
     of_results: bool,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the columns of the schema that a table has besides, and those of the user's own."""
+    """Return the other columns of the schema that a table has, and the user's."""
     given: dict[str, Any] = {}
     if parts.sides is not None and boxes is not None and not fractions:
-        sides = np.column_stack([table.numbers(name)[kept] for name in parts.sides])
+        sides = np.column_stack([table.numbers(name)[rows] for name in parts.sides])
         cause = "were they rounded, or the corners changed? then leave these columns out"
         try:
             check_sizes_fit(boxes, sides, name=parts.sides, place=place, cause=cause)
@@ -558,11 +558,11 @@ def _further(
     else:
         for flag in ("crowd", "difficult", "ignore", "group"):
             if flag in parts.flags:
-                given[flag] = _flag(table, parts.flags[flag])[kept]
+                given[flag] = _flag(table, parts.flags[flag])[rows]
         if "group" in given and "crowd" not in given:
             given["crowd"] = given["group"]  # as other protocols have it: a region that absorbs
         if "area" in parts.flags and boxes is not None and not fractions:
-            area = table.numbers(parts.flags["area"])[kept]
+            area = table.numbers(parts.flags["area"])[rows]
             missing = np.isnan(area)
             if missing.any():
                 with np.errstate(all="ignore"):  # what is too large is refused when the table is built
@@ -571,16 +571,16 @@ def _further(
             given["area"] = area
         if "ids" in parts.flags:
             values, positions = table.distinct(parts.flags["ids"])
-            positions = positions[kept]
+            positions = positions[rows]
             if len(positions) and positions.min() >= 0:
                 given["ids"] = as_ids(values, name="ids")[positions]
         if parts.score is not None:
             others.append(parts.score)
     columns = {}
     for name in others:
-        own = table.own(name) if name and name not in GROUND_TRUTH.frame_names else None
-        if own is not None:
-            columns[name] = own if len(kept) == len(own) else own[kept]
+        column = table.user_column(name) if name and name not in GROUND_TRUTH.frame_names else None
+        if column is not None:
+            columns[name] = column if len(rows) == len(column) else column[rows]
     return given, columns
 
 
@@ -610,18 +610,18 @@ def ids_of_texts(texts: Sequence[str]) -> list[Id]:
 
 
 def saved_columns(table: BoxTable) -> dict[str, Any]:
-    """Return the columns of a table to be saved, under the names of a DataFrame, and the images' beside them.
+    """Return the columns of a table to save, named as in a DataFrame, with those of its images.
 
     Images without objects are rows without a class and a box at the end.
     """
-    names = ("image_id", "category_id", "class", *(n for one in table.schema.needed for n in one.frame))
+    names = ("image_id", "category_id", "class", *(n for column in table.schema.needed for n in column.frame))
     frame = table.to_pandas([*names, *table.columns])
     columns: dict[str, Any] = {str(name): frame[name].to_numpy() for name in frame.columns}
-    lonely = np.zeros(0, dtype=np.int64)
+    without_objects = np.zeros(0, dtype=np.int64)
     if not isinstance(table, Detections):
-        lonely = np.setdiff1d(np.arange(len(table.images)), table.image)
-    image = np.concatenate([table.image, lonely])
-    columns = {name: _extended(values, len(lonely)) for name, values in columns.items()}
+        without_objects = np.setdiff1d(np.arange(len(table.images)), table.image)
+    image = np.concatenate([table.image, without_objects])
+    columns = {name: _extended(values, len(without_objects)) for name, values in columns.items()}
     columns["image_id"] = table.images.ids[image]
     if not isinstance(table, Detections):
         if any(name is not None for name in table.images.file_names.tolist()):

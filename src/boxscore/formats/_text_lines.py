@@ -18,7 +18,7 @@ LARGEST = 16_000_000
 
 
 class TextLines:
-    """The lines that are not blank, each a row; ``head`` checks a file and says where its rows begin."""
+    """The lines that are not blank, each a row; ``head`` checks a file and returns where its rows begin."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class TextLines:
                     yield line
 
     def leave_out(self) -> int:
-        """Make the last line no row, and return its image."""
+        """Remove the last line from the rows, and return its image."""
         self._line.pop()
         return self._image.pop()
 

@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-- What is unpacked lies in a temporary folder until the process ends: tables read masks and keypoints later.
+- Unpacked files stay in a temporary folder until the process ends: tables read masks and keypoints later.
   An archive that has not changed is unpacked once.
-- Names in an archive stay below the folder. What comes out is at most ``LARGEST`` bytes, and above ``ALWAYS``
-  at most ``RATIO`` times what went in; a member is never longer than the archive says.
+- Names in an archive stay below the folder. It unpacks to at most ``LARGEST`` bytes, and above ``ALWAYS`` to
+  at most ``RATIO`` times its size; a member is never longer than the archive declares.
 - Of images only the beginning is unpacked, where their size stands; other large files never are.
 """
 
@@ -37,7 +37,7 @@ IMAGE_BYTES = 1 << 18
 
 _PIECE = 1 << 20
 _WANTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENOMEM)
-"""What the machine lacks; the archive may be whole."""
+"""Errors of the machine; the archive may be complete."""
 _IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".avif"})
 _SKIPPED = frozenset({".mp4", ".avi", ".mov", ".mkv", ".pt", ".pth", ".onnx", ".zip"})
 _DATA = (".json", ".jsonl", ".xml", ".csv", ".parquet", ".manifest", ".yaml", ".yml", ".npz")
@@ -46,7 +46,7 @@ _known: dict[tuple[str, int, int], Path] = {}
 
 
 class Unpacked(Format):
-    """The format of what is in an archive, read from where it was unpacked to.
+    """The format of an archive's content, read from where it was unpacked.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Unpacked(Format):
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """Call the archive by its own name in messages."""
+        """Name the archive instead of the temporary folder in messages."""
         try:
             yield
         except (FileFormatError, InputError) as error:

@@ -7,9 +7,9 @@ Conventions
   is searched is what is parsed, the text is decoded here, by its byte order mark or its declaration, and may
   hold no NUL: by NULs the parser would recognise UTF-16 in text that was decoded as something else.
 - Only encodings that people write XML in are decoded, each in time proportional to the file.
-- A file of plain tags without attributes, as annotation tools write them, is split at its tags: what stands
-  where follows from the sequence of its tags, which most files of a folder share. Whatever is not as plain,
-  or breaks a rule, goes to the parser, so that both give the same and only the parser refuses.
+- A file of plain tags without attributes, as annotation tools write them, is split at its tags: the position
+  of each value follows from the sequence of tags, which most files of a folder share. Whatever is not as
+  plain, or breaks a rule, goes to the parser, so that both give the same and only the parser refuses.
 - Elements are the standard library's. They do not know their lines: a file that breaks a rule is parsed once
   more, by the parser beneath, which counts lines.
 - Missing ``difficult``, ``truncated`` and ``occluded`` mean 0.
@@ -47,7 +47,7 @@ from boxscore.formats._image_names import file_stems
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 FLAGS = ("difficult", "truncated", "occluded")
 IMAGE_SET = "all"
-"""What the set of all images is called in a folder that is written."""
+"""The name of the set of all images in a folder that is written."""
 
 _DECLARED = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
 _ENCODINGS = frozenset(
@@ -158,17 +158,17 @@ def _line_of(text: str, number: int) -> int:
 def read_annotations(
     path: Path, folder: Path, names: Sequence[str], written: WrittenForm = CORNERS
 ) -> GroundTruth:
-    """Read the annotations of the named images in a folder; ``path`` is what messages call the whole."""
+    """Read the annotations of the named images in a folder; messages name the whole as ``path``."""
     annotations = []
     for name in progress(names, desc=f"reading {path.name}", unit="file", delay=1, leave=False):
         file = f"{folder}{os.sep}{name}.xml"
         annotations.append(_plainly_read(file) or _parsed(Path(file)))
-    counts = [len(one.classes) for one in annotations]
-    classes = [label for one in annotations for label in one.classes]
-    marks = np.array([mark for one in annotations for mark in one.flags], dtype=bool)
+    counts = [len(annotation.classes) for annotation in annotations]
+    classes = [label for annotation in annotations for label in annotation.classes]
+    marks = np.array([mark for annotation in annotations for mark in annotation.flags], dtype=bool)
     marks = marks.reshape(-1, len(FLAGS))
-    boxes = np.array([side for one in annotations for side in one.boxes], dtype=np.float64)
-    sizes = np.array([one.size for one in annotations]).reshape(-1, 2)
+    boxes = np.array([side for annotation in annotations for side in annotation.boxes], dtype=np.float64)
+    sizes = np.array([annotation.size for annotation in annotations]).reshape(-1, 2)
     numbers = {label: index for index, label in enumerate(sorted(set(classes)), start=1)}
 
     def place(row: int) -> str:
@@ -183,7 +183,7 @@ def read_annotations(
         difficult=marks[:, 0],
         images=Images.build(
             names,
-            file_names=[one.file_name for one in annotations],
+            file_names=[annotation.file_name for annotation in annotations],
             sizes=sizes,
         ),
         categories={index: label for label, index in numbers.items()},
@@ -247,7 +247,7 @@ Pick = Callable[[Sequence[str]], tuple[str, ...]]
 
 
 class _Layout(NamedTuple):
-    """What picks the values out of the parts of a file; the last one picked of each kind is no value."""
+    """Picks the values out of the parts of a file; the last one picked of each kind is not a value."""
 
     head: Pick
     """The file's name, its width and height."""
@@ -301,56 +301,60 @@ def _small_file(path: str) -> bytes:
 
 @functools.lru_cache(maxsize=1024)
 def _layout(tags: tuple[str, ...]) -> _Layout | None:
-    """Return where the values stand among tags and the texts behind them; None for tags that do not nest.
+    """Return the positions of values among tags and the texts behind them; None for tags that do not nest.
 
-    The end of the file, where there is only blank text, stands for what is missing.
+    A missing value has the position of the end of the file, where there is only blank text.
     """
-    outermost: dict[str, _Place] = {}
-    open_: list[tuple[str, dict[str, _Place]]] = []
-    objects: list[dict[str, _Place]] = []
+    outermost: dict[str, _Node] = {}
+    unclosed: list[tuple[str, dict[str, _Node]]] = []
+    objects: list[dict[str, _Node]] = []
     end = 2 * len(tags)
     for number, tag in enumerate(tags):
         if tag.startswith("/"):
-            if not open_ or open_.pop()[0] != tag[1:] or (not open_ and number < len(tags) - 1):
+            if not unclosed or unclosed.pop()[0] != tag[1:] or (not unclosed and number < len(tags) - 1):
                 return None
             continue
         if _NAME.fullmatch(tag) is None:
             return None
-        place = _Place(2 * number + 2, {})
-        if open_:
-            open_[-1][1].setdefault(tag, place)  # the first child with this tag counts
-            if [name for name, _ in open_] == ["annotation"] and tag == "object":
-                objects.append(place.children)
+        node = _Node(2 * number + 2, {})
+        if unclosed:
+            unclosed[-1][1].setdefault(tag, node)  # the first child with this tag counts
+            if [name for name, _ in unclosed] == ["annotation"] and tag == "object":
+                objects.append(node.children)
         elif tag == "annotation":
-            outermost = place.children
+            outermost = node.children
         else:
             return None
-        open_.append((tag, place.children))
-    missing = _Place(end, {})
-    boxes = [one.get("bndbox", missing).children for one in objects]
-    if open_ or not all(box.keys() >= {*SIDES} for box in boxes) or not all("name" in one for one in objects):
+        unclosed.append((tag, node.children))
+    missing = _Node(end, {})
+    boxes = [children.get("bndbox", missing).children for children in objects]
+    if (
+        unclosed
+        or not all(box.keys() >= {*SIDES} for box in boxes)
+        or not all("name" in children for children in objects)
+    ):
         return None
     size = outermost.get("size", missing).children
     picked = (
         [outermost.get("filename", missing), *(size.get(side, missing) for side in ("width", "height"))],
-        [one["name"] for one in objects],
+        [children["name"] for children in objects],
         [box[side] for box in boxes for side in SIDES],
-        [one.get(flag, missing) for one in objects for flag in FLAGS],
+        [children.get(flag, missing) for children in objects for flag in FLAGS],
     )
-    return _Layout(*(_picker([place.text for place in places], end) for places in picked))
+    return _Layout(*(_picker([node.text for node in nodes], end) for nodes in picked))
 
 
-class _Place(NamedTuple):
-    """Where the text behind an element's tag stands, and those of its first children by their tags."""
+class _Node(NamedTuple):
+    """Position of the text behind an element's tag, and its first child of each tag."""
 
     text: int
-    children: dict[str, _Place]
+    children: dict[str, _Node]
 
 
-def _picker(places: list[int], end: int) -> Pick:
-    if not places:
+def _picker(positions: list[int], end: int) -> Pick:
+    if not positions:
         return lambda parts: ("",)
-    return operator.itemgetter(*places, end)  # of two places at least: a tuple
+    return operator.itemgetter(*positions, end)  # of at least two positions, so that it returns a tuple
 
 
 def _place_of_object(path: Path, number: int) -> str:

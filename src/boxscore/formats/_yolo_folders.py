@@ -1,12 +1,12 @@
-"""Where the images and labels of a YOLO data set lie.
+"""Where the images and labels of a YOLO data set are.
 
 Conventions
 -----------
 - The labels of ``.../images/.../a.b.jpg`` are ``.../labels/.../a.b.txt``; without such folders they lie
   beside the image.
-- A ``data.yaml`` or a list of images was often written on another machine. A path in it is looked for as it
-  stands, and then by its last parts below the file's own folder.
-- All images of a split count, also those without labels. Without an image, the label files count.
+- A ``data.yaml`` or a list of images was often written on another machine. A path in it is tried as it is
+  written, and then by its last parts below the file's folder.
+- All images of a split count, also those without labels. Where there are no images, the label files count.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ IMAGE_ENDINGS = frozenset(
 TEXT = frozenset({".txt"})
 CLASS_LISTS = ("classes.txt", "obj.names", "_darknet.labels")
 SPLITS = ("val", "valid", "validation", "test", "train")
-"""The splits that are taken without being asked for, the first of those that are there."""
+"""The splits that are read by default, the first that exists."""
 
 DEEPEST = 4
 """Folders inside a split's folder."""
@@ -51,7 +51,7 @@ _SAME_SPLITS = (("val", "valid", "validation"),)
 _NO_LABELS = re.compile(
     r"(?:classes|train|val|valid|test|trainval|minival|readme.*|notes.*|license.*|origin)\.txt", re.I
 )
-"""Text files that lie among labels and often are none."""
+"""Text files in folders of labels that usually are not labels."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +102,7 @@ class _Split:
 
 @dataclasses.dataclass(frozen=True)
 class _Source:
-    """What a ``data.yaml``, an ``obj.data`` or a folder says: its splits and its classes."""
+    """The splits and classes that a ``data.yaml``, an ``obj.data`` or a folder declares."""
 
     path: Path
     splits: Mapping[str, Any]
@@ -113,37 +113,37 @@ class _Source:
 
 def read_elsewhere(path: Path) -> list[Path]:
     """Return the lists and folders that the splits of a data set name, wherever they are."""
-    found = _source(path)
+    source = _source(path)
     entries = (
         (name, entry)
-        for name, value in found.splits.items()
+        for name, value in source.splits.items()
         for entry in (value if isinstance(value, list) else [value])
     )
     read: list[Path | None] = []
     for name, entry in entries:
         try:
-            place = _place_of(found, name, entry)
-        except FileFormatError:  # a split that is not there, and may not be asked for
+            location = _location_of(source, name, entry)
+        except FileFormatError:  # a split that does not exist, and may not be wanted
             continue
-        if isinstance(place, _Split):
-            read += [place.labels, place.images]
+        if isinstance(location, _Split):
+            read += [location.labels, location.images]
         else:
-            lines = read_text(place, "a list of images", largest=LARGEST_LIST).splitlines()
+            lines = read_text(location, "a list of images", largest=LARGEST_LIST).splitlines()
             parents = {line.strip().replace("\\", "/").rpartition("/")[0] for line in lines if line.strip()}
-            pairs = (_folder_listed(parent, (*found.roots, place.parent)) for parent in sorted(parents))
-            read += [place, *(folder for pair in pairs if pair is not None for folder in pair)]
-    return list(dict.fromkeys(one for one in read if one is not None))
+            pairs = (_folder_listed(parent, (*source.roots, location.parent)) for parent in sorted(parents))
+            read += [location, *(folder for pair in pairs if pair is not None for folder in pair)]
+    return list(dict.fromkeys(part for part in read if part is not None))
 
 
 def data_set(path: Path, image_set: str | Path | None) -> DataSet:
     """Find the images and labels of the chosen split of the data set at a path."""
-    found = _source(path)
-    name = _chosen(found, None if image_set is None else str(image_set))
-    value = found.splits[name]
+    source = _source(path)
+    name = _chosen(source, None if image_set is None else str(image_set))
+    value = source.splits[name]
     entries = value if isinstance(value, list) else [value]
-    source = f"{found.path}, {name}" if name and len(found.splits) > 1 else str(found.path)
-    files = [file for entry in entries for file in _files_of(found, name, entry)]
-    return _made(source, files, found)
+    title = f"{source.path}, {name}" if name and len(source.splits) > 1 else str(source.path)
+    files = [file for entry in entries for file in _files_of(source, name, entry)]
+    return _made(title, files, source)
 
 
 def _source(path: Path) -> _Source:
@@ -159,7 +159,7 @@ def _source(path: Path) -> _Source:
 
 
 def label_folder(path: Path) -> Path:
-    """Return the folder of label files that a path of predictions means: itself, or the one inside."""
+    """Return the folder of label files of predictions: the path itself, or ``labels`` in it."""
     if not path.is_dir():
         rule = "be the folder of the .txt files, one per image"
         raise FileFormatError("YOLO predictions", rule, got=f"one file, {path}")
@@ -170,14 +170,14 @@ def label_folder(path: Path) -> Path:
 def label_files(folder: Path) -> list[tuple[str, str]]:
     """Return name without ending and path of the label files of a folder, sorted.
 
-    Where none lies right in it, those in the folders in it.
+    If none is right in it, those in inner folders.
     """
-    found = sorted(
+    files = sorted(
         (entry.name[:-4], entry.path)
         for entry in _entries(folder)
-        if entry.name[-4:].lower() == ".txt" and entry.is_file() and not _is_other(entry.path)
+        if entry.name[-4:].lower() == ".txt" and entry.is_file() and not _is_no_labels(entry.path)
     )
-    return found or sorted(one for one in files_below(folder, TEXT) if not _is_other(one[1]))
+    return files or sorted(file for file in files_below(folder, TEXT) if not _is_no_labels(file[1]))
 
 
 # ---------------------------------------------------------------- what a path is
@@ -270,10 +270,10 @@ def _depth(entry: os.DirEntry[str]) -> bool:
     return not entry.is_symlink() and entry.name in {*SPLITS, "labels", "obj_train_data", "Annotations"}
 
 
-def _is_other(file: str) -> bool:
+def _is_no_labels(file: str) -> bool:
     """Whether a text file is a class list, a list of images or a notice.
 
-    Of these only a class list may be empty: else it is an image of such a name, without objects.
+    An empty one is ``classes.txt``, or else the labels of an image of such a name, without objects.
     """
     name = os.path.split(file)[1]
     if _NO_LABELS.fullmatch(name) is None:
@@ -368,10 +368,10 @@ def _darknet_source(path: Path) -> _Source:
         raise FileFormatError("a data file of darknet", rule, got="neither", place=str(path))
     names = None
     if "names" in pairs:
-        found = _below(
+        file_of_names = _below(
             pairs["names"], (path.parent,), lambda file: _inside(file, path.parent) and is_file(file)
         )
-        names = None if found is None else class_list(found)
+        names = None if file_of_names is None else class_list(file_of_names)
     return _Source(path, splits, names or _near_classes(path.parent), None, (path.parent,))
 
 
@@ -389,9 +389,9 @@ def _folder_source(folder: Path, *, quiet: bool = False) -> _Source:
 
 
 def _instead_of_labels(folder: Path) -> str:
-    """Say what lies in a data set without labels of YOLO."""
-    found = next(folder.glob("*/labelTxt"), None)
-    return "" if found is None else f"{found.relative_to(folder)} is a folder of DOTA labels"
+    """Return a cause for a data set without YOLO labels, empty where none is known."""
+    dota_labels = next(folder.glob("*/labelTxt"), None)
+    return "" if dota_labels is None else f"{dota_labels.relative_to(folder)} is a folder of DOTA labels"
 
 
 def _layout(folder: Path) -> dict[str, _Split]:
@@ -415,61 +415,61 @@ def _layout(folder: Path) -> dict[str, _Split]:
     }
 
 
-def _chosen(found: _Source, name: str | None) -> str:
-    """Return the key of the split that is asked for, or is taken when none is."""
-    known = list(found.splits)
+def _chosen(source: _Source, name: str | None) -> str:
+    """Return the key of the named split, or of the default one."""
+    known = list(source.splits)
     if name is not None:
-        same = next((group for group in _SAME_SPLITS if name in group), (name,))
-        match: str | None = next((key for key in (name, *same) if key in found.splits), None)
+        spellings = next((group for group in _SAME_SPLITS if name in group), (name,))
+        match: str | None = next((key for key in (name, *spellings) if key in source.splits), None)
         if match is None:
             if known == [""]:
                 rule = "be left out where a data set has no splits"
-                raise InputError("image_set", rule, got=repr(name), place=str(found.path))
+                raise InputError("image_set", rule, got=repr(name), place=str(source.path))
             cause = checks.did_you_mean(name, known)
             raise InputError(
-                "image_set", "be a split of the data set", got=repr(name), place=str(found.path), cause=cause
+                "image_set", "be a split of the data set", got=repr(name), place=str(source.path), cause=cause
             )
         return match
     if len(known) == 1:
         return known[0]
-    chosen = next((key for key in SPLITS if key in found.splits), None)
+    chosen = next((key for key in SPLITS if key in source.splits), None)
     if chosen is None or chosen == "train":
         choices = ", ".join(known[:12]) + (f" and {len(known) - 12} more" if len(known) > 12 else "")
         rule = "be given where there are several splits"
-        raise InputError("image_set", rule, got=f"none, in {found.path}", cause=f"choose from {choices}")
+        raise InputError("image_set", rule, got=f"none, in {source.path}", cause=f"choose from {choices}")
     return chosen
 
 
 # ---------------------------------------------------------------- paths in files
 
 
-def _files_of(found: _Source, name: str, entry: Any) -> list[_File]:
+def _files_of(source: _Source, name: str, entry: Any) -> list[_File]:
     """Return the files of each image."""
-    place = _place_of(found, name, entry)
-    return _paired(place) if isinstance(place, _Split) else _listed(place, found.roots)
+    location = _location_of(source, name, entry)
+    return _paired(location) if isinstance(location, _Split) else _listed(location, source.roots)
 
 
-def _place_of(found: _Source, name: str, entry: Any) -> _Split | Path:
+def _location_of(source: _Source, name: str, entry: Any) -> _Split | Path:
     """Return the folders of a split, or its list of images."""
     if isinstance(entry, _Split):
         return entry
-    home = found.roots[-1]
-    for same in _spellings(entry, name):
-        fewest = 1 if same.lower().endswith(".txt") else 2  # "images" alone may be another split's
-        path = _below(same, found.roots, lambda path: _is_list_or_split(path, home), fewest=fewest)
+    home = source.roots[-1]
+    for spelling in _spellings(entry, name):
+        fewest = 1 if spelling.lower().endswith(".txt") else 2  # "images" alone may be another split's
+        path = _below(spelling, source.roots, lambda path: _is_list_or_split(path, home), fewest=fewest)
         if path is not None:
             return path if path.is_file() else _split_at(path)
     layout = _layout(home)
     group = next((group for group in _SAME_SPLITS if name in group), (name,))
-    for same in group:
-        if same in layout:
-            return layout[same]
+    for spelling in group:
+        if spelling in layout:
+            return layout[spelling]
     raise FileFormatError(
         name or "a split",
         "be a folder of images or labels, or a list of images",
         got=f"{entry!r}, which is not there",
-        place=str(found.path),
-        cause=_instead_of_labels(found.path.parent)
+        place=str(source.path),
+        cause=_instead_of_labels(source.path.parent)
         or "give the folder of the labels itself, and this file as class list (--gt-classes)",
     )
 
@@ -488,7 +488,7 @@ def _spellings(entry: str, name: str) -> Iterator[str]:
 def _below(
     entry: str, roots: Sequence[Path], exists: Callable[[Path], bool], *, fewest: int = 1
 ) -> Path | None:
-    """Find a path as it stands, or by its last parts, at least ``fewest``, in one of the folders."""
+    """Find a path as it is written, or by its last parts, at least ``fewest``, in one of the folders."""
     text = entry.replace("\\", "/").strip()
     for root in roots:
         if exists(root / text):
@@ -513,7 +513,7 @@ def _inside(path: Path, folder: Path) -> bool:
 def _is_list_or_split(path: Path, home: Path) -> bool:
     """Whether a list of images, or a folder of images or labels, is at a path.
 
-    Outside the data set's own folder only what is called so is taken: no file sends the reader elsewhere.
+    Outside the data set's folder only names that say so are accepted: no file can send the reader elsewhere.
     """
     if not _inside(path, home):
         near = (
@@ -540,12 +540,12 @@ def _split_at(path: Path) -> _Split:
     return _Split(path, path)
 
 
-def _twin(path: Path, one: str, other: str) -> Path | None:
+def _twin(path: Path, name: str, replacement: str) -> Path | None:
     """Replace the last part that is ``one``; None where there is none."""
-    parts = list((path if one in path.parts else path.absolute()).parts)
+    parts = list((path if name in path.parts else path.absolute()).parts)
     for position in range(len(parts) - 1, -1, -1):
-        if parts[position] == one:
-            return Path(*parts[:position], other, *parts[position + 1 :])
+        if parts[position] == name:
+            return Path(*parts[:position], replacement, *parts[position + 1 :])
     return None
 
 
@@ -602,12 +602,16 @@ def _folder_listed(parent: str, roots: Sequence[Path]) -> tuple[Path, Path] | No
 def _paired(split: _Split) -> list[_File]:
     """Return the files of every image of a split."""
     labels = {} if split.labels is None else dict(files_below(split.labels, TEXT))
-    found = [] if split.images is None else files_below(split.images, IMAGE_ENDINGS)
-    if not found:
-        return [_File(name, label, "", "") for name, label in sorted(labels.items()) if not _is_other(label)]
-    files = sorted(_File(name, labels.get(name, ""), image, os.path.split(image)[1]) for name, image in found)
+    images = [] if split.images is None else files_below(split.images, IMAGE_ENDINGS)
+    if not images:
+        return [
+            _File(name, label, "", "") for name, label in sorted(labels.items()) if not _is_no_labels(label)
+        ]
+    files = sorted(
+        _File(name, labels.get(name, ""), image, os.path.split(image)[1]) for name, image in images
+    )
     names = {file.name for file in files}
-    alone = [name for name, label in labels.items() if name not in names and not _is_other(label)]
+    alone = [name for name, label in labels.items() if name not in names and not _is_no_labels(label)]
     if alone:
         warn_user(
             f"{split.labels}: {counted(len(alone), 'label file')} left out, without image in "
@@ -620,20 +624,20 @@ def files_below(
     folder: Path, endings: frozenset[str], below: str = "", depth: int = 0
 ) -> list[tuple[str, str]]:
     """Return name below the folder without ending, and path, of the files with these endings."""
-    found: list[tuple[str, str]] = []
+    files: list[tuple[str, str]] = []
     inner = []
     for entry in _entries(folder):
         stem, dot, ending = entry.name.rpartition(".")
         if dot and f".{ending.lower()}" in endings and entry.is_file():
-            found.append((below + stem, entry.path))
+            files.append((below + stem, entry.path))
         elif depth < DEEPEST and entry.is_dir(follow_symlinks=False):
             inner.append(entry)
     for entry in inner:
-        found += files_below(Path(entry.path), endings, f"{below}{entry.name}/", depth + 1)
-    return found
+        files += files_below(Path(entry.path), endings, f"{below}{entry.name}/", depth + 1)
+    return files
 
 
-def _made(source: str, files: Sequence[_File], found: _Source) -> DataSet:
+def _made(source: str, files: Sequence[_File], data_source: _Source) -> DataSet:
     if not files:
         rule = "have images or label files"
         raise FileFormatError("a split", rule, got="neither", place=source)
@@ -658,22 +662,22 @@ def _made(source: str, files: Sequence[_File], found: _Source) -> DataSet:
             place=source,
             cause="both would have the same label file",
         )
-    called = any(file.file_name for file in files)
+    has_file_names = any(file.file_name for file in files)
     return DataSet(
         source,
         names,
         [file.label for file in files],
         [file.image for file in files] if any(file.image for file in files) else None,
         [file.name.rpartition("/")[0] + "/" * ("/" in file.name) + file.file_name for file in files]
-        if called
+        if has_file_names
         else None,
-        found.classes,
-        found.keypoint_shape,
+        data_source.classes,
+        data_source.keypoint_shape,
     )
 
 
 def _near_classes(folder: Path) -> Sequence[str] | None:
-    """Return the class list in a folder, or in the two around it."""
+    """Return the class list in a folder, or in its two parents."""
     for near in (folder, *list(folder.absolute().parents)[:2]):
         names = classes_in(near)
         if names is not None:
@@ -691,7 +695,7 @@ def classes_in(folder: Path) -> Sequence[str] | None:
 
 
 def _near_keypoints(folder: Path) -> tuple[int, int] | None:
-    """Return the keypoints that a ``data.yaml`` around a folder declares."""
+    """Return the keypoints that a ``data.yaml`` in a folder or its two parents declares."""
     for near in (folder, *list(folder.absolute().parents)[:2]):
         content = _near_yaml(near)
         if content is not None and content.get("kpt_shape") is not None:
@@ -719,7 +723,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Entries of a folder that are not hidden; none of what cannot be listed."""
+    """Yield the entries of a folder that are not hidden; none if it cannot be listed."""
     try:
         with os.scandir(folder) as entries:
             yield from (entry for entry in entries if not entry.name.startswith("."))

@@ -1,4 +1,4 @@
-"""What the numbers of YOLO's lines are: boxes, polygons or keypoints, and where the confidence stands."""
+"""What the numbers of YOLO's lines are: boxes, polygons or keypoints, and where the confidence is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._yolo_lines import Lines
 
 CLEARLY = 10
-"""Boxes more than twice as many that lie inside their image, where not all do."""
+"""How many more boxes than twice as many must lie inside their image, where not all do."""
 
 OUTSIDE = 0.01
 """How far a label may reach beyond its image; ultralytics skips images with labels that reach further."""
@@ -115,17 +115,17 @@ def _refuse(lines: Lines, count: int, name: str, rule: str, cause: str) -> NoRet
 
 
 def is_last(
-    columns: FloatArray, path: Path, written: WrittenForm | None = None, *, said: bool | None = None
+    columns: FloatArray, path: Path, written: WrittenForm | None = None, *, noted: bool | None = None
 ) -> bool:
     """Whether the confidence of lines of 6 numbers [N, 6] is the last of them, not the second.
 
-    A confidence lies in 0..1, and most boxes of predictions lie inside their image: read at the wrong place,
-    most do not. What is ``said`` of the folder holds if every number can be what it says.
+    A confidence lies in 0..1, and most boxes of predictions lie inside their image: read at the wrong
+    position, most do not. A note in the folder (``noted``) is followed if every number fits it.
     """
-    if said is not None and not _is_no_confidence(
-        _centred(columns[:, 1:5] if said else columns[:, 2:], written), columns[:, 5 if said else 1]
+    if noted is not None and not _is_no_confidence(
+        _centred(columns[:, 1:5] if noted else columns[:, 2:], written), columns[:, 5 if noted else 1]
     ):
-        return said
+        return noted
     read_last, read_second = _centred(columns[:, 1:5], written), _centred(columns[:, 2:], written)
     last = not _is_no_confidence(read_last, columns[:, 5])
     second = not _is_no_confidence(read_second, columns[:, 1])
@@ -169,7 +169,7 @@ def _is_inside(boxes: FloatArray) -> NDArray[np.bool_]:
 
 
 class Shapes(NamedTuple):
-    """What lines say apart from their class."""
+    """The numbers of lines without the class."""
 
     boxes: FloatArray
     box_format: BoxFormat
@@ -181,7 +181,7 @@ class Shapes(NamedTuple):
 
 
 def shapes_of(lines: Lines, kinds: Mapping[int, Kind], written: WrittenForm | None = None) -> Shapes:
-    """Return the boxes, polygons and keypoints of lines; not checked where the user says their form."""
+    """Return the boxes, polygons and keypoints of lines; not checked where the user gives their form."""
     number = len(lines.counts)
     forms = {kind.form for kind in kinds.values()}
     polygons = "polygon" in forms
@@ -245,7 +245,7 @@ def by_count(counts: IntArray) -> list[IntArray]:
 
 
 def _keypoints(numbers: FloatArray, side: int) -> FloatArray:
-    """Return keypoints [N, J, 3]; where the files do not say which are labelled, negative ones are not."""
+    """Return keypoints [N, J, 3]; without flags in the files, those below 0 are unlabelled."""
     points = numbers.reshape(len(numbers), -1, side)
     if side == 3:
         return points

@@ -1,4 +1,4 @@
-"""CityPersons' ground truth, in which Caltech's is often kept too: COCO's JSON with ``vis_ratio``.
+"""CityPersons' ground truth, a form in which Caltech's is distributed too: COCO's JSON with ``vis_ratio``.
 
 Conventions
 -----------
@@ -76,15 +76,19 @@ class CityPersonsFormat(RowFormat):
                 got = f"{image.identifier!r} twice"
                 raise FileFormatError("images", "have different ids", got=got, place=str(path))
             images[image.identifier] = len(images)
-        labels: dict[Id, int] = {one.identifier: at for at, one in enumerate(content.categories)}
+        labels: dict[Id, int] = {
+            category.identifier: position for position, category in enumerate(content.categories)
+        }
         for number, item in enumerate(content.annotations):
             place = f"annotation {number} of {path}"
-            for known, asked, what in (
+            for known, identifier, what in (
                 (images, item.image_id, "image_id"),
                 (labels, item.category_id, "category_id"),
             ):
-                if asked not in known:
-                    raise FileFormatError(what, "be among those of the file", got=repr(asked), place=place)
+                if identifier not in known:
+                    raise FileFormatError(
+                        what, "be among those of the file", got=repr(identifier), place=place
+                    )
             if len(item.bbox) != 4:
                 raise FileFormatError("bbox", "be x, y, w, h", got=f"{len(item.bbox)} numbers", place=place)
             if item.vis_ratio is None:
@@ -99,7 +103,7 @@ class CityPersonsFormat(RowFormat):
             image=np.array([images[item.image_id] for item in items], dtype=np.int64),
             labels=list(labels),
             label=np.array([labels[item.category_id] for item in items], dtype=np.int64),
-            label_names=[one.name for one in content.categories],
+            label_names=[category.name for category in content.categories],
             boxes=boxes,
             box_format="xywh",
             place=lambda row: f"annotation {row} of {path}",

@@ -4,18 +4,18 @@ Conventions
 -----------
 - A NumPy ``.npz`` archive, not compressed: one array per column, and a header in JSON with the vocabularies.
   Any program with NumPy can read it; Parquet would need pyarrow.
-- Every column of the schema and of the user's own comes back to the bit: corners and sizes are both kept.
+- Every column of the schema and every user column comes back to the bit: corners and sizes are both stored.
   Columns of Python objects are in the header, if they hold text, numbers, true, false and null; others are
   refused by name.
 - Nothing is unpickled, nothing is unpacked: an archive with pickled or compressed members is refused. The
   dtype and shape of every column are checked before one is read; a member that nothing names is refused.
 - Corners and sizes fit each other but for rounding, image sizes are not negative, names are text. A table
   that breaks such a rule is not written either: what is written can be read.
-- Masks are kept as compressed RLEs, one after the other in ``mask_counts``: polygons are
+- Masks are stored as compressed RLEs, one after the other in ``mask_counts``: polygons are
   rasterised before they are saved, which is what every evaluation does to them. ``mask_rows`` names the rows
   that have one, ``mask_lengths`` the bytes of each code, ``mask_sizes`` its height and width. Their areas and
   boxes are computed from the codes, so that a damaged file is noticed.
-- Masks and keypoints are read when they are first asked for.
+- Masks and keypoints are read when they are first needed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _LABELS = tuple(Column(name, "counts") for name in ("label_image", "label_catego
 _LABEL_ARRAYS = tuple(column.name for column in _LABELS)
 """Labels of whole images: rows of images and classes, and positions among the kinds."""
 _USER, _IMAGE, _CATEGORY = "column:", "image_column:", "category_column:"
-"""What the names of the user's own columns begin with, of rows, of images and of classes."""
+"""Prefixes of the names of user columns: of rows, of images and of classes."""
 
 
 class ColumnsFormat(Format):
@@ -129,7 +129,7 @@ FORMAT = ColumnsFormat()
 
 
 def _in_given_form(table: AnyTable, options: ReadOptions) -> AnyTable:
-    """Return a table whose corners are what the user says; areas that were those of the boxes stay so."""
+    """Return a table with corners in the user's ``box_format``; areas of boxes follow."""
     written = options.written
     if written is None:
         return table
@@ -183,7 +183,7 @@ def _check_text(text: str, place: str) -> None:
 
 
 def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Arrays]:
-    """Return what a file has in its header and its arrays, checked as a reader does."""
+    """Return the header and the arrays of a file, checked as a reader checks them."""
     header: dict[str, Any] = {
         "boxscore": FORMAT_VERSION,
         "kind": type(table).__name__,
@@ -223,7 +223,7 @@ def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Array
 def _put(
     columns: Mapping[str, NDArray[Any]], key: str, prefix: str, header: dict[str, Any], arrays: Arrays
 ) -> None:
-    """Add the user's own columns: names and objects to the header, other values as members."""
+    """Add user columns: names and objects to the header, other values as members."""
     listed: dict[str, Any] = {}
     for name, values in columns.items():
         if not name.isprintable() or name.encode("utf-8", errors="ignore").decode() != name:
@@ -326,7 +326,7 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def _read_with(name: str) -> str:
-    """Name the instance column that an instance column is read with: a count stands beside what it counts."""
+    """Return the instance column that another is read with: the count of keypoints comes with them."""
     return "keypoints" if name == "keypoint_count" else name
 
 
@@ -334,7 +334,7 @@ def _read_with(name: str) -> str:
 
 
 def _read_header(archive: Archive, schema: Schema, path: Path) -> dict[str, Any]:
-    """Read the header, and check what it says of itself."""
+    """Read the header, and check its version and kind."""
     import json
 
     member = archive.member("header")
@@ -379,7 +379,7 @@ def _check_header(header: Mapping[str, Any], schema: Schema, place: str) -> None
         wrong = {kind for kind in {*map(type, values)} if kind is bool or not issubclass(kind, kinds)}
         if wrong:
             text = "integers or strings" if kinds == (int, str) else "strings"
-            got = repr(next(one for one in values if type(one) in wrong))[:60]
+            got = repr(next(value for value in values if type(value) in wrong))[:60]
             raise _header(f"have {_words(name)} that are {text}", got, place)
     for names, of in (("file_names", "image_ids"), ("category_names", "category_ids")):
         if len(header[names]) != len(header[of]):
@@ -413,7 +413,7 @@ def _other_program(path: Path) -> FileFormatError:
     return FileFormatError("a file of columns", "be written by boxscore convert", got=str(path))
 
 
-# ---------------------------------------------------------------- members, by what they say of themselves
+# ---------------------------------------------------------------- members, by what they declare
 
 
 def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], path: Path) -> None:
@@ -450,11 +450,16 @@ def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], 
             raise _damaged(column.name, "be there", "none", path)
         if not column.has_form(member.dtype, member.shape, rows):
             raise _damaged(column.name, f"be {column.form_text(rows)}", member, path)
-    own = _check_user_columns(header["columns"], members, _USER, count, path)
-    own += _check_user_columns(header["image_columns"], members, _IMAGE, images, path)
+    user_members = _check_user_columns(header["columns"], members, _USER, count, path)
+    user_members += _check_user_columns(header["image_columns"], members, _IMAGE, images, path)
     classes = len(header["category_ids"])
-    own += _check_user_columns(header["category_columns"], members, _CATEGORY, classes, path)
-    known = {"header", *_MASK_ARRAYS, *own, *(column.name for column, _ in (*expected, *instances, *labels))}
+    user_members += _check_user_columns(header["category_columns"], members, _CATEGORY, classes, path)
+    known = {
+        "header",
+        *_MASK_ARRAYS,
+        *user_members,
+        *(column.name for column, _ in (*expected, *instances, *labels)),
+    }
     for name in members:
         if name not in known:
             cause = "written by a newer boxscore?"
@@ -466,7 +471,7 @@ def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], 
 def _check_user_columns(
     listed: Mapping[str, Any], members: Mapping[str, Member | None], prefix: str, count: int, path: Path
 ) -> list[str]:
-    """Check the user's own columns, of rows or of images; return the members that hold some."""
+    """Check user columns, of rows, images or classes; return the members that hold some."""
     for name, values in listed.items():
         member = members.get(prefix + name)
         if values is None:
@@ -495,7 +500,7 @@ def _check_values(
     for column in schema.needed:
         if column.name in arrays:
             column.check(arrays[column.name], place)
-    # A side below 0 is a box's own only where its corners say so too: it was read from such a file.
+    # A side below 0 is right only where the corners are inverted too: it was read from such a file.
     inverted = arrays["boxes"][:, 2:] <= arrays["boxes"][:, :2]
     checks.sizes_not_negative(np.where(inverted, 0.0, arrays["sizes"]), place=place, cause="")
     check_sizes_fit(arrays["boxes"], arrays["sizes"], name="sizes", place=place, cause=cause)
@@ -518,7 +523,7 @@ def _check_values(
 
 
 def _user_columns(listed: Mapping[str, Any], arrays: Arrays, prefix: str) -> Arrays:
-    """Return the user's own columns of rows or of images, which were checked."""
+    """Return user columns, which were checked."""
     columns: Arrays = {}
     for name, values in listed.items():
         if values is None:

@@ -2,12 +2,12 @@
 
 Conventions
 -----------
-- A format says in ``holds`` what its files can hold, in the words of ``_format.CONTENT``. What a table has
+- A format lists in ``holds`` what its files can hold, in the words of ``_format.CONTENT``. What a table has
   beside that is refused, or left out with a warning where that is wanted.
-- Ids of images and annotations that only count (0, 1, 2, ... or 1, 2, 3, ...) say nothing, and neither does
-  the number of an image that is in its file's name: they are no content. Ids of classes are, unless a reader
-  of the files gives the same: results that name classes by them would be scored against other classes.
-- Fractions of images of unknown size become no pixels: that is refused in every case.
+- Ids of images and annotations that only count (0, 1, 2, ... or 1, 2, 3, ...) are no content, and neither is
+  the number of an image that is in its file's name. Ids of classes are, unless a reader of the files gives
+  the same ones: results that refer to classes by them would be scored against other classes.
+- Fractions of images of unknown size cannot become pixels: that is refused in every case.
 - Detections are rows of the images and classes of a ground truth: only their rows are content.
 """
 
@@ -254,7 +254,7 @@ def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str
             yield word, f"{counted(marked, f'{flag} flag')}{drop}"
     labels = table.image_labels
     if labels is not None:
-        # Of a file whose lists are all empty too: the lists themselves say that classes were looked for.
+        # Also of a file whose lists are all empty: the lists themselves show that classes were verified.
         others, positive = len(labels.of("negative", "not_exhaustive")), len(labels.of("positive"))
         if others or not positive:
             yield "image labels", f"{counted(others, 'label')} of images (negative, not exhaustive)"
@@ -290,7 +290,7 @@ def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str
 
 
 def _only_count(ids: NDArray[Any]) -> bool:
-    """Whether ids go 0, 1, 2, ... or 1, 2, 3, ..."""
+    """Whether ids are 0, 1, 2, ... or 1, 2, 3, ..."""
     if ids.dtype == object:
         return False
     return any(np.array_equal(ids, np.arange(start, start + len(ids))) for start in (0, 1))

@@ -65,11 +65,13 @@ class CreateMLFormat(RowFormat):
                 place = f"image {position} of {path}"
                 raise FileFormatError("an image", "have a name", got="none", place=place)
             image = gathered.image(name)
-            for number, one in enumerate([*content.annotations, *content.annotation]):
+            for number, annotation in enumerate([*content.annotations, *content.annotation]):
                 origin = Origin(f"image {name!r}, annotation", number, path)
-                box = one.coordinates
+                box = annotation.coordinates
                 numbers = (box.x, box.y, box.width, box.height)
-                gathered.add_box(image, one.label, numbers, "cxcywh", origin, score=one.confidence)
+                gathered.add_box(
+                    image, annotation.label, numbers, "cxcywh", origin, score=annotation.confidence
+                )
         return gathered.rows(of_results=of_results)
 
 

@@ -50,7 +50,7 @@ class _Truth(msgspec.Struct, gc=False):
     extra: dict[str, Any] | None = None
 
 
-class _Found(msgspec.Struct, gc=False):
+class _Detection(msgspec.Struct, gc=False):
     box: list[float]
     score: float
     tag: Any = None
@@ -61,7 +61,7 @@ class _Line(msgspec.Struct, gc=False):
     width: float | None = None
     height: float | None = None
     gtboxes: list[_Truth] | None = None
-    dtboxes: list[_Found] | None = None
+    dtboxes: list[_Detection] | None = None
 
 
 class CrowdHumanFormat(RowFormat):
@@ -161,7 +161,7 @@ class CrowdHumanFormat(RowFormat):
             return "{1} {0[1]} of line {0[0]} of {2}".format(places[row], wanted, path)
 
         extent = np.array(sizes, dtype=np.float64).reshape(-1, 2)
-        at = np.array(index, dtype=np.int64)
+        image_of_box = np.array(index, dtype=np.int64)
         corners = np.array(boxes, dtype=np.float64).reshape(-1, 4)
         if options.box_format is None:
             corners[:, 2:] += corners[:, :2]
@@ -170,13 +170,13 @@ class CrowdHumanFormat(RowFormat):
         given = {} if of_results else {"ignore": np.array(flags, dtype=bool)}
         columns: dict[str, Any] = {} if of_results else {"visibility": numbers}
         if of_results and not np.isnan(extent).all():
-            columns = {"image_width": extent[at, 0], "image_height": extent[at, 1]}
+            columns = {"image_width": extent[image_of_box, 0], "image_height": extent[image_of_box, 1]}
         return Rows(
             source=str(path),
             images=list(images),
-            image=at,
+            image=image_of_box,
             labels=["person"],
-            label=np.zeros(len(at), dtype=np.int64),
+            label=np.zeros(len(image_of_box), dtype=np.int64),
             boxes=corners,
             box_format="xyxy",
             place=place_of,

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _SEPARATORS = (",", ";", "\t", "|")
 _CLICK = re.compile(r"XClick[1-4][XY]")
-"""The corners that annotators of Open Images clicked: eight columns that nobody slices by, and not kept."""
+"""The corners that annotators of Open Images clicked: eight columns that nobody slices by, so not read."""
 ROWS_TOGETHER = 1 << 18
 _RETINANET = ("path", "x1", "y1", "x2", "y2", "class")
 _NUMBER = r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*"
@@ -78,8 +78,8 @@ class CsvFormat(TableFormat):
     def table(self, path: Path, options: ReadOptions) -> Table:
         """Read the columns of a file."""
         sniffer = Sniffer(path)
-        own = options.columns
-        form = form_of(sniffer.text, str(path), own) or _form_of_table(sniffer, path, own)
+        column_map = options.columns
+        form = form_of(sniffer.text, str(path), column_map) or _form_of_table(sniffer, path, column_map)
         _refuse_nul(path)
         return _CsvTable(path, form, _cells(path, form))
 
@@ -122,8 +122,8 @@ class _Form(NamedTuple):
     decimal: str
 
 
-def form_of(text: str, place: str, own: ColumnMap | None = None) -> _Form | None:
-    """Return the form of a file that begins like this; None where nothing says that it holds boxes."""
+def form_of(text: str, place: str, column_map: ColumnMap | None = None) -> _Form | None:
+    """Return the form of a file that begins like this; None where nothing shows that it holds boxes."""
     for separator in _SEPARATORS:
         lines = _first_lines(text, separator)
         if not lines or not 3 <= len(lines[0]) <= MOST_COLUMNS:
@@ -134,15 +134,15 @@ def form_of(text: str, place: str, own: ColumnMap | None = None) -> _Form | None
             if any("{" in name for name in names):  # JSON without its beginning
                 continue
             try:
-                parts = column_parts(names, place=place, column_map=own if head else None)
+                parts = column_parts(names, place=place, column_map=column_map if head else None)
             except InputError:
                 continue
             return _Form(separator, names, parts, head, _decimal(lines[head:], names, parts))
     return None
 
 
-def _form_of_table(sniffer: Sniffer, path: Path, own: ColumnMap | None) -> _Form:
-    """Say why a file is no table of boxes."""
+def _form_of_table(sniffer: Sniffer, path: Path, column_map: ColumnMap | None) -> _Form:
+    """Raise the error that explains why a file is not a table of boxes."""
     if not sniffer.head.strip():
         raise FileFormatError("a table", "have a head line", got="an empty file", place=str(path))
     if sniffer.head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in sniffer.head:
@@ -162,9 +162,9 @@ def _form_of_table(sniffer: Sniffer, path: Path, own: ColumnMap | None) -> _Form
             cause="put a line like image,class,x1,y1,x2,y2 before it (detections: and score)",
         )
     try:
-        column_parts(names, place=str(path), column_map=own)
+        column_parts(names, place=str(path), column_map=column_map)
     except InputError as error:
-        if own is not None and error.name == own.name:
+        if column_map is not None and error.name == column_map.name:
             raise
         raise FileFormatError(*_parts_of(error)) from None
     raise FileFormatError("a table", "have a head line", got=repr(sniffer.first_line)[:80], place=str(path))
@@ -240,7 +240,7 @@ class _Cells(NamedTuple):
     rows: int
     numbers: dict[str, FloatArray]
     texts: dict[str, tuple[list[str], NDArray[np.int64]]]
-    """Distinct texts in the order of their first row, and where each cell is among them; -1 for a lack."""
+    """Distinct texts in the order of their first row, and each cell's index among them; -1 where missing."""
 
 
 def _cells(path: Path, form: _Form) -> _Cells:
@@ -261,7 +261,9 @@ def _cells(path: Path, form: _Form) -> _Cells:
             codes, values = pd.factorize(frame[name])
             table = known[name]
             where = [table.setdefault(value, len(table)) for value in values.tolist()]
-            code_parts[name].append(np.array([*where, -1], dtype=np.int32)[codes])  # -1, a lack, is the last
+            code_parts[name].append(
+                np.array([*where, -1], dtype=np.int32)[codes]
+            )  # -1, a missing cell, takes the last
     return _Cells(
         rows,
         {name: _joined(number_parts.pop(name), np.float64) for name in numbers},
@@ -389,7 +391,7 @@ class _CsvTable(Table):
         return self._known[name]
 
     def _texts(self, name: str) -> tuple[list[str], NDArray[np.int64]]:
-        """Return the distinct texts of a column, and where each cell is among them."""
+        """Return the distinct texts of a column, and each cell's index among them."""
         if name in self._cells.texts:
             return self._cells.texts[name]
         import pandas as pd
@@ -415,8 +417,8 @@ class _CsvTable(Table):
             fours[number] = [float(cell) for cell in cells]
         return fours[codes]
 
-    def own(self, name: str) -> NDArray[Any] | None:
-        """Return a column of the user's own, as numbers where all cells are numbers."""
+    def user_column(self, name: str) -> NDArray[Any] | None:
+        """Return a user column, as numbers where all cells are numbers."""
         if name in self._cells.numbers:
             return self._cells.numbers[name]
         texts, codes = self._texts(name)
@@ -442,7 +444,7 @@ _NO_BRACKETS = str.maketrans("[](){},;", "        ")
 
 
 def _stripped(texts: list[str], codes: NDArray[np.int64]) -> Distinct:
-    """Return texts without blanks around them, each once, and where the codes point then; "" is empty."""
+    """Return texts without surrounding blanks, each once, and the codes that then apply; "" is empty."""
     known: dict[str, int] = {}
     where = np.empty(len(texts) + 1, dtype=np.int64)
     where[-1] = -1

@@ -1,9 +1,9 @@
-"""CVAT's own XML, version 1.1: images with their shapes, or the tracks of a video.
+"""CVAT's XML, version 1.1: images with their shapes, or the tracks of a video.
 
 Conventions
 -----------
-- Boxes are ``xtl, ytl, xbr, ybr`` in pixels, from 0. ``rotation`` turns a box clockwise about its centre.
-- In a video, images are the frames that the task says it has; ``outside="1"`` is absence.
+- Boxes are ``xtl, ytl, xbr, ybr`` in pixels, from 0. ``rotation`` rotates a box clockwise about its centre.
+- In a video, images are the frames that the task declares; ``outside="1"`` is absence.
 - Polygons, ellipses and masks are objects too; points, lines and skeletons are left out, with a warning.
 - The classes are the labels of the task. A project's subsets are chosen as image sets.
 
@@ -53,10 +53,10 @@ class CvatFormat(RowFormat):
             only = _only_xml(sniffer)
             return None if only is None else self.detect(Sniffer(only))
         start = sniffer.text[:4096] if sniffer.is_xml else ""
-        found = re.search(r"<annotations[\s>]", start) and re.search(
+        matches = re.search(r"<annotations[\s>]", start) and re.search(
             r"<(?:meta|image|track|version)\b", start
         )
-        return "CVAT's XML" if found else None
+        return "CVAT's XML" if matches else None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read images or tracks."""
@@ -70,8 +70,8 @@ class CvatFormat(RowFormat):
             _read_tracks(file, tracks, gathered)
         else:
             _read_images(file, options.image_set, gathered)
-        found = itertools.chain.from_iterable(file.root.findall(f"{at}/labels/label/name") for at in _META)
-        names = [name.text.strip() for name in found if name.text and name.text.strip()]
+        labels = itertools.chain.from_iterable(file.root.findall(f"{at}/labels/label/name") for at in _META)
+        names = [name.text.strip() for name in labels if name.text and name.text.strip()]
         return gathered.rows(of_results=of_results, classes=list(dict.fromkeys(names)) or None)
 
 
@@ -122,7 +122,9 @@ def _read_images(file: XmlFile, image_set: object, gathered: Gathered) -> None:
 
 def _read_tracks(file: XmlFile, tracks: list[Element], gathered: Gathered) -> None:
     frames = list(_frames(file))
-    size = next((found for at in _META if (found := file.root.find(f"{at}/original_size")) is not None), None)
+    size = next(
+        (element for at in _META if (element := file.root.find(f"{at}/original_size")) is not None), None
+    )
     width, height = (
         None if size is None else _plain(size.findtext(side), side, size, file)
         for side in ("width", "height")
@@ -145,7 +147,7 @@ def _read_tracks(file: XmlFile, tracks: list[Element], gathered: Gathered) -> No
 
 def _frames(file: XmlFile) -> Iterator[int]:
     """Return the numbers of the frames that a video's task has."""
-    task = next((found for at in _META if (found := file.root.find(at)) is not None), None)
+    task = next((element for at in _META if (element := file.root.find(at)) is not None), None)
     if task is None:
         return
     start, stop = (task.findtext(tag) for tag in ("start_frame", "stop_frame"))

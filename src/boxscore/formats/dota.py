@@ -3,7 +3,7 @@
 Conventions
 -----------
 - Labels are ``x1 y1 ... x4 y4 class [difficult]``, between spaces, below header lines such as
-  ``imagesource:GoogleEarth`` and ``gsd:0.115``. Corners are kept as written: in either direction, not made
+  ``imagesource:GoogleEarth`` and ``gsd:0.115``. Corners stay as written: in either direction, not made
   rectangles, not cut at the image's edge. Difficult is any number but 0; the devkit's tools write 0, 1 and 2.
 - Results are ``Task1_<class>.txt``, lines of ``image score x1 y1 ... x4 y4``; or ``Task2_<class>.txt``, lines
   of ``image score xmin ymin xmax ymax``.
@@ -165,12 +165,12 @@ def _has_results(sniffer: Sniffer) -> bool:
 
 
 def _label_folder(sniffer: Sniffer) -> str | None:
-    """Return the folder of labels in a data set's; None where there is none."""
+    """Return the folder of labels in a data set's folder; None where there is none."""
     return next(_label_folders(sniffer), None)
 
 
 def _label_folders(sniffer: Sniffer) -> Iterator[str]:
-    """Give the folders of labels in a data set's, the one that is read first."""
+    """Yield the folders of labels in a data set's folder, first the one that is read."""
     for name in _FOLDERS:
         inner = sniffer.inside(name)
         if inner is not None and inner.is_folder:
@@ -205,19 +205,19 @@ def _labels(path: Path, image_set: str | Path | None) -> Rows:
             if header[1].lower() == "gsd" and is_number(header[2]):
                 resolution[image] = float(header[2])
             continue
-        four, label, flag = _label(line.split(), lines)
+        corners_of_line, label, flag = _label(line.split(), lines)
         classes.append(label)
-        numbers.append(four)
+        numbers.append(corners_of_line)
         difficult.append(flag)
     corners = np.array(numbers, dtype=np.float64).reshape(-1, 8)
-    found = collected(classes)
+    distinct = collected(classes)
     _warn_of_crossing(corners, path, lines.place)
     return Rows(
         source=str(path),
         images=[file.stem for file in files],
         image=lines.image,
-        labels=found.values,
-        label=found.positions,
+        labels=distinct.values,
+        label=distinct.positions,
         boxes=None,
         box_format="xyxy",
         place=lines.place,
@@ -352,7 +352,7 @@ def _columns(files: Sequence[Path]) -> int:
 
 
 def _refusal(fields: list[str], columns: int, place: str) -> FileFormatError:
-    """Say that a line has other columns."""
+    """Return the error for a line with other columns."""
     upright = columns == UPRIGHT_COLUMNS
     rule = "be image score xmin ymin xmax ymax" if upright else "be image score x1 y1 x2 y2 x3 y3 x4 y4"
     causes = {

@@ -93,7 +93,7 @@ def _warn_of_contradictions(labels: ImageLabels, path: Path) -> None:
 
 
 def _read(path: Path) -> dict[str, tuple[list[str], Any]]:
-    """Read the columns: the distinct texts of each, and which of them each row has."""
+    """Read the columns: the distinct texts of each, and each row's index among them."""
     import pandas as pd
 
     try:
@@ -159,13 +159,17 @@ def _kinds(values: list[str], at: Any, path: Path) -> Any:
 
 def _widened(ground_truth: GroundTruth, image_ids: list[str], names: list[str]) -> GroundTruth:
     """Return ground truth with further images and classes, which have no object."""
-    old_images, old = ground_truth.images, ground_truth.categories
+    old_images, old_categories = ground_truth.images, ground_truth.categories
     more = as_ids(image_ids, name="ImageID")
     more = more[old_images.rows(more) < 0]
     images = old_images if not len(more) else Images.union([Images.build(more), old_images])
-    new = [name for name, row in zip(names, old.rows_by_id_or_name(names).tolist(), strict=True) if row < 0]
-    categories = old if not new else _more_classes(old, new)
-    image_rows, class_rows = images.rows(old_images.ids), categories.rows(old.ids)
+    new = [
+        name
+        for name, row in zip(names, old_categories.rows_by_id_or_name(names).tolist(), strict=True)
+        if row < 0
+    ]
+    categories = old_categories if not new else _more_classes(old_categories, new)
+    image_rows, class_rows = images.rows(old_images.ids), categories.rows(old_categories.ids)
     wider = ground_truth.replaced(
         images=images,
         categories=categories,
@@ -177,7 +181,7 @@ def _widened(ground_truth: GroundTruth, image_ids: list[str], names: list[str]) 
 
 def _more_classes(categories: Categories, names: list[str]) -> Categories:
     ids = categories.ids.tolist()
-    named = any(isinstance(one, str) for one in ids)
-    first = max((one for one in ids if isinstance(one, int)), default=0) + 1
+    named = any(isinstance(identifier, str) for identifier in ids)
+    first = max((identifier for identifier in ids if isinstance(identifier, int)), default=0) + 1
     fresh = names if named else [first + number for number in range(len(names))]
     return Categories.build([*ids, *fresh], names=[*categories.names.tolist(), *names])

@@ -24,7 +24,7 @@ from boxscore.errors import FileFormatError, InputError
 
 
 class ImageSizes(NamedTuple):
-    """What a user says of the images beside a path.
+    """What a user gives about the images beside a path.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ _IMAGE, _WIDTH, _HEIGHT = (
 def image_sizes_of(
     source: str | Path | Mapping[Any, Sequence[float]] | None, folder: str | Path | None = None
 ) -> ImageSizes | None:
-    """Return the sizes that a table, ``WIDTHxHEIGHT`` and the pictures in a folder say; None without any."""
+    """Return the sizes given by a table, ``WIDTHxHEIGHT`` or the pictures in a folder; None without any."""
     if source is None and folder is None:
         return None
     if not isinstance(source, (str, os.PathLike, Mapping, type(None))):
@@ -84,12 +84,12 @@ def _sizes_in(folder: Path) -> dict[str, tuple[float, float]]:
         raise InputError("the image folder", "be a folder", got=repr(str(folder)))
     from boxscore.formats._yolo_folders import IMAGE_ENDINGS, files_below
 
-    found = sorted(path for _, path in files_below(folder, IMAGE_ENDINGS))
-    if not found:
+    paths = sorted(path for _, path in files_below(folder, IMAGE_ENDINGS))
+    if not paths:
         raise InputError("the image folder", "hold images", got="none", place=repr(str(folder)))
     return {
         Path(path).relative_to(folder).as_posix(): header_size(Path(path)) or (math.nan, math.nan)
-        for path in found
+        for path in paths
     }
 
 
@@ -97,12 +97,12 @@ def with_listed_images(ground_truth: GroundTruth, sizes: ImageSizes) -> GroundTr
     """Return ground truth that lists the named images as well, which have no object."""
     images, names = ground_truth.images, [*sizes.named]
     numbers = _numbers(names) if images.ids.dtype != object and not any(images.file_names.tolist()) else None
-    asked: list[Id] = [*names] if numbers is None else [*numbers]
-    new = np.flatnonzero(image_rows_by_name(as_ids(asked, name="image ids"), images) == UNKNOWN).tolist()
+    wanted: list[Id] = [*names] if numbers is None else [*numbers]
+    new = np.flatnonzero(image_rows_by_name(as_ids(wanted, name="image ids"), images) == UNKNOWN).tolist()
     if not new:
         return ground_truth
     listed = [names[row] for row in new]
-    ids = [asked[row] for row in new]
+    ids = [wanted[row] for row in new]
     if numbers is None and not _have_endings(images):
         shorter: list[Id] = [without_ending(name) for name in listed]
         taken = (images.rows(as_ids(shorter, name="image ids")) >= 0).any() or len(set(shorter)) < len(listed)
@@ -123,7 +123,10 @@ def _numbers(names: Sequence[str]) -> list[int] | None:
 
 def _have_endings(images: Images) -> bool:
     """Whether ids are names of files."""
-    return any(isinstance(one, str) and without_ending(one) != one for one in images.ids.tolist())
+    return any(
+        isinstance(identifier, str) and without_ending(identifier) != identifier
+        for identifier in images.ids.tolist()
+    )
 
 
 def _table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict[str, tuple[float, float]]:
@@ -162,18 +165,18 @@ def _table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict[str, tupl
 
 
 def with_known_sizes(images: Images, table: ImageSizes | None) -> Images:
-    """Return images with the sizes of a user where their own are not known."""
+    """Return images with the sizes that a user gives where theirs are unknown."""
     unknown = np.isnan(images.sizes).any(axis=1, keepdims=True)
-    found = known_sizes(table, images.ids.tolist(), images.file_names.tolist())
-    return dataclasses.replace(images, sizes=np.where(unknown, found, images.sizes))
+    sizes = known_sizes(table, images.ids.tolist(), images.file_names.tolist())
+    return dataclasses.replace(images, sizes=np.where(unknown, sizes, images.sizes))
 
 
 def known_sizes(
     given: ImageSizes | None, ids: Sequence[Id], file_names: Sequence[str | None] | None = None
 ) -> FloatArray:
-    """Return the width and height that a user says of images, [I, 2]; NaN where it does not.
+    """Return the width and height that a user gives for images, [I, 2]; NaN where none is given.
 
-    An image is looked for by its id as it is written, then by its file name, or by its id where it has none.
+    An image is looked up by its id as it is written, then by its file name, or by its id where it has none.
     """
     sizes = np.full((len(ids), 2), np.nan)
     if given is None or not len(ids):
@@ -184,34 +187,34 @@ def known_sizes(
     if not table:
         return sizes
     rows = ImageNames([*table])
-    called: list[str] = [
+    names: list[str] = [
         str(identifier) if name is None else name
         for identifier, name in zip(ids, file_names or [None] * len(ids), strict=True)
     ]
-    unique = list(dict.fromkeys(called))
-    found = dict(zip(unique, rows.find(unique).rows.tolist(), strict=True))
+    unique = list(dict.fromkeys(names))
+    table_rows = dict(zip(unique, rows.find(unique).rows.tolist(), strict=True))
     values = [*table.values()]
-    for image, (identifier, name) in enumerate(zip(ids, called, strict=True)):
+    for image, (identifier, name) in enumerate(zip(ids, names, strict=True)):
         if str(identifier) in table:
-            said = {table[str(identifier)]}
-        elif found[name] == SEVERAL:
-            said = {values[row] for row in rows.candidates(name)}
+            sizes_given = {table[str(identifier)]}
+        elif table_rows[name] == SEVERAL:
+            sizes_given = {values[row] for row in rows.candidates(name)}
         else:
-            said = {values[found[name]]} if found[name] >= 0 else set()
-        if len(said) == 1 and not math.isnan(next(iter(said))[0]):
-            sizes[image] = said.pop()
+            sizes_given = {values[table_rows[name]]} if table_rows[name] >= 0 else set()
+        if len(sizes_given) == 1 and not math.isnan(next(iter(sizes_given))[0]):
+            sizes[image] = sizes_given.pop()
     return sizes
 
 
 def _columns(row: Sequence[str], place: str) -> tuple[int, int, int] | None:
     """Positions of image, width and height in a head line; None where the line is no head."""
     names = [cell.strip().lower() for cell in row]
-    found = [
+    positions = [
         next((names.index(name) for name in known if name in names), None)
         for known in (_IMAGE, _WIDTH, _HEIGHT)
     ]
-    if None not in found:
-        image, width, height = found
+    if None not in positions:
+        image, width, height = positions
         return (image, width, height)  # type: ignore[return-value]
     if len(row) >= 3 and _number(row[1]) is not None and _number(row[2]) is not None:
         return None

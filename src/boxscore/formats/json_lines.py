@@ -49,7 +49,7 @@ class JsonLinesFormat(TableFormat):
             flat, _ = _flat(first)
             image = column_parts(list(flat), place="").image
             if not isinstance(first.get(image), (str, int)):
-                return None  # COCO's, where a box says its image, and its relatives
+                return None  # COCO's and the like, where a box refers to its image
         except (msgspec.MsgspecError, InputError, RecursionError, TypeError, ValueError):
             return None
         return "JSON lines"
@@ -102,15 +102,15 @@ def _decoded(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 class _RecordTable(Table):
     """The records of a file of JSON lines, one value per box and key."""
 
-    def __init__(self, path: Path, own: ColumnMap | None) -> None:
-        self.source, self._own = str(path), own
+    def __init__(self, path: Path, column_map: ColumnMap | None) -> None:
+        self.source, self._column_map = str(path), column_map
         self._columns: dict[str, list[Any]] = {}
         self._lines: list[int] = []
-        self._texts: dict[str, str] = {}  # equal texts are kept once
+        self._texts: dict[str, str] = {}  # equal texts are stored once
         kind: str | None = None
         for line, record in _decoded(path):
             if kind is None:
-                kind = _kind(record, own)
+                kind = _kind(record, column_map)
             self._add(line, record, kind)
         self.count = len(self._lines)
         self.names = list(self._columns)
@@ -124,10 +124,11 @@ class _RecordTable(Table):
         elif kind == "lists":
             lists = {key: value for key, value in record.items() if isinstance(value, list)}
             count = max(
-                (len(value) for key, value in lists.items() if is_box(key, column_map=self._own)), default=0
+                (len(value) for key, value in lists.items() if is_box(key, column_map=self._column_map)),
+                default=0,
             )
             for key, value in lists.items():
-                if len(value) != count and has_part(key, column_map=self._own):
+                if len(value) != count and has_part(key, column_map=self._column_map):
                     rule, got = f"be as long as the boxes ({count})", f"{len(value)}"
                     raise FileFormatError(key, rule, got=got, place=place)
             lists = {key: value for key, value in lists.items() if len(value) == count}
@@ -211,8 +212,8 @@ class _RecordTable(Table):
                     raise FileFormatError(name, "hold four numbers", got="null", place=self.place(row))
         return fours
 
-    def own(self, name: str) -> NDArray[Any] | None:
-        """Return a column of the user's own, if its cells are texts, numbers and flags."""
+    def user_column(self, name: str) -> NDArray[Any] | None:
+        """Return a user column, if its cells are texts, numbers and flags."""
         cells = self._cells(name)
         kinds = {type(cell) for cell in cells}
         if not kinds <= {str, int, float, bool, type(None)}:
@@ -228,16 +229,16 @@ class _RecordTable(Table):
         return f"line {self._lines[row]} of {self.source}"
 
 
-def _kind(record: dict[str, Any], own: ColumnMap | None) -> str:
-    """Say what records are: ``"record"`` for a box, ``"lists"`` for an image, or the key of its boxes."""
+def _kind(record: dict[str, Any], column_map: ColumnMap | None) -> str:
+    """Return what records are: ``"record"`` for a box, ``"lists"`` for an image, or the key of its boxes."""
     _, key = _flat(record)
     if key is not None:
         return key
-    boxes = next((v for k, v in record.items() if is_box(k, columns=1, column_map=own)), None)
+    boxes = next((v for k, v in record.items() if is_box(k, columns=1, column_map=column_map)), None)
     if isinstance(boxes, list):
         nested = any(isinstance(box, list) for box in boxes) or not boxes
         return "lists" if nested else "record"
-    listed = any(isinstance(value, list) for k, value in record.items() if is_box(k, column_map=own))
+    listed = any(isinstance(value, list) for k, value in record.items() if is_box(k, column_map=column_map))
     return "lists" if listed else "record"
 
 

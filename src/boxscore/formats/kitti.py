@@ -6,11 +6,11 @@ Conventions
   score behind. Corners are pixels from 0; the seven numbers of the object in space are not read.
 - Objects of type ``DontCare`` are regions without labels: they have the ``ignore`` flag.
 - ``truncated``, ``occluded`` and ``alpha`` are columns of the ground truth.
-- The development kit drops detections without a score in silence; here they are refused.
+- The devkit drops detections without a score silently; here they are refused.
 
 References
 ----------
-https://www.cvlibs.net/datasets/kitti/eval_object.php, ``readme.txt`` of its development kit
+https://www.cvlibs.net/datasets/kitti/eval_object.php, ``readme.txt`` of its devkit
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class KittiFormat(RowFormat):
             types.append(fields[0])
             numbers.append(_checked(fields, lines, of_results=of_results))
         table = np.array(numbers, dtype=np.float64).reshape(-1, NUMBERS + of_results)
-        found = collected(types)
+        distinct = collected(types)
         given: dict[str, Any] = {}
         columns = {}
         if not of_results:
@@ -69,8 +69,8 @@ class KittiFormat(RowFormat):
             source=str(path),
             images=[name[: -len(".txt")] for name in names],
             image=lines.image,
-            labels=found.values,
-            label=found.positions,
+            labels=distinct.values,
+            label=distinct.positions,
             boxes=table[:, 3:7],
             box_format="xyxy",
             place=lines.place,

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- Coordinates are percent of ``original_width`` and ``original_height``; ``rotation`` turns a rectangle
+- Coordinates are percent of ``original_width`` and ``original_height``; ``rotation`` rotates a rectangle
   clockwise about its top left corner.
 - Ground truth is the annotations, detections are the predictions with their ``score``. Of several annotations
   or predictions of a task the first counts, with a warning; cancelled ones never do. Of several classes of a
@@ -103,8 +103,12 @@ class LabelStudioFormat(RowFormat):
         for number, full in enumerate(decoded(path, list[_Task], record="task", whole=whole)):
             origin = Origin("task", number, path)
             given = full.predictions if of_results else full.annotations
-            kept = [one for one in given or [] if isinstance(one, _Annotation) and not one.was_cancelled]
-            chosen = [one for one in kept if one.ground_truth] or kept
+            valid = [
+                annotation
+                for annotation in given or []
+                if isinstance(annotation, _Annotation) and not annotation.was_cancelled
+            ]
+            chosen = [annotation for annotation in valid if annotation.ground_truth] or valid
             several += len(chosen) > 1
             results = chosen[0].result if chosen else []
             regions = [(result, result.value) for result in results]
@@ -213,5 +217,5 @@ def _add(
 
 def _labels(value: _Value) -> list[str] | None:
     """Return the classes of a rectangle or polygon; None for anything else."""
-    has_place = value.points is not None or value.width is not None
-    return value.rectanglelabels or value.polygonlabels or (value.labels if has_place else None)
+    has_shape = value.points is not None or value.width is not None
+    return value.rectanglelabels or value.polygonlabels or (value.labels if has_shape else None)

@@ -80,19 +80,21 @@ class OpenImagesFormat(CsvFormat):
         boxes = table.boxes
         if table.units == "pixels":
             boxes = (boxes / np.tile(table.images.sizes[table.image], 2)).round(DECIMALS)
-        own = {str(name): values.tolist() for name, values in table.columns.items()}
+        user_columns = {str(name): values.tolist() for name, values in table.columns.items()}
         columns: dict[str, list[Any]] = {
             "ImageID": table.images.ids[table.image].tolist(),
             "LabelName": _labels(table)[table.category].tolist(),
         }
-        if "Confidence" in own:
-            columns["Confidence"] = [int(one) if one == 1 else one for one in own.pop("Confidence")]
+        if "Confidence" in user_columns:
+            columns["Confidence"] = [
+                int(value) if value == 1 else value for value in user_columns.pop("Confidence")
+            ]
         if isinstance(table, Detections):
             columns["Score"] = table.scores.tolist()
         columns |= dict(zip(("XMin", "XMax", "YMin", "YMax"), boxes[:, [0, 2, 1, 3]].T.tolist(), strict=True))
         if isinstance(table, GroundTruth):
             columns["IsGroupOf"] = table.group.tolist()
-        write_csv(path, columns | _mask_columns(table) | own)
+        write_csv(path, columns | _mask_columns(table) | user_columns)
 
 
 FORMAT = OpenImagesFormat()

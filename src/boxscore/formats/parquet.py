@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_OWN = b"boxscore"
+_METADATA_KEY = b"boxscore"
 """Key of the metadata that holds all classes, also those without an object."""
 
 
@@ -98,7 +98,7 @@ class ParquetFormat(TableFormat):
         write_folder(folder, files())
 
     def _encoded(self, table: BoxTable, whole: BoxTable) -> bytes:
-        """Encode a table with the columns that the whole has which it is a part of."""
+        """Encode a table, a part of the whole one, with the columns of the whole."""
         self.check_written(table)
         pa, pq = arrow()
         ids, names = table.categories.ids.tolist(), table.categories.names.tolist()
@@ -112,7 +112,7 @@ class ParquetFormat(TableFormat):
         if ids == names or list(map(str, ids)) == names:
             columns.pop("category_id" if isinstance(ids[0] if ids else "", str) else "class", None)
         written = pa.table(columns).replace_schema_metadata(
-            {_OWN: json.dumps({"classes": [[i, n] for i, n in zip(ids, names, strict=True)]})}
+            {_METADATA_KEY: json.dumps({"classes": [[i, n] for i, n in zip(ids, names, strict=True)]})}
         )
         output = io.BytesIO()
         pq.write_table(written, output, compression="zstd")
@@ -184,11 +184,11 @@ def _arrow_column(values: NDArray[Any]) -> Any:
 
 
 def _read(path: Path, options: ReadOptions) -> pa.Table:
-    """Read what is of use of all files."""
+    """Read the columns that may be of use of all files."""
     _, pq = arrow()
     tables = []
     for file in part_files(path, options):
-        with refused(str(file)), pq.ParquetFile(file) as parquet:
+        with converted_errors(str(file)), pq.ParquetFile(file) as parquet:
             tables.append(parquet.read(columns=wanted_columns(parquet, str(file))))
     return joined(tables, str(path))
 
@@ -252,8 +252,8 @@ _TEXTS = ("STRING", "ENUM", "JSON")
 
 
 @contextlib.contextmanager
-def refused(place: str) -> Iterator[None]:
-    """Turn what pyarrow raises, many kinds, into one refusal."""
+def converted_errors(place: str) -> Iterator[None]:
+    """Convert what pyarrow raises, of many kinds, to one error."""
     pa, _ = arrow()
     try:
         yield
@@ -323,7 +323,7 @@ def _is_listed(kind: Any) -> bool:
 
 
 def _distinct_integers(values: NDArray[np.integer[Any]]) -> Distinct:
-    """Return integers, each once, in the order of their first rows; equal ones often follow each other."""
+    """Return integers, each once, in the order of their first rows; runs of equal ones are encoded once."""
     pa, _ = arrow()
     new = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=new[1:])
@@ -337,18 +337,18 @@ def _distinct_integers(values: NDArray[np.integer[Any]]) -> Distinct:
 class ArrowTable(Table):
     """The columns of an Arrow table, one row per box."""
 
-    def __init__(self, source: str, table: pa.Table, own: ColumnMap | None = None) -> None:
+    def __init__(self, source: str, table: pa.Table, column_map: ColumnMap | None = None) -> None:
         pa, _ = arrow()
         self.source = source
         try:
-            self._columns, self._parents = by_box(table, source, own)
+            self._columns, self._parents = by_box(table, source, column_map)
         except (pa.ArrowException, OverflowError, NotImplementedError) as error:
             got = str(error).partition("\n")[0][:150]
             raise FileFormatError("a Parquet file", "be readable", got=got, place=source) from None
         self.names = list(self._columns)
         self.count = len(next(iter(self._columns.values()))) if self._columns else 0
         self._known: dict[str, Distinct] = {}
-        parts = column_parts(self.names, place=source, column_map=own)
+        parts = column_parts(self.names, place=source, column_map=column_map)
         label = parts.class_name if parts.class_id is None else parts.class_id
         self.class_list, self.class_names = class_names_of(table.schema.metadata or {}, label)
 
@@ -410,8 +410,8 @@ class ArrowTable(Table):
         fours[rows] = self._floats(name, inner).reshape(-1, 4)
         return fours
 
-    def own(self, name: str) -> NDArray[Any] | None:
-        """Return a column of the user's own, if its cells are texts, numbers and flags."""
+    def user_column(self, name: str) -> NDArray[Any] | None:
+        """Return a user column, if its cells are texts, numbers and flags."""
         pa, _ = arrow()
         kind = self._columns[name].type
         if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -432,7 +432,7 @@ class ArrowTable(Table):
 
 
 def by_box(
-    table: pa.Table, source: str, own: ColumnMap | None = None
+    table: pa.Table, source: str, column_map: ColumnMap | None = None
 ) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
     """Return the columns with one row per box, and each row's row in the file where these are images."""
     pa, _ = arrow()
@@ -449,9 +449,9 @@ def by_box(
         (
             name
             for name, column in columns.items()
-            if is_box(name, column_map=own)
+            if is_box(name, column_map=column_map)
             if is_list(column.type)
-            if _is_listed(column.type.value_type) or not is_box(name, columns=1, column_map=own)
+            if _is_listed(column.type.value_type) or not is_box(name, columns=1, column_map=column_map)
         ),
         None,
     )
@@ -464,7 +464,7 @@ def by_box(
             continue
         if name == boxes or np.array_equal(lengths_of(column), lengths):
             listed[name] = column
-        elif has_part(name, column_map=own):
+        elif has_part(name, column_map=column_map):
             row = int(np.argmax(lengths_of(column) != lengths))
             got = f"{lengths_of(column)[row]}"
             rule, place = f"be as long as the boxes ({lengths[row]})", f"row {row} of {source}"
@@ -505,8 +505,8 @@ def class_names_of(
 ) -> tuple[list[str] | None, list[tuple[Id, str]] | None]:
     """Return the class list, or the names of class ids, of the metadata."""
     try:
-        if _OWN in metadata:
-            pairs = json.loads(metadata[_OWN])["classes"]
+        if _METADATA_KEY in metadata:
+            pairs = json.loads(metadata[_METADATA_KEY])["classes"]
             if all(type(i) in (int, str) and type(name) is str for i, name in pairs):
                 return None, [(i, name) for i, name in pairs]
         if b"huggingface" in metadata and label is not None:
@@ -519,16 +519,16 @@ def class_names_of(
 def _class_label(features: Any, label: str) -> list[str] | None:
     """Find the names of the feature of a column, at any depth."""
     if isinstance(features, list):
-        found = (_class_label(item, label) for item in features)
-        return next((names for names in found if names is not None), None)
+        lists_of_names = (_class_label(item, label) for item in features)
+        return next((names for names in lists_of_names if names is not None), None)
     if not isinstance(features, dict):
         return None
     if label in features:
         names = _names_in(features[label])
         if names is not None:
             return names
-    found = (_class_label(item, label) for item in features.values())
-    return next((names for names in found if names is not None), None)
+    lists_of_names = (_class_label(item, label) for item in features.values())
+    return next((names for names in lists_of_names if names is not None), None)
 
 
 def _names_in(feature: Any) -> list[str] | None:

@@ -2,9 +2,9 @@
 
 Conventions
 -----------
-- Every layout comes out as one row per box. Two columns are added: :data:`KEY`, which ascends in the order of
-  the files and tells a box from every other, and :data:`AT`, its row in the row group.
-- Columns of the user's own are not read.
+- Every layout becomes one row per box. Two columns are added: :data:`KEY`, which ascends in the order of the
+  files and is unique to each box, and :data:`AT`, its row in the row group.
+- User columns are not read.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from boxscore.formats.parquet import (
     arrow,
     by_box,
     class_names_of,
+    converted_errors,
     joined,
     part_files,
-    refused,
     wanted_columns,
     whole,
 )
@@ -71,9 +71,9 @@ class ParquetGroups(PicklesFields):
     names : tuple of str
         What these are called, one row per box.
     digests : tuple of int
-        Of the footer of each file, which says where everything is, and the least and largest values.
+        Of the footer of each file, which has the positions of all data, and the least and largest values.
     own : ColumnMap or None
-        What the user says of columns.
+        The user's names of columns.
     """
 
     path: Path
@@ -82,7 +82,7 @@ class ParquetGroups(PicklesFields):
     schema: pa.Schema
     names: tuple[str, ...]
     digests: tuple[int, ...]
-    own: ColumnMap | None = None
+    column_map: ColumnMap | None = None
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, further: Collection[str] = ()) -> ParquetGroups:
@@ -97,13 +97,17 @@ class ParquetGroups(PicklesFields):
         empty: list[Any] = []
         first = 0
         for number, file in enumerate(files):
-            with refused(str(file)), pa.OSFile(str(file)) as opened, pq.ParquetFile(opened) as parquet:
+            with (
+                converted_errors(str(file)),
+                pa.OSFile(str(file)) as opened,
+                pq.ParquetFile(opened) as parquet,
+            ):
                 footer = _footer(opened)
                 digests.append(zlib.crc32(footer))
                 wanted = wanted_columns(parquet, str(file))
                 empty.append(parquet.read_row_groups([], columns=wanted))
                 columns = [(i, parquet.schema.column(i)) for i in range(len(parquet.schema))]
-                lists = [i for i, one in columns if one.path in wanted and one.max_repetition_level]
+                lists = [i for i, column in columns if column.path in wanted and column.max_repetition_level]
                 rows = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
                 listed = values_of_columns(footer, str(file)) if lists else [[]] * len(rows)
                 if len(listed) != len(rows) or (lists and {*map(len, listed)} - {len(columns)}):
@@ -115,9 +119,9 @@ class ParquetGroups(PicklesFields):
                     boxes = max((values[i] for i in lists), default=count)
                     groups.append(RowGroup(number, group, count, boxes, first))
                     first += boxes
-        own = options.columns
-        schema, names = _needed(joined(empty, str(path)), str(path), further, own)
-        return cls(path, files, tuple(groups), schema, names, tuple(digests), own)
+        column_map = options.columns
+        schema, names = _needed(joined(empty, str(path)), str(path), further, column_map)
+        return cls(path, files, tuple(groups), schema, names, tuple(digests), column_map)
 
     @property
     def boxes(self) -> int:
@@ -127,14 +131,14 @@ class ParquetGroups(PicklesFields):
     @functools.cached_property
     def parts(self) -> ColumnParts:
         """Which column is the image, the class, the box."""
-        return column_parts(self.names, place=str(self.path), column_map=self.own)
+        return column_parts(self.names, place=str(self.path), column_map=self.column_map)
 
     def read(self, group: RowGroup, columns: Sequence[str] | None = None) -> pa.Table:
         """Read a row group, one row per box; ``columns`` by name, all that are needed by default."""
         pa, pq = arrow()
         file = self.files[group.file]
         place = self.place_of(group)
-        with refused(place), pa.OSFile(str(file)) as opened, pq.ParquetFile(opened) as parquet:
+        with converted_errors(place), pa.OSFile(str(file)) as opened, pq.ParquetFile(opened) as parquet:
             if zlib.crc32(_footer(opened)) != self.digests[group.file]:
                 raise FileFormatError(
                     "a Parquet file",
@@ -151,7 +155,7 @@ class ParquetGroups(PicklesFields):
             ]
             table = parquet.read_row_group(group.number, columns=paths)
             table = joined([schema.empty_table(), table], place).select(schema.names)
-            flat, parents = by_box(table, place, self.own)
+            flat, parents = by_box(table, place, self.column_map)
         names = self.names if columns is None else columns
         uneven = [name for name in names if name not in flat]
         if uneven:
@@ -205,7 +209,10 @@ class ParquetGroups(PicklesFields):
             values, positions = images_of(table, self.parts)
             for image, size in zip(positions.tolist(), sizes.tolist(), strict=True):
                 known = first.setdefault(values[image], tuple(size))
-                different |= any(one == one and one != other for one, other in zip(size, known, strict=True))
+                different |= any(
+                    side == side and side != side_before
+                    for side, side_before in zip(size, known, strict=True)
+                )
         if not different:
             return self
         return dataclasses.replace(self, names=tuple(name for name in self.names if name not in pair))
@@ -213,7 +220,7 @@ class ParquetGroups(PicklesFields):
     def nothing(self) -> pa.Table:
         """Return a table of no boxes."""
         pa, _ = arrow()
-        flat, _ = by_box(self.schema.empty_table(), str(self.path), self.own)
+        flat, _ = by_box(self.schema.empty_table(), str(self.path), self.column_map)
         empty = pa.array([], pa.int64())
         flat = {name: flat[name] for name in self.names} | {KEY: empty, AT: empty}
         return pa.table(flat).replace_schema_metadata(self.schema.metadata)
@@ -239,7 +246,7 @@ def _footer(file: Any) -> bytes:
 
 
 class BoxesTable(ArrowTable):
-    """Boxes of some row groups, flat, as a table whose rows know where they stand."""
+    """Boxes of some row groups, flat, as a table whose rows have places for messages."""
 
     def __init__(self, groups: ParquetGroups, tables: Sequence[pa.Table]) -> None:
         self.source, self._groups, self._known = str(groups.path), groups, {}
@@ -258,13 +265,13 @@ class BoxesTable(ArrowTable):
 
 
 def _needed(
-    table: pa.Table, place: str, further: Collection[str], own: ColumnMap | None
+    table: pa.Table, place: str, further: Collection[str], column_map: ColumnMap | None
 ) -> tuple[pa.Schema, tuple[str, ...]]:
     """Return the columns with a part, and what they are called when there is a row per box."""
     pa, _ = arrow()
-    flat, _ = by_box(table, place, own)
-    parts = column_parts(list(flat), place=place, column_map=own)
-    other = {name for name in parts.other if name not in further}  # of their own
+    flat, _ = by_box(table, place, column_map)
+    parts = column_parts(list(flat), place=place, column_map=column_map)
+    other = {name for name in parts.other if name not in further}  # user columns
     fields = [field for field in table.schema if field.name not in other]
     return pa.schema(fields, metadata=table.schema.metadata), tuple(
         name for name in flat if name not in other

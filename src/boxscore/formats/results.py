@@ -1,4 +1,4 @@
-"""Results files on their own: read without ground truth, and written again with some of their rows.
+"""Results files alone: read without ground truth, and written again with some of their rows.
 
 Goal
 ----
@@ -12,7 +12,7 @@ Conventions
 - Rows keep the order of the file. COCO results files are read a slice at a time, both times.
 - Files are written under a temporary name and renamed when they are complete.
 - What is written belongs to what was read: the file must be the same one, unchanged, at the end. Where that
-  cannot be told from its times, because it was written just before, image, class, score and box of every row
+  cannot be known from its times, because it was written just before, image, class, score and box of every row
   that is written are compared with the table.
 """
 

@@ -132,9 +132,9 @@ def _class_map(raw: msgspec.Raw | None, place: str) -> Mapping[str, str]:
     return names
 
 
-def _learn(names: dict[int, str], found: Mapping[str, str], place: str) -> None:
+def _learn(names: dict[int, str], class_map: Mapping[str, str], place: str) -> None:
     """Add names of classes; a number means one class in the whole file."""
-    for text, name in found.items():
+    for text, name in class_map.items():
         if not (text.isascii() and text.isdecimal() and len(text) < 10):
             raise FileFormatError("class-map", "have numbers as keys", got=repr(text)[:40], place=place)
         known = names.setdefault(int(text), name)

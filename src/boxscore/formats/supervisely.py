@@ -80,8 +80,8 @@ class SuperviselyFormat(RowFormat):
         classes = None
         if meta is not None:
             of_meta = ("meta.json", "an object with classes")
-            found = decoded(meta / "meta.json", _Meta, record="class", whole=of_meta)
-            classes = [one.title for one in found.classes] or None
+            project = decoded(meta / "meta.json", _Meta, record="class", whole=of_meta)
+            classes = [class_.title for class_ in project.classes] or None
         gathered = Gathered(path, options)
         whole = ("an annotation of Supervisely", "an object with objects")
         for folder in folders:
@@ -90,8 +90,8 @@ class SuperviselyFormat(RowFormat):
                 name = file.name[: -len(".json")]
                 name = f"{folder.parent.name}/{name}" if len(folders) > 1 else name
                 image = gathered.image(name, content.size.width, content.size.height)
-                for number, one in enumerate(content.objects):
-                    _add(one, image, Origin("object", number, file), gathered)
+                for number, class_ in enumerate(content.objects):
+                    _add(class_, image, Origin("object", number, file), gathered)
         return gathered.rows(of_results=of_results, classes=classes)
 
 
@@ -105,28 +105,28 @@ def _folders(path: Path, image_set: object) -> list[Path]:
             rule = "be left out where one data set is given"
             raise InputError("image_set", rule, got=repr(str(image_set)), place=str(path))
         return [path / "ann" if (path / "ann").is_dir() else path]
-    found = sorted(folder for folder in path.glob("*/ann") if folder.is_dir())
+    folders = sorted(folder for folder in path.glob("*/ann") if folder.is_dir())
     if image_set is not None:
-        known = [folder.parent.name for folder in found]
+        known = [folder.parent.name for folder in folders]
         if str(image_set) not in known:
             cause, got = checks.did_you_mean(image_set, known), repr(str(image_set))
             rule = "be a data set of the project"
             raise InputError("image_set", rule, got=got, place=str(path), cause=cause)
-        found = [path / str(image_set) / "ann"]
-    if not found:
+        folders = [path / str(image_set) / "ann"]
+    if not folders:
         rule = "have data sets with a folder ann"
         raise FileFormatError("a project of Supervisely", rule, got="none", place=str(path))
-    return found
+    return folders
 
 
-def _add(one: _Object, image: int, origin: Origin, gathered: Gathered) -> None:
-    flat = [number for point in one.points.exterior for number in point]
-    if one.geometry_type == "rectangle":
+def _add(item: _Object, image: int, origin: Origin, gathered: Gathered) -> None:
+    flat = [number for point in item.points.exterior for number in point]
+    if item.geometry_type == "rectangle":
         if len(flat) != 4:
             got = f"{len(flat) // 2} points"
             raise FileFormatError("a rectangle", "have two points", got=got, place=str(origin))
-        gathered.add_box(image, one.class_title, gathered.inclusive(flat), "xyxy", origin)
-    elif one.geometry_type == "polygon":
-        gathered.add_polygon(image, one.class_title, flat, origin)
+        gathered.add_box(image, item.class_title, gathered.inclusive(flat), "xyxy", origin)
+    elif item.geometry_type == "polygon":
+        gathered.add_polygon(image, item.class_title, flat, origin)
     else:
-        gathered.leave_out(f"{one.geometry_type[:20]}s")
+        gathered.leave_out(f"{item.geometry_type[:20]}s")

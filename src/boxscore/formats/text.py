@@ -4,11 +4,10 @@ Conventions
 -----------
 - Ground truth is a line ``class x1 y1 x2 y2 [difficult]`` an object, detections are ``class confidence`` and
   four numbers. A class is a name, also one of several words, or a number that counts from 0.
-- What the four numbers are, two corners or corner and size, is not said by one line. A reading is ruled out
-  by boxes of negative size, or by boxes that leave their images where sizes are known. If both readings
-  remain, or none, it must be said.
-- Fractions of the image's size are YOLO's and darknet's; here they are read if they are said to be
-  ``cxcywh``.
+- What the four numbers are, two corners or corner and size, does not follow from one line. A reading is ruled
+  out by boxes of negative size, or by boxes that leave their images where sizes are known. If both readings
+  remain, or none, ``box_format`` must be given.
+- Fractions of the image's size are YOLO's and darknet's; here they are read if ``box_format`` is ``cxcywh``.
 
 References
 ----------
@@ -73,12 +72,12 @@ class TextFormat(RowFormat):
 
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
-        """Read every file; the form of boxes is told without ground truth."""
+        """Read every file; the form of boxes is inferred without ground truth."""
         return _rows(path, options, None, of_results=of_results)
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read detections when the ground truth is known: its image sizes help to tell the form of boxes."""
+        """Read detections when the ground truth is known: its image sizes help to infer the form of boxes."""
 
         def finish(ground_truth: GroundTruth | None) -> Detections:
             rows = _rows(path, options, ground_truth, of_results=True)
@@ -115,13 +114,13 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
         form = options.written.form
     else:
         form = _box_form(boxes, extent, path, "--dt-box-format" if of_results else "--gt-box-format")
-    found = collected(labels)
+    distinct = collected(labels)
     return Rows(
         source=str(path),
         images=names,
         image=lines.image,
-        labels=found.values,
-        label=found.positions,
+        labels=distinct.values,
+        label=distinct.positions,
         boxes=boxes,
         box_format=form,
         place=lines.place,
@@ -135,16 +134,16 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
 def _files(folder: Path, *, below: bool) -> list[tuple[str, str]]:
     """Return name without ending and path of the text files of a folder, sorted.
 
-    Where none lies right in it, those ``below`` it, in the folders in it.
+    If none is right in it, those ``below`` it, in inner folders.
     """
     with listed(folder) as entries:
-        found = sorted(
+        files = sorted(
             (entry.name[: -len(".txt")], entry.path)
             for entry in entries
             if entry.name not in _CLASS_LISTS and is_text_file(entry)
         )
-    if found or not below:
-        return found
+    if files or not below:
+        return files
     inner = files_below(folder, TEXT)
     return sorted((name, path) for name, path in inner if os.path.split(path)[1] not in _CLASS_LISTS)
 
@@ -190,7 +189,7 @@ def _extent(names: list[str], options: ReadOptions, ground_truth: GroundTruth | 
 
 
 def _box_form(boxes: FloatArray, extent: FloatArray, path: Path, option: str) -> BoxFormat:
-    """Tell corners from corner and size by what rules one of them out."""
+    """Infer whether boxes are corners or corner and size, by what rules one of them out."""
     if not len(boxes):
         return "xyxy"
     lower, upper = boxes[:, :2], boxes[:, 2:]

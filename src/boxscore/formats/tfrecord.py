@@ -57,8 +57,10 @@ class TFRecordFormat(RowFormat):
             return "a folder of TFRecord files" if files else None
         head = sniffer.head
         length = int.from_bytes(head[:8], "little")
-        found = len(head) > 16 and head[12:13] == b"\n" and 0 < length <= LARGEST_RECORD and b"image/" in head
-        return "a TFRecord file" if found else None
+        is_record = (
+            len(head) > 16 and head[12:13] == b"\n" and 0 < length <= LARGEST_RECORD and b"image/" in head
+        )
+        return "a TFRecord file" if is_record else None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every record."""
@@ -74,28 +76,28 @@ class TFRecordFormat(RowFormat):
         with _json.open_binary(file) as opened:
             for number, record in enumerate(_records(opened, file)):
                 place = f"record {number} of {file}"
-                found = _example(record, place)
-                name = _text(found, "image/filename") or _text(found, "image/source_id") or f"{number}"
-                width, height = (_one(found, f"image/{side}") for side in ("width", "height"))
+                example = _example(record, place)
+                name = _text(example, "image/filename") or _text(example, "image/source_id") or f"{number}"
+                width, height = (_image_side(example, f"image/{side}") for side in ("width", "height"))
                 position = images.setdefault(name, len(images))
                 if position == len(sizes):
                     sizes.append((width, height))
-                rows, found_labels = _objects(found, kind, names, place)
+                rows, record_labels = _objects(example, kind, names, place)
                 image += [position] * len(rows)
-                labels += found_labels
+                labels += record_labels
                 numbers += rows
-                marks = _numbers(found, "image/object/is_crowd")
+                marks = _numbers(example, "image/object/is_crowd")
                 crowd += [bool(mark) for mark in marks] if len(marks) == len(rows) else [False] * len(rows)
         values = np.array(numbers, dtype=np.float64).reshape(-1, 5)
         ordered = [names[key] for key in sorted(names)]
         classes = list(dict.fromkeys([*ordered, *(label for label in labels if isinstance(label, str))]))
-        found_classes = collected(labels)
+        distinct = collected(labels)
         return Rows(
             source=str(path),
             images=short_names(list(images)),
             image=np.array(image, dtype=np.int64),
-            labels=found_classes.values,
-            label=found_classes.positions,
+            labels=distinct.values,
+            label=distinct.positions,
             boxes=values[:, :4],
             box_format="xyxy",
             place=lambda row: f"object {row} of {file}",
@@ -154,15 +156,17 @@ def _example(record: memoryview, place: str) -> dict[str, Values]:
 
 
 def _objects(
-    found: Mapping[str, Values], kind: str, names: Mapping[int, str], place: str
+    example: Mapping[str, Values], kind: str, names: Mapping[int, str], place: str
 ) -> tuple[list[tuple[float, ...]], list[Id]]:
     """Return corners and score, and class, of every object of a record."""
     columns: list[list[float]] = [
-        _numbers(found, f"image/{kind}/bbox/{side}") for side in ("xmin", "ymin", "xmax", "ymax")
+        _numbers(example, f"image/{kind}/bbox/{side}") for side in ("xmin", "ymin", "xmax", "ymax")
     ]
-    columns.append(_numbers(found, f"image/{kind}/score") if kind == "detection" else [0.0] * len(columns[0]))
-    texts = [_decoded(text) for text in found.get(f"image/{kind}/class/text", ())]
-    ids = _numbers(found, f"image/{kind}/class/label") or _numbers(found, f"image/{kind}/label")
+    columns.append(
+        _numbers(example, f"image/{kind}/score") if kind == "detection" else [0.0] * len(columns[0])
+    )
+    texts = [_decoded(text) for text in example.get(f"image/{kind}/class/text", ())]
+    ids = _numbers(example, f"image/{kind}/class/label") or _numbers(example, f"image/{kind}/label")
     labels: list[Id] = [*texts] if texts and all(texts) else [names.get(int(each), int(each)) for each in ids]
     counts = dict(zip(("ymin", "xmax", "ymax", "score"), map(len, columns[1:]), strict=True))
     for name, count in {**counts, "class": len(labels)}.items():
@@ -175,18 +179,18 @@ def _objects(
     return [tuple(row) for row in rows.tolist()], labels
 
 
-def _numbers(found: Mapping[str, Values], name: str) -> list[float]:
-    values: Any = found.get(name, ())
+def _numbers(example: Mapping[str, Values], name: str) -> list[float]:
+    values: Any = example.get(name, ())
     return [float(value) for value in values if not isinstance(value, bytes)]
 
 
-def _one(found: Mapping[str, Values], name: str) -> float:
-    values = _numbers(found, name)
+def _image_side(example: Mapping[str, Values], name: str) -> float:
+    values = _numbers(example, name)
     return values[0] if len(values) == 1 and 1 <= values[0] <= 1e9 else np.nan
 
 
-def _text(found: Mapping[str, Values], name: str) -> str:
-    values = found.get(name) or [b""]
+def _text(example: Mapping[str, Values], name: str) -> str:
+    values = example.get(name) or [b""]
     return _decoded(values[0])
 
 
@@ -202,8 +206,8 @@ def _label_map(path: Path) -> dict[int, str]:
     names: dict[int, str] = {}
     for item in _ITEM.finditer(text):
         number = _ID.search(item[1])
-        found = {match[1]: match[2] or match[3] or "" for match in _NAME.finditer(item[1])}
-        name = found.get("name") or found.get("display_name")
+        fields = {match[1]: match[2] or match[3] or "" for match in _NAME.finditer(item[1])}
+        name = fields.get("name") or fields.get("display_name")
         if number is None or not name:
             got, place = repr(" ".join(item[1].split()))[:60], str(path)
             raise FileFormatError("an item of a label map", "have id and name", got=got, place=place)

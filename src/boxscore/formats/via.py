@@ -5,7 +5,7 @@ Conventions
 - ``regions`` is a list in version 2, a mapping in version 1. Shapes are in pixels; sizes of images are
   unknown.
 - The class is the only attribute of the regions, or the one called ``label``, ``class``, ``category`` or
-  ``name``, or the one whose values are in the given class list. Else it must be said.
+  ``name``, or the one whose values are in the given class list. Else a class list must be given.
 
 References
 ----------
@@ -115,7 +115,9 @@ def _label(path: Path, regions: Sequence[_Region], classes: Sequence[str] | None
     if len(values) == 1:
         return next(iter(values))
     if classes is not None:
-        fitting = [name for name, found in values.items() if found and found <= set(classes)]
+        fitting = [
+            name for name, of_attribute in values.items() if of_attribute and of_attribute <= set(classes)
+        ]
         if len(fitting) == 1:
             return fitting[0]
     by_name = {name.strip().lower(): name for name in values}

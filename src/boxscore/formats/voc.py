@@ -4,9 +4,9 @@ Conventions
 -----------
 - ``VOC2007/Annotations/<image>.xml``, ``VOC2007/ImageSets/Main/<set>.txt``; an image's id is the file's stem.
   A folder of XML files alone works as well.
-- Boxes are ``xmin, ymin, xmax, ymax``, 1-based and inclusive, and are kept as given; the protocol's
+- Boxes are ``xmin, ymin, xmax, ymax``, 1-based and inclusive, and stay as given; the protocol's
   ``pixel_offset`` defines what they mean. Decimals occur.
-- Results may hold boxes turned inside out (xmax < xmin), as darknet writes at an image's edge. They are read
+- Results may hold inverted boxes (xmax < xmin), as darknet writes them at an image's edge. They are read
   as they are, as in the devkit: with its arithmetic they overlap nothing, unless by less than a pixel.
 - Results are ``comp4_det_<set>_<class>.txt``, lines of ``image score xmin ymin xmax ymax``. Without ground
   truth their classes are the names of the files: sorted, with ids 1, 2, ... in that order.
@@ -120,7 +120,7 @@ class VocFormat(Format):
         ids, names = table.categories.ids.tolist(), table.categories.names
         occurring = sorted(names[np.unique(table.category)].tolist())
         numbers = {name: number for number, name in enumerate(occurring, start=1)}
-        return [numbers.get(name, own) for name, own in zip(names.tolist(), ids, strict=True)]
+        return [numbers.get(name, identifier) for name, identifier in zip(names.tolist(), ids, strict=True)]
 
     def results_files(self, path: Path) -> list[Path]:
         """List the devkit's results files of a folder."""
@@ -134,7 +134,7 @@ class VocFormat(Format):
 
         def corners(numbers: FloatArray) -> FloatArray:
             boxes = survivors.written("xyxy").corners_of(numbers)
-            boxes[(boxes[:, 2:] < boxes[:, :2]).any(axis=1)] = np.nan  # inverted: read in a form of its own
+            boxes[(boxes[:, 2:] < boxes[:, :2]).any(axis=1)] = np.nan  # inverted: not compared
             return boxes
 
         rewrite_results(path, files, RESULTS_COLUMNS, survivors, output, corners=corners)
@@ -152,7 +152,7 @@ def _has_results(folder: Path) -> bool:
 
 
 def _instead_of_xml(path: Path, annotations: Path) -> str:
-    """Say what a folder without XML files may be."""
+    """Return a cause for a folder without XML files, empty where none is known."""
     if _has_results(path):
         return "is this a folder of results?"
     return "it has .txt files: if they are YOLO labels, give it" if any(annotations.glob("*.txt")) else ""
@@ -253,7 +253,7 @@ def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptio
             images, classes, None, list(dict.fromkeys(labels)), count=None, of="detections", place=place
         )
     else:
-        own = [known[label] for _, label, *_ in read]
+        rows_of_classes = [known[label] for _, label, *_ in read]
 
         def count_matched(image: NDArray[np.int32]) -> int:
             return match_best(ground_truth, image, numbers[:, 1:], numbers[:, 0]).matched
@@ -267,7 +267,7 @@ def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptio
                 count_matched=count_matched if np.isfinite(numbers).all() else None,
                 place=place,
             ),
-            "category": np.repeat(np.array(own, dtype=np.int32), counts),
+            "category": np.repeat(np.array(rows_of_classes, dtype=np.int32), counts),
         }
     written = options.written or CORNERS
     extent = with_known_sizes(rows["images"], options.image_sizes).sizes[rows["image"]]
@@ -347,7 +347,7 @@ def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
 
 
 def _refusal(fields: list[str], columns: int, place: str) -> FileFormatError:
-    """Say that a line has other columns."""
+    """Return the error for a line with other columns."""
     rule = f"have {columns} columns: image score xmin ymin xmax ymax"
     got = f"{len(fields)}, {' '.join(fields)[:60]!r},"
     return FileFormatError("a line of a results file", rule, got=got, place=place)
@@ -379,9 +379,9 @@ def _refuse_other_annotations(path: Path, files: Mapping[str, object]) -> None:
         raise InputError("the output folder", rule, got=min(others), place=str(path))
 
 
-def _refuse_other_results(path: Path, own: set[str]) -> None:
+def _refuse_other_results(path: Path, written: set[str]) -> None:
     """Refuse a folder of VOC results that holds files which are not written anew."""
-    others = {file.name for file in path.glob(RESULTS)} - own
+    others = {file.name for file in path.glob(RESULTS)} - written
     if others:
         raise InputError(
             "the output folder",

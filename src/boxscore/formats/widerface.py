@@ -79,15 +79,15 @@ def _lists(folder: Path, options: ReadOptions) -> Rows:
         for event, (name, files) in enumerate(zip(every["event_list"], every["file_list"], strict=True)):
             for number, file in enumerate(files):
                 faces = np.asarray(every["face_bbx_list"][event][number], dtype=np.float64).reshape(-1, 4)
-                own = np.zeros((len(faces), len(SETTINGS)), dtype=np.int64)
+                counts_in = np.zeros((len(faces), len(SETTINGS)), dtype=np.int64)
                 for setting, lists in enumerate(counting):
                     chosen = np.asarray(lists[event][number], dtype=np.float64).ravel().astype(np.int64) - 1
                     if len(chosen) and not 0 <= int(chosen.min()) <= int(chosen.max()) < len(faces):
                         raise IndexError(f"face {int(chosen.max()) + 1} of {len(faces)} in {name}/{file}")
-                    own[chosen, setting] = 1
+                    counts_in[chosen, setting] = 1
                 images.append(f"{name}/{file}")
                 boxes.append(faces)
-                flags.append(own)
+                flags.append(counts_in)
     except (IndexError, TypeError, ValueError) as error:
         rule = "list the same images in all its files"
         raise FileFormatError(str(folder), rule, got=str(error)[:120]) from None
@@ -116,11 +116,11 @@ def _lists(folder: Path, options: ReadOptions) -> Rows:
 
 
 def _variables(path: Path, names: tuple[str, ...]) -> dict[str, Any]:
-    found = read_mat(path, names)
+    variables = read_mat(path, names)
     for name in names:
-        if not isinstance(found.get(name), list):
+        if not isinstance(variables.get(name), list):
             raise FileFormatError("WIDER FACE's lists", f"have {name}", got="none", place=str(path))
-    return found
+    return variables
 
 
 def _results(folder: Path, options: ReadOptions) -> Rows:

@@ -7,8 +7,9 @@ Conventions
   ``data.yaml`` keypoints follow the box.
 - Predictions are a folder of files with lines ``class cx cy w h confidence [track]``, as ultralytics writes
   them with ``save_txt=True save_conf=True``; polygons and keypoints likewise. Darknet's have the confidence
-  second (:mod:`boxscore.formats.darknet`). Which of the two it is, is told by the boxes, or must be said.
-- Four corners are both a polygon and a rotated box: the protocol says what is compared.
+  second (:mod:`boxscore.formats.darknet`). Which of the two it is, is inferred from the boxes, or must be
+  given as the format.
+- Four corners are both a polygon and a rotated box: the protocol decides what is compared.
 - Fractions are multiplied by the image's size in float64.
 
 References
@@ -68,7 +69,7 @@ from boxscore.formats._yolo_shapes import (
 from boxscore.formats.image_sizes import LARGEST, ImageSizes, header_size, image_sizes_of, known_sizes
 
 NOTE, LARGEST_NOTE = "notes.boxscore.txt", 1000
-"""Beside predictions that are written: what their lines are, which numbers alone may not tell."""
+"""Beside predictions that are written: the form of their lines, which numbers alone may not show."""
 LAST, SECOND = "class cx cy w h confidence", "class confidence cx cy w h"
 
 SIZES, SIZES_HEAD = "image_sizes.csv", "image,width,height"
@@ -119,7 +120,7 @@ class YoloFormat(RowFormat):
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read predictions when the ground truth is known: it tells keypoints from polygons."""
+        """Read predictions when the ground truth is known: its keypoints distinguish them from polygons."""
 
         def finish(ground_truth: GroundTruth | None) -> Detections:
             rows = self.prediction_rows(path, options, ground_truth)
@@ -145,8 +146,8 @@ class YoloFormat(RowFormat):
         if options.written is None:
             check_fractions(columns[:, 2:5], rows, lines)  # of the box, wherever the confidence is
         note = label_folder(path) / NOTE
-        said = read_text(note, largest=LARGEST_NOTE).strip() if is_file(note) else ""
-        return is_last(columns, path, options.written, said={SECOND: False, LAST: True}.get(said))
+        noted = read_text(note, largest=LARGEST_NOTE).strip() if is_file(note) else ""
+        return is_last(columns, path, options.written, noted={SECOND: False, LAST: True}.get(noted))
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
         """Whether there are images beside the labels, or a list of them."""
@@ -212,17 +213,17 @@ class _Files(NamedTuple):
 
 def _label_rows(path: Path, options: ReadOptions) -> Rows:
     """Read ground truth."""
-    found = data_set(path, options.image_set)
-    of_file = np.array([number for number, file in enumerate(found.labels) if file], dtype=np.int64)
-    lines = read_lines([file for file in found.labels if file])
-    shapes = shapes_of(lines, label_kinds(lines, found.keypoint_shape), options.written)
+    split = data_set(path, options.image_set)
+    of_file = np.array([number for number, file in enumerate(split.labels) if file], dtype=np.int64)
+    lines = read_lines([file for file in split.labels if file])
+    shapes = shapes_of(lines, label_kinds(lines, split.keypoint_shape), options.written)
     files = _Files(
-        found.source,
-        found.images,
-        found.classes,
+        split.source,
+        split.images,
+        split.classes,
         of_file,
-        found.file_names,
-        _image_sizes(found, path, options),
+        split.file_names,
+        _image_sizes(split, path, options),
     )
     rows = _rows(files, lines, shapes._replace(scores=None))
     if options.written is None:
@@ -253,22 +254,22 @@ def _prediction_lines(path: Path, options: ReadOptions) -> tuple[list[str], Line
 
 def _only_class_list(folder: Path, inner: Sequence[str]) -> Sequence[str] | None:
     """Return the class list of a folder and of those in it, which must be one; None where there is none."""
-    found: dict[str, tuple[str, ...]] = {}
+    lists: dict[str, tuple[str, ...]] = {}
     above = {outer for one in inner for outer in PurePath(one).parents}
     for one in (folder / below for below in sorted({PurePath(), *above, *map(PurePath, inner)})):
         names = classes_in(one)
         if names is not None:
-            found[str(one)] = tuple(names)
-    if len(set(found.values())) > 1:
-        first = next(iter(found))
-        other = next(one for one in found if found[one] != found[first])
+            lists[str(one)] = tuple(names)
+    if len(set(lists.values())) > 1:
+        first = next(iter(lists))
+        other = next(one for one in lists if lists[one] != lists[first])
         raise InputError(
             "the class lists of folders that are read as one",
             "be equal",
             got=f"those in {first} and {other}, which differ",
             cause="give the class list of all with --dt-classes, or one folder",
         )
-    return next(iter(found.values()), None)
+    return next(iter(lists.values()), None)
 
 
 def _rows(files: _Files, lines: Lines, shapes: Shapes) -> Rows:
@@ -300,8 +301,8 @@ def _rows(files: _Files, lines: Lines, shapes: Shapes) -> Rows:
 def _labels(lines: Lines) -> tuple[list[Id], IntArray]:
     """Return the classes that occur, and each line's position among them."""
     if lines.words is not None:
-        found = collected(lines.words)
-        return found.values, found.positions
+        distinct = collected(lines.words)
+        return distinct.values, distinct.positions
     first = lines.values[lines.starts]
     wrong = ~((first >= 0) & (first < MOST_CLASSES) & (first == np.floor(first)))
     if wrong.any():
@@ -316,13 +317,13 @@ def _labels(lines: Lines) -> tuple[list[Id], IntArray]:
     return numbers.tolist(), positions.reshape(-1)
 
 
-def _image_sizes(found: DataSet, path: Path, options: ReadOptions) -> FloatArray | None:
-    """Width and height of the images, [I, 2]: as the user says, else as written beside them or in headers."""
+def _image_sizes(split: DataSet, path: Path, options: ReadOptions) -> FloatArray | None:
+    """Width and height of the images, [I, 2]: given by the user, else written beside them or in headers."""
     given = _sizes_beside(path) if options.image_sizes is None else options.image_sizes
-    if found.paths is None or found.file_names is None:
-        return None if given is None else known_sizes(given, found.images)
-    sizes = known_sizes(given, found.images, found.file_names)
-    for row, image in enumerate(found.paths):
+    if split.paths is None or split.file_names is None:
+        return None if given is None else known_sizes(given, split.images)
+    sizes = known_sizes(given, split.images, split.file_names)
+    for row, image in enumerate(split.paths):
         if image and np.isnan(sizes[row]).any():
             sizes[row] = header_size(Path(image)) or (np.nan, np.nan)
     return sizes
@@ -341,11 +342,11 @@ def _sizes_beside(path: Path) -> ImageSizes | None:
 
 def _warn_of_labels(rows: Rows, lines: Lines) -> None:
     """Warn of labels that ultralytics reads in another way."""
-    said = []
-    twice = _repeated(rows, lines)
-    if twice.any():
-        row, count = int(np.argmax(twice)), int(twice.sum())
-        said.append(
+    texts = []
+    repeated = _repeated(rows, lines)
+    if repeated.any():
+        row, count = int(np.argmax(repeated)), int(repeated.sum())
+        texts.append(
             f"{counted(count, 'label')} {verb(count, 'repeat')} another of the same image "
             f"({lines.place(row)}); all count here, and ultralytics drops repeated ones"
         )
@@ -354,12 +355,12 @@ def _warn_of_labels(rows: Rows, lines: Lines) -> None:
         outside = ((boxes < -OUTSIDE) | (boxes > 1 + OUTSIDE)).any(axis=1)
         row, count = int(np.argmax(outside)), int(outside.sum())
         images = counted(len(np.unique(rows.image[outside])), "image")
-        said.append(
+        texts.append(
             f"{counted(count, 'label')} {verb(count, 'reach')} out of the image ({lines.place(row)}); "
             f"ultralytics leaves the {images} of such labels out"
         )
-    if said:
-        warn_user(f"{rows.source}: {'. '.join(said)}.")
+    if texts:
+        warn_user(f"{rows.source}: {'. '.join(texts)}.")
 
 
 def _repeated(rows: Rows, lines: Lines) -> NDArray[np.bool_]:
@@ -434,9 +435,9 @@ def _size_table(stems: Sequence[str], images: Images) -> str:
     columns: dict[str, list[Any]] = {name: [] for name in SIZES_HEAD.split(",")}
     for stem, name, size in zip(stems, images.file_names.tolist(), images.sizes.tolist(), strict=True):
         if not any(side != side for side in size):
-            cells = (name or stem, *(int(side) if side.is_integer() else side for side in size))
-            for column, cell in zip(columns.values(), cells, strict=True):
-                column.append(cell)
+            values = (name or stem, *(int(side) if side.is_integer() else side for side in size))
+            for column, value in zip(columns.values(), values, strict=True):
+                column.append(value)
     return csv_table(columns)
 
 
