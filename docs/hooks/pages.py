@@ -460,7 +460,7 @@ def run_configuration_keys() -> str:
             value = ", ".join(f'`"{choice}"`' for choice in option.known())
             value = value or ("a list" if option.many else words.get(option.kind, "a text"))
             value += f", a path if it ends in `{option.ending}`" if option.ending else ""
-            meaning = option.help + option.said_default + (" (required)" if option.required else "")
+            meaning = option.help + option.default_text + (" (required)" if option.required else "")
             if option.kind is bool:
                 meaning += f" (default: {str(option.default).lower()})"
             meaning = meaning.replace("|", "\\|").replace("<", "&lt;")

@@ -135,7 +135,7 @@ def test_an_option_has_one_kind_in_all_commands() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_help_repeats_the_default(command: str) -> None:
     for option in load_command(command).options:
-        default = option.but(help="").said_default
+        default = option.but(help="").default_text
         assert not default or not option.help.endswith(default), option.name
 
 
@@ -151,7 +151,7 @@ def test_no_help_repeats_the_default(command: str) -> None:
     ],
 )
 def test_the_default_behind_a_help(option: Option, text: str) -> None:
-    assert option.said_default == text
+    assert option.default_text == text
 
 
 @pytest.mark.parametrize("command", COMMANDS)

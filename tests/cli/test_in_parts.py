@@ -71,8 +71,8 @@ def test_slices_by_a_column_of_the_images(parquet: str, tmp_path: Path, run: Run
         (["bootstrap", GT, DT], "--memory-limit must be of detections in Parquet"),
         (
             ["slices", GT, "{parquet}", "--by", "size"],
-            "slices by size must be asked for without --memory-limit. Got it; partitions hold scores and "
-            "outcomes, no boxes: leave it out.",
+            "slices by size must be left out with --memory-limit. Got both; partitions hold scores and "
+            "outcomes, no boxes.",
         ),
         (["compare", GT, "{parquet}", DT], "--memory-limit must be of detections in Parquet"),
         (

@@ -22,7 +22,7 @@ SCENES = [(0, 6.0), (1, 2.0), (2, 14.0), (3, 9.0)]
 
 
 def said(result: boxscore.Evaluation, **options: Any) -> dict[str, Conclusion]:
-    return {each.about: each for each in conclusions(result, findings_of(result), **options)}
+    return {each.topic: each for each in conclusions(result, findings_of(result), **options)}
 
 
 def scene(seed: int, noise: float) -> boxscore.Evaluation:
@@ -129,7 +129,7 @@ def test_numbers_of_mistakes(seed: int, noise: float) -> None:
     result = scene(seed, noise)
     kind, _, missed, _ = slow_errors(result)
     base = slow_ap(result)
-    sentences = {each.about: each for each in _mistakes(result, -1e300)}
+    sentences = {each.topic: each for each in _mistakes(result, -1e300)}
     for name in ("missed", "localisation", "classification", "duplicate", "background", "both"):
         cost = max(slow_ap(result, name) - base, 0.0)
         assert (name in sentences) == (cost > NEGLIGIBLE), name
@@ -141,7 +141,7 @@ def test_numbers_of_mistakes(seed: int, noise: float) -> None:
         count = len(missed) if name == "missed" else kind.count(name)
         assert numbers(sentence.text.partition("AP50: ")[2])[0] == count
     assert len(sentences) >= 3
-    chosen = [each for each in conclusions(result, findings_of(result)) if each.about in sentences]
+    chosen = [each for each in conclusions(result, findings_of(result)) if each.topic in sentences]
     assert [each.cost for each in chosen] == sorted((s.cost for s in sentences.values()), reverse=True)[:2]
 
 
@@ -240,7 +240,7 @@ def test_a_detector_that_is_right_but_loose() -> None:
     moved = result.detections.replaced(boxes=result.detections.boxes + np.array([1.5, 0, 1.5, 0]))
     low = moved.replaced(scores=moved.scores - 0.395)
     faultless, loose, _ = said(boxscore.evaluate(result.ground_truth, low)).values()
-    assert faultless.about == "faultless"
+    assert faultless.topic == "faultless"
     assert loose.text == "Tighter boxes would score higher: AP falls from 1.000 at IoU 0.50 to 0.000 at 0.95."
 
 
@@ -300,7 +300,7 @@ def test_a_floor_changes_the_advice() -> None:
         boxes = np.where(good[:, None] | (scores > 0.5).all(), found.boxes, found.boxes + away)
         cut = boxscore.evaluate(truth, found.replaced(scores=scores, boxes=boxes))
         sentences = said(cut)
-        assert next(iter(sentences.values())).about == "score-floor"
+        assert next(iter(sentences.values())).topic == "score-floor"
         assert re.match(advice, sentences["threshold"].text), sentences["threshold"].text
         view = report_view(cut, options=ReportOptions(resamples=0))
         assert view["confidence"]["advice"] == sentences["threshold"].text
@@ -328,7 +328,7 @@ def test_every_sentence_points_at_a_section_that_is_there() -> None:
         for each in view["conclusions"]:
             assert each.text.endswith((".", "?"))
             assert "nan" not in each.text
-            assert any(part.anchor for part in each.parts) or each.about.startswith("no ")
+            assert any(part.anchor for part in each.parts) or each.topic.startswith("no ")
             for part in each.parts:
                 if part.anchor:
                     assert f'id="{part.anchor}"' in page, part
@@ -343,6 +343,6 @@ def test_a_fault_that_a_warning_names_points_at_all_findings() -> None:
     for warnings, anchor in (((), "finding-detection-box-order"), (("as given",), "findings")):
         options = ReportOptions(resamples=0, gallery=2, warnings=warnings)
         view = report_view(broken, options=options)
-        assert view["conclusions"][0].about == "detection-box-order"
+        assert view["conclusions"][0].topic == "detection-box-order"
         assert view["conclusions"][0].parts[0].anchor == anchor
         assert f'id="{anchor}"' in render_page(view)

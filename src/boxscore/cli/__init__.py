@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if not given or given[0] not in COMMANDS:
-            return _of_the_program(given)
+            return _without_command(given)
         command = load_command(given[0])
         arguments_of = command_parser(given[0], command).parse_args(given[1:])
     except SystemExit as stop:  # argparse: help or a usage error, already printed
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _run(command, arguments_of, room=_room(given[0], arguments_of))
 
 
-def _of_the_program(given: Sequence[str]) -> int:
+def _without_command(given: Sequence[str]) -> int:
     """Answer what is no command: help, version, completion, or an error of two lines."""
     first = given[0] if given else "--help"
     if first in ("-h", "--help"):
@@ -173,8 +173,8 @@ def command_parser(name: str, command: Command) -> ArgumentParser:
 def _room(name: str, arguments: argparse.Namespace) -> int:
     """Return the address space that a command needs before it begins."""
     with_tables = name in DIAGNOSTICS or name in ("compare", "draw", "explain", "readings", "report", "sweep")
-    drawn = any(getattr(arguments, name, None) is not None for name in ("report", "plot"))
-    return LIBRARIES if with_tables or drawn else 0
+    with_plots = any(getattr(arguments, name, None) is not None for name in ("report", "plot"))
+    return LIBRARIES if with_tables or with_plots else 0
 
 
 def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
@@ -216,8 +216,10 @@ def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:
 
 def _out_of_memory(reason: str) -> int:
     """Say what to do; a status of its own, because the input may be good and no check has failed."""
-    got = f" ({reason.splitlines()[0].rstrip('.')})" if reason else ""
-    _say(f"error: there is not enough memory{got}; try a part, with --images or --classes, or --workers 1.")
+    detail = f" ({reason.splitlines()[0].rstrip('.')})" if reason else ""
+    _say(
+        f"error: there is not enough memory{detail}; try a part, with --images or --classes, or --workers 1."
+    )
     return OUT_OF_MEMORY
 
 
@@ -231,13 +233,13 @@ def _say(text: str) -> None:
 def _shower(arguments: argparse.Namespace) -> Callable[..., None]:
     """Return what shows each warning once; ``--strict`` raises those that ``--allow`` does not name."""
     allowed = getattr(arguments, "allow", ())
-    said: set[str] = set()
+    shown: set[str] = set()
 
     def raise_or_show(warning: Warning | str, category: type[Warning], *rest: Any) -> None:
         if isinstance(warning, BoxscoreWarning) and arguments.strict and warning.code not in allowed:
             _raise_unless_note(warning)
-        if str(warning) not in said:
-            said.add(str(warning))
+        if str(warning) not in shown:
+            shown.add(str(warning))
             _show_warning(warning, category, *rest)
 
     return raise_or_show

@@ -33,11 +33,11 @@ TABLE_FORMS = ("parquet", "json", "csv")
 
 INPUT = "input"
 PROTOCOL_GROUP = "the protocol, and changes to it"
-UNSAID = "what the files do not say"
+NOT_IN_FILES = "what the files do not say"
 PART = "a part of the data"
 OUTPUT_GROUP = "output, and options of every command"
 REPORT_GROUP = "the report"
-HEADINGS = (PART, INPUT, PROTOCOL_GROUP, UNSAID, OUTPUT_GROUP, REPORT_GROUP)
+HEADINGS = (PART, INPUT, PROTOCOL_GROUP, NOT_IN_FILES, OUTPUT_GROUP, REPORT_GROUP)
 """Of the help, in this order, after a command's own options and own headings."""
 
 
@@ -77,8 +77,8 @@ class Option(NamedTuple):
     writes : tuple of str
         What is written where the value leads: ``"."`` is the path itself, patterns are of files in it. A
         path whose option writes nothing is an input, which no output may replace.
-    sought_as : tuple of str
-        Other words that are typed for it, which no option is called.
+    mistyped_as : tuple of str
+        Names that users type for it, which no option has.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Option(NamedTuple):
     exclusive: str = ""
     combine: Callable[[list[Any]], Any] | None = None
     writes: tuple[str, ...] = ()
-    sought_as: tuple[str, ...] = ()
+    mistyped_as: tuple[str, ...] = ()
 
     @property
     def dest(self) -> str:
@@ -115,8 +115,8 @@ class Option(NamedTuple):
         return self._replace(**changes)
 
     @property
-    def said_default(self) -> str:
-        """What follows the help: the default, unless the help says it or nothing is meant by it."""
+    def default_text(self) -> str:
+        """What follows the help: the default, unless the help states it or there is none."""
         value = self.default
         if self.required or self.kind is bool or value in (None, "", ()) or "default" in self.help:
             return ""
@@ -391,7 +391,7 @@ DT_BOX_FORMAT = Option(
     choices=_box_formats,
     metavar="FORM",
     key="detections.box_format",
-    group=UNSAID,
+    group=NOT_IN_FILES,
 )
 RESULTS_BOX_FORMAT = DT_BOX_FORMAT.but(
     help="order of the four numbers of a box, in pixels or fractions, where it is not the format's: "
@@ -408,7 +408,7 @@ COLUMNS = Option(
     many=True,
     metavar="PART=NAME",
     key="evaluation.columns",
-    group=UNSAID,
+    group=NOT_IN_FILES,
 )
 
 
@@ -425,7 +425,7 @@ IMAGE_FOLDER = Option(
     kind=Path,
     metavar="DIR",
     key="output.image_folder",
-    group=UNSAID,
+    group=NOT_IN_FILES,
 )
 IMAGE_SIZES = Option(
     "image-sizes",
@@ -434,7 +434,7 @@ IMAGE_SIZES = Option(
     kind=Path,
     metavar="FILE.csv|WxH",
     key="ground_truth.image_sizes",
-    group=UNSAID,
+    group=NOT_IN_FILES,
 )
 GROUND_TRUTH_FILES = (
     Option(
@@ -443,7 +443,7 @@ GROUND_TRUTH_FILES = (
         kind=Path,
         metavar="FILE.csv",
         key="ground_truth.segments",
-        group=UNSAID,
+        group=NOT_IN_FILES,
     ),
     Option(
         "image-labels",
@@ -451,7 +451,7 @@ GROUND_TRUTH_FILES = (
         kind=Path,
         metavar="FILE.csv",
         key="ground_truth.image_labels",
-        group=UNSAID,
+        group=NOT_IN_FILES,
     ),
     Option(
         "hierarchy",
@@ -459,7 +459,7 @@ GROUND_TRUTH_FILES = (
         kind=Path,
         metavar="FILE.json",
         key="ground_truth.hierarchy",
-        group=UNSAID,
+        group=NOT_IN_FILES,
     ),
     Option(
         "gt-classes",
@@ -468,7 +468,7 @@ GROUND_TRUTH_FILES = (
         kind=Path,
         metavar="FILE",
         key="ground_truth.classes",
-        group=UNSAID,
+        group=NOT_IN_FILES,
     ),
     Option(
         "gt-box-format",
@@ -477,7 +477,7 @@ GROUND_TRUTH_FILES = (
         choices=_box_formats,
         metavar="FORM",
         key="ground_truth.box_format",
-        group=UNSAID,
+        group=NOT_IN_FILES,
     ),
     COLUMNS.but(
         name="gt-columns",
@@ -494,7 +494,7 @@ DETECTION_FILES = (
         choices=_formats,
         metavar="FORMAT",
         key="detections.format",
-        group=UNSAID,
+        group=NOT_IN_FILES,
     ),
     Option(
         "dt-classes",
@@ -502,7 +502,7 @@ DETECTION_FILES = (
         kind=Path,
         metavar="FILE",
         key="detections.classes",
-        group=UNSAID,
+        group=NOT_IN_FILES,
     ),
     DT_BOX_FORMAT,
     COLUMNS,
@@ -514,7 +514,7 @@ DETECTION_FILES = (
         metavar="NAME|FILE",
         key="detections.class_map",
         ending=".csv",
-        group=UNSAID,
+        group=NOT_IN_FILES,
     ),
     Option(
         "unlisted-images",
@@ -523,7 +523,7 @@ DETECTION_FILES = (
         "stop, unless --image-sizes or --image-folder lists the images",
         choices=_unlisted,
         key="detections.unlisted_images",
-        group=UNSAID,
+        group=NOT_IN_FILES,
     ),
     IMAGE_SIZES,
     IMAGE_FOLDER,
@@ -540,9 +540,9 @@ INPUTS = (
 
 
 def inputs_beside(options: Iterable[Option]) -> tuple[Option, ...]:
-    """Return ``INPUTS`` without those that a command's own options of the same name replace."""
-    own = {option.name for option in options}
-    return tuple(option for option in INPUTS if option.name not in own)
+    """Return ``INPUTS`` without those that options of the same name replace."""
+    replaced = {option.name for option in options}
+    return tuple(option for option in INPUTS if option.name not in replaced)
 
 
 # ---------------------------------------------------------------- what to write

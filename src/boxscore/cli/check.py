@@ -62,7 +62,7 @@ OPTIONS = (
         "no metric may be lower than in this result",
         kind=Path,
         metavar="FILE.json",
-        sought_as=("--baseline",),
+        mistyped_as=("--baseline",),
     ),
     Option(
         "baseline-detections",
@@ -72,7 +72,11 @@ OPTIONS = (
     ),
     Option("tolerance", "largest drop that passes", kind=float, default=0.0, metavar="X"),
     METRICS.but(help="check only these metrics (default: all)", default=()),
-    *(one for one in options_of(bootstrap_intervals) if one.name in ("resamples", "confidence", "seed")),
+    *(
+        option
+        for option in options_of(bootstrap_intervals)
+        if option.name in ("resamples", "confidence", "seed")
+    ),
     ALLOW.but(key=""),
     Option("name", "name of the model, for the record", metavar="TEXT"),
     Option(
@@ -99,11 +103,11 @@ def run(arguments: argparse.Namespace) -> int:
     tolerance = checks.number_between(arguments.tolerance, 0, 1, name="--tolerance")
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
         checked = _checked(arguments)
-        result, found = checked.result, Digest([], {})
+        result, digest = checked.result, Digest([], {})
         if checked.evaluation is not None:
-            found = digest_of(checked.evaluation, allowed=arguments.allow, warned=messages)
+            digest = digest_of(checked.evaluation, allowed=arguments.allow, warned=messages)
     if arguments.strict:
-        refuse_errors(found)
+        refuse_errors(digest)
     done = gate.check_bounds(
         result,
         minimum=[gate.parse_bound(text, result, name="--min") for text in arguments.min],
@@ -125,8 +129,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(
             "check must be given something to check: --min, --max, --no-regression or --baseline-detections."
         )
-    done += gate.check_input(found.errors)
-    done += gate.check_input([code for code in of_baseline.errors if code not in found.errors], of="baseline")
+    done += gate.check_input(digest.errors)
+    done += gate.check_input(
+        [code for code in of_baseline.errors if code not in digest.errors], of="baseline"
+    )
     passed = all(check.passed for check in done)
     record = _record(arguments, result, done, passed)
     text = _written(done, record, result.signature, arguments)
@@ -139,7 +145,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.history is not None:
         history.append_record(arguments.history, record)
     show(text)
-    for line in [*found.lines, *of_baseline.lines]:
+    for line in [*digest.lines, *of_baseline.lines]:
         say(line)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(done)
@@ -189,7 +195,7 @@ def _differences(
         if truth is not inputs.ground_truth:
             evaluation = evaluate_inputs(inputs._replace(ground_truth=truth))
         baseline = evaluate_inputs(inputs._replace(ground_truth=truth, detections=table))
-        found = digest_of(baseline, name="baseline", allowed=arguments.allow, warned=messages)
+        digest = digest_of(baseline, name="baseline", allowed=arguments.allow, warned=messages)
     comparison = compare_detectors(
         {"baseline": baseline, "checked": evaluation},
         resamples=arguments.resamples,
@@ -203,13 +209,13 @@ def _differences(
         place=str(arguments.baseline_detections),
         lower_is_better=frozenset(evaluation.protocol.lower_is_better),
     )
-    return differences, found
+    return differences, digest
 
 
 def _record(
     arguments: argparse.Namespace, result: gate.Result, done: Sequence[gate.Check], passed: bool
 ) -> dict[str, Any]:
-    """Return what is kept of the run; inputs are read again for their hashes, if somebody will see them."""
+    """Return the record of the run; inputs are read again for their hashes only where these are shown."""
     named = ("ground_truth", "detections", "result", "no_regression", "baseline_detections")
     paths = {name: getattr(arguments, name) for name in named if getattr(arguments, name) is not None}
     wanted = arguments.output == "json" or arguments.history is not None
@@ -274,7 +280,7 @@ def _columns(done: Sequence[gate.Check]) -> dict[str, Any]:
 
 
 def _annotate(done: Sequence[gate.Check]) -> None:
-    """Tell GitHub Actions of failed checks: it shows such lines, of stderr too, on the run's page."""
+    """Report failed checks to GitHub Actions, which shows such lines, of stderr too, on the run's page."""
     for check in done:
         if not check.passed:
             value = "undefined" if check.value is None else f"{check.value:.4f}"

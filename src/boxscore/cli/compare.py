@@ -29,7 +29,7 @@ from boxscore.cli.arguments import (
     ROWS,
     Option,
 )
-from boxscore.cli.inputs import detection_arguments, evaluate_inputs, read_inputs, settle_columns
+from boxscore.cli.inputs import detection_arguments, evaluate_inputs, read_inputs, resolve_columns
 from boxscore.cli.output import (
     Digest,
     Section,
@@ -129,14 +129,14 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         else:
             from boxscore.cli.larger import evaluation_in_parts
 
-            each = (_with_detections(path, arguments) for path in paths)
-            results = [stack.enter_context(evaluation_in_parts(one)) for one in each]
+            calls = (_with_detections(path, arguments) for path in paths)
+            results = [stack.enter_context(evaluation_in_parts(call)) for call in calls]
         named = dict(zip(names, results, strict=True))
-        found = [
+        digests = [
             digest_of(result, name=name, warned=messages) for name, result in named.items() if with_findings
         ]
-    for one in found if arguments.strict else ():
-        refuse_errors(one)
+    for digest in digests if arguments.strict else ():
+        refuse_errors(digest)
     stage("comparing")
     comparison = compare_detectors(
         named,
@@ -176,17 +176,17 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         )
     if arguments.report:
         report_written(arguments.report)
-    for line in _findings_of(list(named), found):
+    for line in _finding_lines_of(list(named), digests):
         say(line)
     return 0
 
 
-def _findings_of(names: list[str], found: list[Digest]) -> list[str]:
+def _finding_lines_of(names: list[str], digests: list[Digest]) -> list[str]:
     """Say each finding once, after the names of the detectors whose finding it is."""
     whose: dict[str, list[str]] = {}
-    for number, one in enumerate(found):
-        for text in one.texts:
-            whose.setdefault(text, []).append(names[number])
+    for name, digest in zip(names, digests, strict=False):
+        for text in digest.texts:
+            whose.setdefault(text, []).append(name)
     lines = (finding_lines(f"{short_list(owners)}: {text}") for text, owners in whose.items())
     return [line for each in lines for line in each]
 
@@ -197,7 +197,7 @@ def _with_detections(path: Path, arguments: argparse.Namespace) -> argparse.Name
 
 def _evaluated(paths: list[Path], arguments: argparse.Namespace) -> list[Evaluation]:
     """Read the ground truth once, and evaluate each."""
-    settle_columns(arguments)
+    resolve_columns(arguments)
     first = read_inputs(_with_detections(paths[0], arguments))
     options = read_options(**detection_arguments(arguments), **needs_of(first.protocol))
     tables = [first.detections, *(read_detections(path, first.ground_truth, options) for path in paths[1:])]
@@ -206,11 +206,11 @@ def _evaluated(paths: list[Path], arguments: argparse.Namespace) -> list[Evaluat
 
 
 def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, words: str) -> Section:
-    """Return what a terminal shows of one pair: its names stand above the table, not in every row."""
+    """Return what a terminal shows of one pair: the names are above the table, not in every row."""
     first, second = comparison.evaluations[comparison.first], comparison.evaluations[other]
-    counts, found, how = first.counts, second.counts["detections"], comparison.resampling
+    counts, detections, how = first.counts, second.counts["detections"], comparison.resampling
     note = (
-        f"{counts['detections']:,} and {counted(found, 'detection')}, "
+        f"{counts['detections']:,} and {counted(detections, 'detection')}, "
         f"{counted(counts['ground_truths'], 'ground truth')}, {counted(counts['images'], 'image')}; "
         f"{100 * how.confidence:g} % intervals of the difference from "
         f"{counted(how.resamples, 'paired resample')}\n"

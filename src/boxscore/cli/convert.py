@@ -44,7 +44,7 @@ from boxscore.cli.inputs import (
     chosen_classes,
     detection_arguments,
     ground_truth_arguments,
-    settle_columns,
+    resolve_columns,
 )
 from boxscore.cli.streams import say
 from boxscore.data.hierarchy import Hierarchy, expand_classes
@@ -177,8 +177,8 @@ def run(arguments: argparse.Namespace) -> int:
         _write_labels(table, arguments.output_image_labels)
         table = table.replaced(image_labels=None)  # a file of boxes need not hold them
     if arguments.partitions is not None:
-        with target.without_lost(table, arguments.output) as (kept, _):
-            FORMAT_OF_PARTITIONS.save_partitions(kept, arguments.output, arguments.partitions)
+        with target.without_lost(table, arguments.output) as (writable, _):
+            FORMAT_OF_PARTITIONS.save_partitions(writable, arguments.output, arguments.partitions)
         say(f"{counted(len(table), 'row')} written to {arguments.output}")
         return 0
     if shares is None:
@@ -227,14 +227,14 @@ def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
     if truths and results and len(truths) != len(results):
         got = f"{len(results)} of {len(truths)}"
         raise InputError("detections", "be given for each ground truth", got=got)
-    settle_columns(arguments)
+    resolve_columns(arguments)
     sizes = image_sizes_of(arguments.image_sizes, arguments.image_folder)
     expanding = arguments.expand_hierarchy is not None  # which changes no box, and keeps those of any sides
     common: dict[str, Any] = {"any_sides": expanding, "needs_areas": not expanding}
     tables = []
     for path in truths:
-        one = argparse.Namespace(**{**vars(arguments), "ground_truth": path})
-        table = read_ground_truth(path, read_options(**ground_truth_arguments(one), **common))
+        side = argparse.Namespace(**{**vars(arguments), "ground_truth": path})
+        table = read_ground_truth(path, read_options(**ground_truth_arguments(side), **common))
         if sizes is not None:
             table = table.replaced(images=with_known_sizes(table.images, sizes))
         tables.append(table)
@@ -242,18 +242,18 @@ def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
         return merge_tables(tables)
     detections = []
     for number, path in enumerate(results):
-        one = argparse.Namespace(**{**vars(arguments), "detections": path})
-        options = read_options(**detection_arguments(one), **common)
+        side = argparse.Namespace(**{**vars(arguments), "detections": path})
+        options = read_options(**detection_arguments(side), **common)
         if tables:
-            tables[number], found = read_listed(path, tables[number], options)
+            tables[number], table_of_results = read_listed(path, tables[number], options)
         else:
-            found = load_results(path, options).table
-        detections.append(found)
+            table_of_results = load_results(path, options).table
+        detections.append(table_of_results)
     return merge_tables(detections)
 
 
 def _part(table: GroundTruth | Detections, arguments: argparse.Namespace) -> GroundTruth | Detections:
-    """Choose and draw images, classes and rows."""
+    """Filter by image, class and row, and sample images."""
     part = filter_objects(
         table,
         images=chosen(arguments.images, table.images),
@@ -266,11 +266,11 @@ def _part(table: GroundTruth | Detections, arguments: argparse.Namespace) -> Gro
 
 
 def _write(table: GroundTruth | Detections, path: Path, target: Target) -> None:
-    with target.without_lost(table, path) as (kept, _):
-        target.format.save(kept, path)
+    with target.without_lost(table, path) as (writable, _):
+        target.format.save(writable, path)
     size = path.stat().st_size if path.is_file() else 0
     text = f" ({size / 1e6:.1f} MB)" if size >= 1e6 else f" ({size / 1e3:.0f} kB)" if size else ""
-    say(f"{counted(len(kept), 'row')} written to {path}{text}")
+    say(f"{counted(len(writable), 'row')} written to {path}{text}")
 
 
 def _area(text: str) -> tuple[float, float]:

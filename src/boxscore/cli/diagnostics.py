@@ -35,14 +35,14 @@ class Diagnostic(NamedTuple):
     title : str
         Above its table; may name options in braces.
     note : str
-        Below the title in a terminal, of the function itself, not of what is asked for instead; may name the
+        Below the title in a terminal, of the function itself, not of one in ``instead``; may name the
         protocol in braces.
     extra : tuple of Option
-        What is asked beside the function's parameters, or in place of one.
+        Options besides the function's parameters, or in place of one.
     exclusive : tuple of str
         Names of options of which one at most is given.
     instead : mapping of str to str
-        An option that asks for another function, and that function.
+        An option that chooses another function, and that function.
     digits : int
         Decimals in text, Markdown and LaTeX.
     first_out : function of a table, optional
@@ -50,7 +50,7 @@ class Diagnostic(NamedTuple):
     unset : mapping of str to function of an evaluation
         The value of an option that is not given.
     in_parts : bool
-        Whether it can be asked of partitions.
+        Whether it can be computed in partitions.
     sort : str, optional
         The columns by which its rows are printed unless ``--sort`` names others, the order of the result if
         empty; None where rows have no other order.
@@ -75,11 +75,13 @@ class Diagnostic(NamedTuple):
 
     @property
     def options(self) -> tuple[Option, ...]:
-        """The function's parameters, and what else the command is asked."""
+        """The function's parameters, and the further options of the command."""
         from boxscore import diagnostics
 
         options = options_of(getattr(diagnostics, self.function), self.extra)
-        return tuple(one.but(exclusive="way") if one.name in self.exclusive else one for one in options)
+        return tuple(
+            option.but(exclusive="way") if option.name in self.exclusive else option for option in options
+        )
 
     @property
     def arguments(self) -> tuple[Option, ...]:
@@ -119,11 +121,11 @@ class Diagnostic(NamedTuple):
                     evaluation = stack.enter_context(evaluation_in_parts(arguments))
                 else:
                     evaluation = evaluate_inputs(read_inputs(arguments))
-                found = digest_of(evaluation, warned=messages) if in_memory else Digest([], {})
+                digest = digest_of(evaluation, warned=messages) if in_memory else Digest([], {})
             if arguments.strict:
-                refuse_errors(found)
+                refuse_errors(digest)
             self._print(evaluation, arguments, rows)
-        for line in found.lines:
+        for line in digest.lines:
             say(line)
         return 0
 
@@ -139,8 +141,8 @@ class Diagnostic(NamedTuple):
         for dest, value_of in self.unset.items():
             if getattr(arguments, dest) is None:
                 setattr(arguments, dest, value_of(evaluation))
-        asked = [name for dest, name in self.instead.items() if _is_given(getattr(arguments, dest))]
-        function = getattr(diagnostics, asked[0] if asked else self.function)
+        instead = [name for dest, name in self.instead.items() if _is_given(getattr(arguments, dest))]
+        function = getattr(diagnostics, instead[0] if instead else self.function)
         values: dict[str, Any] = {"progress": True}
         for option in self.options:
             value = getattr(arguments, option.dest)
@@ -154,7 +156,7 @@ class Diagnostic(NamedTuple):
         stage(f"computing: {self.title.format_map(vars(arguments))}")
         result = function(evaluation, **options)
         frame, totals = _frames(result, per_class=per_class)
-        note = "" if asked else self.note.format(protocol=evaluation.protocol.name)
+        note = "" if instead else self.note.format(protocol=evaluation.protocol.name)
         if arguments.output == "text" and hasattr(result, "terminal_rows"):
             frame, rest = result.terminal_rows(frame)
             note = note or rest
@@ -163,7 +165,7 @@ class Diagnostic(NamedTuple):
         title = self.title.format_map(vars(arguments))
         if arguments.output == "text" and "class" in frame and (frame["class"] == EVERY_CLASS).all():
             frame, title = frame.drop(columns="class"), f"{title}, all classes together"
-        first_out = self.first_out(frame) if self.first_out is not None and not asked else []
+        first_out = self.first_out(frame) if self.first_out is not None and not instead else []
         print_frame(
             frame,
             evaluation,

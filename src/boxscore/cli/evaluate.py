@@ -115,12 +115,12 @@ def run(arguments: argparse.Namespace) -> int:
         if larger is not None:
             show(_written(larger, arguments, messages))
             return 0
-        evaluation, found = evaluate_inputs(read_inputs(arguments)), Digest([], {})
+        evaluation, digest = evaluate_inputs(read_inputs(arguments)), Digest([], {})
         # Whatever can fail comes before the first number is printed.
         if arguments.digest:
-            found = digest_of(evaluation, allowed=arguments.allow, warned=messages)
+            digest = digest_of(evaluation, allowed=arguments.allow, warned=messages)
     if arguments.strict:
-        refuse_errors(found)
+        refuse_errors(digest)
     verification = verify(evaluation) if arguments.verify else None
     result = _written(evaluation, arguments, messages)
     if arguments.report:
@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
     show(result)
     if arguments.report:
         report_written(arguments.report)
-    for line in found.lines:
+    for line in digest.lines:
         say(line)
     if verification is not None:
         if not verification.equal:

@@ -20,11 +20,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Print; return the exit status."""
     formats = [format_named(name) for name in format_names(auto=False)]
     columns: dict[str, list[Any]] = {
-        "format": [one.name for one in formats],
-        "writes": [", ".join(one.holds) or None for one in formats],
-        "endings": [" ".join(one.endings) or None for one in formats],
+        "format": [file_format.name for file_format in formats],
+        "writes": [", ".join(file_format.holds) or None for file_format in formats],
+        "endings": [" ".join(file_format.endings) or None for file_format in formats],
         "takes": [
-            ", ".join(sorted(one.takes | one.takes_of_detections)).replace("_", " ") for one in formats
+            ", ".join(sorted(file_format.takes | file_format.takes_of_detections)).replace("_", " ")
+            for file_format in formats
         ],
     }
     rows = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]

@@ -57,14 +57,14 @@ def program_help(groups: Mapping[str, Sequence[str]], summaries: Mapping[str, st
 
 def command_help(name: str, description: str, options: Sequence[Option], *, sides: Sequence[str]) -> str:
     """Say what a command does, with examples and options."""
-    about, examples = _parts(description)
+    paragraphs, examples = _parts(description)
     call = ["usage: boxscore", name, *sides]
     call += [_call(option) for option in options if option.required and option.positional]
     names = ("ground_truth", "detections")
     needed = [o for o in options if o.required and not o.positional and not (sides and o.dest in names)]
     call += [f"--{option.name} {_value(option)}" for option in needed]
     lines = [wrapped(" ".join([*call, "[options]"]), _width(), indent="    ")]
-    for paragraph in about:
+    for paragraph in paragraphs:
         lines += ["", wrapped(paragraph, _width())]
     if examples:
         lines += ["", coloured("examples", "bold"), *(line for each in examples for line in _example(each))]
@@ -73,8 +73,8 @@ def command_help(name: str, description: str, options: Sequence[Option], *, side
         words = " and ".join(what[side.split(" ")[0]] for side in sides)
         instead = " and ".join(f"--{side.split(' ')[0].lower()}" for side in sides)
         lines += ["", *_entry(" ".join(sides), f"{words}; the same as {instead}")]
-    own = dict.fromkeys(option.group for option in options if option.group not in ("", *HEADINGS))
-    for heading in ("", *own, *HEADINGS):
+    headings = dict.fromkeys(option.group for option in options if option.group not in ("", *HEADINGS))
+    for heading in ("", *headings, *HEADINGS):
         chosen = [option for option in options if option.group == heading]
         if chosen:
             lines += ["", coloured(heading or "options", "bold")]
@@ -138,4 +138,4 @@ def _meaning(option: Option) -> str:
     known = option.known()
     if known and not option.metavar and len("|".join(known)) > LONGEST_CHOICES:
         text += f": {', '.join(known)}"
-    return text + option.said_default
+    return text + option.default_text

@@ -44,7 +44,7 @@ EXPECTED = {
     "yolo": (".yaml", ".yml", ""),
     "voc": ("",),
 }
-"""How files of formats end, and "" for folders: where they do, nobody need be told."""
+"""How files of formats end, and "" for folders: where they do, no note is printed."""
 
 LONGEST_ID = 1000
 """Digits; Python reads numbers of no more than 4,300 from text."""
@@ -123,12 +123,12 @@ def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _columns(arguments: argparse.Namespace, *, of_detections: bool) -> ColumnMap | None:
-    """Return what is said of a side's columns.
+    """Return the column names that the arguments give for a side.
 
-    What is said of both sides goes to those that are tables: all of it must be in the only one, or in one of
-    two. Where neither is a table the first refuses it.
+    Those of ``--columns`` apply to every side that is a table: each must be in the only table, or in one of
+    two. Where neither side is a table the first refuses them.
     """
-    settle_columns(arguments)
+    resolve_columns(arguments)
     sides = [
         (arguments.ground_truth, arguments.format, getattr(arguments, "gt_columns", None)),
         (arguments.detections, arguments.dt_format, arguments.dt_columns),
@@ -151,8 +151,8 @@ def _is_table(path: Path | Sequence[Path] | None, name: str, side: Side) -> bool
     return not isinstance(path, Path) or "columns" in format_at(path, name, side=side).takes
 
 
-def settle_columns(arguments: argparse.Namespace) -> None:
-    """Read what is said of the columns of both sides, once for all tables of a command."""
+def resolve_columns(arguments: argparse.Namespace) -> None:
+    """Parse ``--columns``, once for all tables of a command."""
     if arguments.columns is not None and not isinstance(arguments.columns, ColumnMap):
         arguments.columns = ColumnMap.of(_pairs(arguments.columns), shared=True, name="--columns")
 
@@ -163,10 +163,10 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     wrong = next((pair for pair in pairs if "=" not in pair), None)
     if wrong is not None:
         raise InputError("--columns", "be image=NAME class=NAME ...", got=repr(wrong)[:60])
-    found = dict(pair.split("=", 1) for pair in pairs)
-    if len(found) < len(pairs):
+    columns = dict(pair.split("=", 1) for pair in pairs)
+    if len(columns) < len(pairs):
         raise InputError("--columns", "say each part once", got=repr(" ".join(texts))[:60])
-    return found
+    return columns
 
 
 def _note(text: str) -> None:
@@ -202,22 +202,22 @@ def unlisted_in_partitions() -> Iterator[None]:
 
 
 def _sizes_for(arguments: argparse.Namespace, *, of_detections: bool) -> dict[str, Path | None]:
-    """Return what says the sizes of images for a side that has a use for it: it is given once, for both."""
+    """Return where a side that needs image sizes takes them from; the options are for both sides."""
     path, name, box_format = (
         (arguments.detections, arguments.dt_format, arguments.dt_box_format)
         if of_detections
         else (arguments.ground_truth, arguments.format, arguments.gt_box_format)
     )
-    said = {"image_sizes": arguments.image_sizes, "image_folder": arguments.image_folder}
-    if said["image_folder"] is not None:
-        existing_folder(said["image_folder"], name="--image-folder")
+    sources = {"image_sizes": arguments.image_sizes, "image_folder": arguments.image_folder}
+    if sources["image_folder"] is not None:
+        existing_folder(sources["image_folder"], name="--image-folder")
     if (
-        not any(said.values())
+        not any(sources.values())
         or not isinstance(path, Path)
         or takes_sizes(path, SIDES[of_detections], name, box_format)
     ):
-        return said
-    return dict.fromkeys(said)
+        return sources
+    return dict.fromkeys(sources)
 
 
 def chosen_protocol(arguments: argparse.Namespace) -> Protocol:

@@ -54,18 +54,20 @@ NEEDS_ROWS = {"report": "--report", "verify": "--verify", "images": "--images", 
 """Options that need all rows at once, and what they are called."""
 
 
-ASKING = {"memory_limit": "--memory-limit", "bounds": "--bounds"}
-"""Options that ask for partitions, and what they are called."""
+CHOOSES_PARTITIONS = {"memory_limit": "--memory-limit", "bounds": "--bounds"}
+"""Options that choose partitions, and what they are called."""
 
 
-def _asked(arguments: argparse.Namespace) -> str | None:
-    """Return the option that asks for partitions."""
-    return next((name for name in ASKING if getattr(arguments, name, None) not in (None, False)), None)
+def _chosen_by(arguments: argparse.Namespace) -> str | None:
+    """Return the option that chooses partitions."""
+    return next(
+        (name for name in CHOOSES_PARTITIONS if getattr(arguments, name, None) not in (None, False)), None
+    )
 
 
 def is_larger(arguments: argparse.Namespace) -> bool:
-    """Whether the input is evaluated in partitions: as asked, or because it is Parquet and very long."""
-    asked = _asked(arguments)
+    """Whether the input is evaluated in partitions: by an option, or because it is Parquet and very long."""
+    option = _chosen_by(arguments)
     path: Path = arguments.detections
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
     needing = [
@@ -73,17 +75,21 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     ]
     needing += ["--class-map"] if arguments.class_map is not None else []
     needing += ["--unlisted-images"] if arguments.unlisted_images not in (None, "error") else []
-    if asked and not in_parquet:
+    if option and not in_parquet:
         cause = "boxscore convert --gt GT --dt DT --to parquet --partitions 8 --output FOLDER writes it"
-        raise InputError(ASKING[asked], "be of detections in Parquet", got=repr(str(path)), cause=cause)
-    if asked and needing:
+        raise InputError(
+            CHOOSES_PARTITIONS[option], "be of detections in Parquet", got=repr(str(path)), cause=cause
+        )
+    if option and needing:
         cause = "partitions are forgotten once they are matched: leave out one of the two"
         if needing[0] == "--unlisted-images":
             cause = UNLISTED_IN_PARTITIONS
-        raise InputError(needing[0], f"be left out with {ASKING[asked]}", got="both", cause=cause)
+        raise InputError(
+            needing[0], f"be left out with {CHOOSES_PARTITIONS[option]}", got="both", cause=cause
+        )
     if not in_parquet or needing:
         return False
-    if asked or (arguments.workers or 1) > 1:
+    if option or (arguments.workers or 1) > 1:
         return True
     return ParquetGroups.open(path, read_options(**detection_arguments(arguments))).boxes > MANY
 
@@ -106,9 +112,9 @@ def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
         except InputError as error:
             if error.cause != NO_ROWS:
                 raise
-            asked = error.name.removesuffix(OF_PARTS)
-            cause = "partitions hold scores and outcomes, no boxes: leave it out"
-            raise InputError(asked, "be asked for without --memory-limit", got="it", cause=cause) from None
+            what = error.name.removesuffix(OF_PARTS)
+            cause = "partitions hold scores and outcomes, no boxes"
+            raise InputError(what, "be left out with --memory-limit", got="both", cause=cause) from None
 
 
 def _evaluated(engine: LocalEngine, tasks: Sequence[Task], plan: Plan) -> DistributedEvaluation:
@@ -125,7 +131,7 @@ def bounds_larger(arguments: argparse.Namespace) -> BoundedEvaluation:
     check_bounds(chosen_protocol(arguments))
     for name in NEEDS_ROWS.keys() - {"images"}:
         if getattr(arguments, name, None) not in (None, False):
-            cause = "counts are all that is kept"
+            cause = "only counts are stored"
             raise InputError(NEEDS_ROWS[name], "be left out with --bounds", got="both", cause=cause)
     path: Path = arguments.detections
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
@@ -157,9 +163,9 @@ def _partitions(
     beside = memory_of_adding(groups.boxes) if bounds else 0
     plan = plan_within(limit, groups.boxes, images, workers, beside=beside)
     scratch = existing_folder(getattr(arguments, "scratch", None), name="--scratch")
-    asked = _asked(arguments) is not None  # else another call takes the option that the message names
+    by_option = _chosen_by(arguments) is not None  # else another call takes the option that the message names
     with (
-        unlisted_in_partitions() if asked else contextlib.nullcontext(),
+        unlisted_in_partitions() if by_option else contextlib.nullcontext(),
         temporary_folder(scratch) as folder,
         streamed(
             arguments.ground_truth,

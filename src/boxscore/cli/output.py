@@ -173,8 +173,8 @@ def digest_of(
         checks.one_of(code, ERRORS, name="--allow")
     stage("checking the input")
     findings = quick_findings(evaluation)
-    said = digest(findings)
-    texts = [f"{name and f'{name}: '}{text}" for text in said]
+    sentences = digest(findings)
+    texts = [f"{name and f'{name}: '}{text}" for text in sentences]
     errors = {
         finding.code: text
         for finding, text in zip(findings, texts, strict=False)
@@ -186,7 +186,7 @@ def digest_of(
             if warning.severity == "error":
                 errors.setdefault(warning.code, str(warning))
     lines = [line for text in texts for line in finding_lines(text)]
-    return Digest(lines, {code: text for code, text in errors.items() if code not in allowed}, said)
+    return Digest(lines, {code: text for code, text in errors.items() if code not in allowed}, sentences)
 
 
 def finding_lines(text: str) -> list[str]:
@@ -194,9 +194,9 @@ def finding_lines(text: str) -> list[str]:
     return _folded(printable(as_typed(f"boxscore: {text}")))
 
 
-def refuse_errors(found: Digest) -> None:
+def refuse_errors(digest: Digest) -> None:
     """Raise the first error in the input, as ``--strict`` does."""
-    for code, words in found.errors.items():
+    for code, words in digest.errors.items():
         raise FindingWarning(f"{words} Accept it with --allow {code}.", code=code, severity="error")
 
 
@@ -333,7 +333,7 @@ def _content(arguments: argparse.Namespace, messages: Sequence[str]) -> dict[str
 
 
 class Remembered(list[str]):
-    """The texts of warnings, and the warnings; ``held`` are those that are not shown yet."""
+    """The texts of warnings, and the warnings; ``held`` are calls of ``showwarning`` that wait."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -344,7 +344,7 @@ class Remembered(list[str]):
         """Leave out what findings of these codes say of the tables of an evaluation."""
         sources = tuple(f"{table.source}: " for table in (evaluation.ground_truth, evaluation.detections))
         self.held = [
-            one for one in self.held if one[0].code not in codes or not str(one[0]).startswith(sources)
+            call for call in self.held if call[0].code not in codes or not str(call[0]).startswith(sources)
         ]
 
 
@@ -371,5 +371,5 @@ def remembered_warnings(*, hold_box_forms: bool = False) -> Iterator[Remembered]
         yield messages
     finally:
         warnings.showwarning = shown
-        for one in messages.held:
-            shown(*one)
+        for call in messages.held:
+            shown(*call)

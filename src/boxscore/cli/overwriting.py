@@ -68,8 +68,8 @@ def inputs_protected(
                     continue
                 for path in sorted(output.path.glob(pattern)):
                     refuse_replacing(f"a file of {output.name}", path)
-        for one, other in itertools.permutations(outputs, 2):
-            _refuse_same(one, other)
+        for first, second in itertools.permutations(outputs, 2):
+            _refuse_same(first, second)
         yield
 
 
@@ -82,13 +82,12 @@ def _paths(
         if bool(option.writes) != written or value is None or (value is option.default and not written):
             continue
         name = option.typed(key=keys)
-        for one in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(one, Form):
-                one = one.path
-            if isinstance(one, Path) and "\0" not in str(one):  # which whoever opens it refuses
-                yield _Named(option, name, one)
-            elif isinstance(one, str) and not (option.choices or written) and _is_file(Path(one)):
-                yield _Named(option, name, Path(one))
+        for item in value if isinstance(value, list | tuple) else [value]:
+            path = item.path if isinstance(item, Form) else item
+            if isinstance(path, Path) and "\0" not in str(path):  # which whoever opens it refuses
+                yield _Named(option, name, path)
+            elif isinstance(path, str) and not (option.choices or written) and _is_file(Path(path)):
+                yield _Named(option, name, Path(path))
 
 
 class _Inputs:
@@ -106,9 +105,9 @@ class _Inputs:
 
     def replaced(self, path: Path, status: os.stat_result) -> str | None:
         """Say which input a path that is there stands for; None for no input."""
-        found = {**self._files, **self._folders}.get(_identity(status))
-        if found is not None:
-            return "" if str(found.path) == str(path) else f"{found.name} {found.path}"
+        same = {**self._files, **self._folders}.get(_identity(status))
+        if same is not None:
+            return "" if str(same.path) == str(path) else f"{same.name} {same.path}"
         if not self._folders or not _is_regular(status):
             return None
         for folder in Path(os.path.realpath(path)).parents:
@@ -144,11 +143,11 @@ def _is_read(folder: Path, ending: str) -> bool:
     return not endings or ending in (*endings, *PICTURES)
 
 
-def _refuse_same(one: _Named, other: _Named) -> None:
+def _refuse_same(output: _Named, other: _Named) -> None:
     """Refuse two outputs that are one file, or one that lies where the other writes."""
-    if ITSELF not in one.option.writes:
+    if ITSELF not in output.option.writes:
         return
-    first, second = (Path(os.path.realpath(named.path)) for named in (one, other))
+    first, second = (Path(os.path.realpath(named.path)) for named in (output, other))
     states = _state(first), _state(second)
     if any(status is not None and not _is_regular(status) for status in states[:1]):
         return
@@ -158,7 +157,7 @@ def _refuse_same(one: _Named, other: _Named) -> None:
     )
     if same or inside:
         rule = f"be another file than {other.name}" if same else f"be no file that {other.name} writes"
-        raise InputError(one.name, rule, got=repr(str(one.path)))
+        raise InputError(output.name, rule, got=repr(str(output.path)))
 
 
 def _state(path: Path) -> os.stat_result | None:

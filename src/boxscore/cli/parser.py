@@ -29,7 +29,7 @@ def add_options(parser: ArgumentParser, options: Iterable[Option]) -> None:
 
 
 def _add(parser: Any, option: Option) -> None:
-    how: dict[str, Any] = {"help": option.help + option.said_default}
+    how: dict[str, Any] = {"help": option.help + option.default_text}
     if option.kind is bool:
         how |= {"action": "store_false" if option.default else "store_true"}
     else:
@@ -106,16 +106,16 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def _explained(self, message: str) -> tuple[str, str]:
         """Write an error of argparse in our words, and what to do where that is not the help."""
-        if found := re.fullmatch("unrecognized arguments: (.*)", message, re.DOTALL):
-            return self._unknown(found[1])
-        if found := re.fullmatch("the following arguments are required: (.*)", message, re.DOTALL):
-            words = [*self.sides, *self._with_values(found[1].split(", "))]
+        if match := re.fullmatch("unrecognized arguments: (.*)", message, re.DOTALL):
+            return self._unknown(match[1])
+        if match := re.fullmatch("the following arguments are required: (.*)", message, re.DOTALL):
+            words = [*self.sides, *self._with_values(match[1].split(", "))]
             calls = f"For example: boxscore {self.command} {' '.join(words)}" if self.sides else ""
-            return f"{self.command} must be given {found[1].replace(', ', ' and ')}.", (
+            return f"{self.command} must be given {match[1].replace(', ', ' and ')}.", (
                 f"{calls}; boxscore {self.command} --help shows more." if calls else ""
             )
-        if found := re.fullmatch("argument ([^:]*): (.*)", message, re.DOTALL):
-            name, rest = found[1].split("/")[0], found[2]
+        if match := re.fullmatch("argument ([^:]*): (.*)", message, re.DOTALL):
+            name, rest = match[1].split("/")[0], match[2]
             if rest.startswith("expected"):
                 return f"{name} must be followed by {'a value' if 'one argument' in rest else 'values'}.", ""
             if kind := re.fullmatch("invalid (int|float) value: (.*)", rest, re.DOTALL):
@@ -144,7 +144,7 @@ class ArgumentParser(argparse.ArgumentParser):
         if not word.startswith("-"):
             return f"{self.command} has no use for {words!r}.", ""
         names = [name for action in self._actions for name in action.option_strings]
-        begun = [f"--{option.name}" for option in self.options if word in option.sought_as]
+        begun = [f"--{option.name}" for option in self.options if word in option.mistyped_as]
         begun += [name for name in names if name.startswith(word)] if len(word) > 3 else []
         hint = f"did you mean {' or '.join(begun)}?" if begun else nearest(word, names).replace("'", "")
         return f"{self.command} has no option {word}{'; ' + hint if hint else '.'}", ""
@@ -172,7 +172,7 @@ class ArgumentParser(argparse.ArgumentParser):
     def take_paths(self) -> None:
         """Take paths without an option as the ground truth, then the detections, as far as there are such."""
         by_dest = {action.dest: action for action in self._actions if action.option_strings}
-        sides = [by_dest[one.dest] for one in (GROUND_TRUTH, DETECTIONS) if one.dest in by_dest]
+        sides = [by_dest[side.dest] for side in (GROUND_TRUTH, DETECTIONS) if side.dest in by_dest]
         if not sides:
             return
         self._sides = sides[:1] if sides[0].nargs else sides  # after many of the first no second can begin
@@ -203,7 +203,9 @@ class ArgumentParser(argparse.ArgumentParser):
                 paths = paths[taken:]
         if paths:
             self.error(f"unrecognized arguments: {' '.join(map(str, paths))}")
-        missing = ["/".join(one.option_strings) for one in needed if getattr(parsed, one.dest) is None]
+        missing = [
+            "/".join(action.option_strings) for action in needed if getattr(parsed, action.dest) is None
+        ]
         if missing:
             self.error(f"the following arguments are required: {', '.join(missing)}")
         return parsed

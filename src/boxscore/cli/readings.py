@@ -31,11 +31,11 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.diagnostics import readings
 
     inputs = read_inputs(arguments)
-    truth, found = inputs.ground_truth, align(inputs.detections, inputs.ground_truth)
+    truth, detections = inputs.ground_truth, align(inputs.detections, inputs.ground_truth)
     if inputs.images is not None or inputs.classes is not None:
-        truth, found = select(truth, found, images=inputs.images, classes=inputs.classes)
+        truth, detections = select(truth, detections, images=inputs.images, classes=inputs.classes)
     changed = inputs.protocol != load_protocol(str(PROTOCOL.default))
-    result = readings(truth, found, inputs.protocol if changed else None)
+    result = readings(truth, detections, inputs.protocol if changed else None)
     columns: Columns = table_columns(result.table)
     if (result.table["lowest"] == result.table["highest"]).all():
         columns = {name: column for name, column in columns.items() if name not in ("lowest", "highest")}

@@ -35,12 +35,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, write; return the exit status."""
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
-        found = digest_of(evaluation, warned=messages)
+        digest = digest_of(evaluation, warned=messages)
     if arguments.strict:
-        refuse_errors(found)
+        refuse_errors(digest)
     save_report(evaluation, arguments, messages)
     show(evaluation_as(arguments.output, evaluation, messages=messages))
     report_written(arguments.report)
-    for line in found.lines:
+    for line in digest.lines:
         say(line)
     return 0

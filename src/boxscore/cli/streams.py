@@ -8,7 +8,7 @@ Conventions
   the signature, and those of stderr, are never broken outside a terminal: programs look for them.
 - Colour is for terminals: ``NO_COLOR`` and ``TERM=dumb`` refuse it, ``FORCE_COLOR`` asks for it anywhere.
 - A reader that has left (``head``) ends no command and changes no exit status. Any other failure of stdout,
-  such as a full disk, is an error. A failure of stderr is none: nobody could be told.
+  such as a full disk, is an error. A failure of stderr is ignored: there is nowhere to report it.
 - Control characters never get to the terminal from here; tables and titles have none already.
 """
 

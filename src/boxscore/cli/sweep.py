@@ -38,7 +38,7 @@ MOST = 10_000
 """Numbers a range may have; more is a misprint."""
 
 FEW_CLASSES = 20
-"""Classes whose best settings a terminal shows without being asked."""
+"""Classes whose best settings a terminal shows unless ``--best`` or ``--per-class`` is given."""
 
 SHOWN = 3
 """Metrics in text and Markdown where none are chosen: twelve columns are too wide to read."""
@@ -182,8 +182,8 @@ def _print(
         "Best setting of each class": classes,
     }
     notes = {}
-    asked = arguments.best or arguments.per_class
-    if arguments.output == "text" and len(classes) > FEW_CLASSES and not asked:
+    explicit = arguments.best or arguments.per_class
+    if arguments.output == "text" and len(classes) > FEW_CLASSES and not explicit:
         del frames["Best setting of each class"]
         notes["Best setting of each metric"] = "--best shows that of each class as well"
     value: dict[str, Any] = {

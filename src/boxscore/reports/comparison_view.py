@@ -32,13 +32,13 @@ from boxscore.reports.view import Note, ReportOptions, notes, number_or_none
 from boxscore.validation.digest import findings_of
 
 COUNTED = {"images": "image", "ground_truths": "ground truth", "classes": "class"}
-CELL = {
+FIELDS = {
     "first": "value_first",
     "second": "value_other",
     "wins": "other_wins",
     **{name: name for name in ("delta", "low", "high")},
 }
-"""Names on the page of a difference's fields."""
+"""The fields of a difference: on the page, and in the comparison."""
 
 
 def comparison_view(
@@ -54,7 +54,7 @@ def comparison_view(
         result.require_overlaps("a report")
     first = results[0]
     errors = [diagnosis.errors_view(result) for result in results]  # the lowest overlaps first
-    summary = [_cell(comparison, i) for i in range(len(comparison.metrics))]
+    summary = [_difference(comparison, i) for i in range(len(comparison.metrics))]
     galleries = [Gallery(result, score_threshold=result.operating_score) for result in results]
     won, lost = _won_and_lost(results, galleries, options.gallery // 2)
     records = [record for gallery in galleries for record in gallery.records]
@@ -95,11 +95,11 @@ def comparison_view(
 def overview_view(
     comparison: DetectorComparison, pages: Mapping[str, tuple[str, str]], *, options: ReportOptions
 ) -> dict[str, Any]:
-    """Collect everything the overview shows; ``pages`` are each detector's own page and that of its pair."""
+    """Collect everything the overview shows; ``pages`` are each detector's page and that of its pair."""
     evaluations = comparison.evaluations
     first = evaluations[comparison.first]
     count = len(evaluations)
-    own, pairs = comparison.intervals, comparison.pairs
+    intervals, pairs = comparison.intervals, comparison.pairs
     best = [comparison.clear_best(m) for m in range(len(comparison.metrics))]
     detectors = [
         {
@@ -109,9 +109,9 @@ def overview_view(
             "detections": len(result.detections),
             "cells": [
                 {
-                    "value": number_or_none(own.value[i, m]),
-                    "low": number_or_none(own.low[i, m]),
-                    "high": number_or_none(own.high[i, m]),
+                    "value": number_or_none(intervals.value[i, m]),
+                    "low": number_or_none(intervals.low[i, m]),
+                    "high": number_or_none(intervals.high[i, m]),
                     "best": best[m] == i,
                 }
                 for m in range(len(comparison.metrics))
@@ -132,7 +132,8 @@ def overview_view(
         "metrics": comparison.metrics,
         "detectors": detectors,
         "pairs": [
-            [[significant(cell) for cell in line] for line in block] for block in np.moveaxis(ends, 2, 0)
+            [[significant(ends_of_pair) for ends_of_pair in line] for line in block]
+            for block in np.moveaxis(ends, 2, 0)
         ],
         "test": significance_text(comparison),
         "classes": first.labels,
@@ -146,7 +147,7 @@ def overview_view(
         },
         "confidence": [_whole_curve(result) for result in evaluations.values()],
         "errors": errors,
-        "most_cost": max((cost for _, cells in errors for cost, _ in cells if cost is not None), default=0.0),
+        "most_cost": max((cost for _, costs in errors for cost, _ in costs if cost is not None), default=0.0),
     }
 
 
@@ -212,34 +213,38 @@ def _error_rows(results: list[Evaluation]) -> list[list[Any]]:
         return []
     rows = []
     for lines in zip(*(view["rows"] for view in views if view is not None), strict=True):
-        cells = [[cost, cases] for _, cases, cost in lines]
-        rows.append([lines[0][0].replace("_", " "), cells])
+        costs = [[cost, cases] for _, cases, cost in lines]
+        rows.append([lines[0][0].replace("_", " "), costs])
     return rows
 
 
-def _cell(comparison: DetectorComparison, metric: int, category: int | None = None) -> dict[str, Any]:
+def _difference(comparison: DetectorComparison, metric: int, category: int | None = None) -> dict[str, Any]:
     """One line of the comparison; undefined is None."""
     if category is None:
         line = comparison.total.take(0, metric)
     else:
         line = comparison.per_class.take(0, metric, category)
-    cell: dict[str, Any] = {"key": comparison.metrics[metric], "verdict": line.verdict}
-    cell |= {name: number_or_none(getattr(line, field)) for name, field in CELL.items()}
-    if cell["delta"] is None:
-        cell["verdict"] = ""
+    difference: dict[str, Any] = {"key": comparison.metrics[metric], "verdict": line.verdict}
+    difference |= {name: number_or_none(getattr(line, field)) for name, field in FIELDS.items()}
+    if difference["delta"] is None:
+        difference["verdict"] = ""
     if category is None:
-        own = comparison.intervals
+        intervals = comparison.intervals
         for i, name in enumerate(("first_range", "second_range")):
-            cell[name] = [number_or_none(own.low[i, metric]), number_or_none(own.high[i, metric])]
-    cell["ties"] = category is None and comparison.decided_by_ties[0, metric] is True
-    return cell
+            difference[name] = [
+                number_or_none(intervals.low[i, metric]),
+                number_or_none(intervals.high[i, metric]),
+            ]
+    difference["ties"] = category is None and comparison.decided_by_ties[0, metric] is True
+    return difference
 
 
 def _class_rows(evaluation: Evaluation, comparison: DetectorComparison) -> list[dict[str, Any]]:
     """One row per class: its first summary metric in both results; the largest loss first."""
     truths = evaluation.class_counts["ground_truths"].tolist()
     rows = [
-        {"row": k, "objects": truths[k], **_cell(comparison, 0, k)} for k in range(len(evaluation.labels))
+        {"row": k, "objects": truths[k], **_difference(comparison, 0, k)}
+        for k in range(len(evaluation.labels))
     ]
     return sorted(rows, key=lambda row: math.inf if row["delta"] is None else row["delta"])
 
@@ -247,8 +252,8 @@ def _class_rows(evaluation: Evaluation, comparison: DetectorComparison) -> list[
 def _sizes(evaluation: Evaluation, summary: list[dict[str, Any]]) -> list[list[Any]]:
     rows = zip(evaluation.protocol.rows, summary, strict=True)
     chosen = [
-        [row.area, cell["first"], cell["second"]]
-        for number, (row, cell) in enumerate(rows)
+        [row.area, difference["first"], difference["second"]]
+        for number, (row, difference) in enumerate(rows)
         if row.metric == "AP" and (number == 0 or row.area != "all")
     ]
     return chosen if len(chosen) > 1 else []
@@ -257,13 +262,13 @@ def _sizes(evaluation: Evaluation, summary: list[dict[str, Any]]) -> list[list[A
 def _notes(evaluations: Mapping[str, Evaluation], options: ReportOptions) -> list[Note]:
     """Collect findings about the data; those of all results are listed once."""
     both = [(name, notes(findings_of(result, effects=False))) for name, result in evaluations.items()]
-    common = set.intersection(*({note.text for note in found} for _, found in both))
-    own = [
+    common = set.intersection(*({note.text for note in listed} for _, listed in both))
+    named = [
         note._replace(text=note.text if note.text in common else f"{name}: {note.text}", code="", effect="")
         for name, each in both
         for note in each
     ]
-    every = dict.fromkeys([*(Note("warning", text) for text in options.warnings), *own])
+    every = dict.fromkeys([*(Note("warning", text) for text in options.warnings), *named])
     return sorted(every, key=lambda note: note.level == "note")
 
 

@@ -33,7 +33,7 @@ NEGLIGIBLE = 0.0005
 """Of AP: rounds to nothing in three decimals."""
 
 NEARLY_ALL = 0.95
-"""Share of the detections from which a threshold keeps what there is: it is the end of the file."""
+"""Share of the detections from which a threshold leaves out next to none: it is where the file ends."""
 
 LONGEST_NAME = 40
 SHAPES = {"mask": "masks", "boundary": "masks", "keypoints": "poses"}
@@ -48,9 +48,9 @@ class Part(NamedTuple):
 
 
 class Conclusion(NamedTuple):
-    """One sentence, what it is about, and what that costs."""
+    """One sentence, its topic, and what that costs."""
 
-    about: str
+    topic: str
     parts: tuple[Part, ...]
     cost: float = 0.0
 
@@ -95,7 +95,7 @@ def conclusions(
         return [_nothing(evaluation, objects, detections), *_heaviest(faults, MOST - 1)]
     chosen = _heaviest([*faults, *_mistakes(evaluation, confusions_from)], MOST - 1)
     advice = Conclusion("threshold", threshold_advice(evaluation, findings))
-    if not any(each.about not in {finding.code for finding in findings} for each in chosen):
+    if not any(each.topic not in {finding.code for finding in findings} for each in chosen):
         chosen += _heaviest(_faultless(evaluation, objects), MOST - 1 - len(chosen))
     chosen += [*_loose(evaluation), *_without_truth(evaluation)][: MOST - 1 - len(chosen)]
     return [*chosen, advice]
@@ -109,9 +109,9 @@ def _nothing(evaluation: Evaluation, objects: int, detections: int) -> Conclusio
     if not objects:
         ending = f", and {counted(detections, 'detection')} cannot be judged" if detections else ""
         return Conclusion("no ground truth", (Part(f"No ground truth counts: AP is undefined{ending}."),))
-    found = "object is" if objects == 1 else "objects are"
+    subject = "object is" if objects == 1 else "objects are"
     return Conclusion(
-        "no detections", (Part(f"There are no detections: the {objects:,} {found} all missed."),)
+        "no detections", (Part(f"There are no detections: the {objects:,} {subject} all missed."),)
     )
 
 
@@ -219,12 +219,12 @@ def _confused(evaluation: Evaluation, count: int, confusions_from: float) -> lis
     truth, predicted = (_name(listed.labels[row]) for row in pair)
     times, cost = int(listed.count[0]), confusion_cost(evaluation, *pair)
     from_ = f" at scores from {confusions_from:.3g}" if confusions_from > -1e300 else ""
-    often = {1: "once", 2: "twice"}.get(times, f"{times:,} times")
+    count_text = {1: "once", 2: "twice"}.get(times, f"{times:,} times")
     alone = f", which alone costs {cost:.3f}" if cost > NEGLIGIBLE else ""
     return [
         Part(f"{text}. Most often "),
         Part(f"{truth} is predicted as {predicted}", "confusion"),
-        Part(f", {often}{from_}{alone}"),
+        Part(f", {count_text}{from_}{alone}"),
     ]
 
 
@@ -241,7 +241,7 @@ def _faultless(evaluation: Evaluation, objects: int) -> list[Conclusion]:
 
 
 def _loose(evaluation: Evaluation) -> list[Conclusion]:
-    """Say what a looser fit than the highest thresholds ask for costs."""
+    """Say what boxes that fit less tightly than the highest IoU thresholds require cost."""
     thresholds = evaluation.protocol.matching.iou_thresholds
     if len(thresholds) < 2:
         return []
@@ -281,9 +281,9 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding]) -> tup
         return (Part("No score threshold", "confidence"), Part(text))
     rates = f"{f_score:.3f} (precision {float(best.precision):.3f}, recall {float(best.recall):.3f})"
     scores = evaluation.detections.scores
-    lowest, kept = float(scores.min()), float((scores >= score).mean())
+    lowest, share_above = float(scores.min()), float((scores >= score).mean())
     floor = [finding.severity for finding in findings if finding.code == "score-floor"]
-    if floor and kept >= NEARLY_ALL:
+    if floor and share_above >= NEARLY_ALL:
         return (
             Part("No score threshold", "confidence"),
             Part(

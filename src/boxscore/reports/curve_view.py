@@ -34,8 +34,8 @@ def thin(x: FloatArray, y: FloatArray, *, tolerance: float = TOLERANCE) -> NDArr
     """Choose the positions of a curve, ``x`` sorted, that keep it within a vertical distance; ascending."""
     if len(x) <= 2:
         return np.arange(len(x))
-    kept = np.zeros(len(x), dtype=bool)
-    kept[[0, -1]] = True
+    keep = np.zeros(len(x), dtype=bool)
+    keep[[0, -1]] = True
     stack = [(0, len(x) - 1)]
     while stack:
         first, last = stack.pop()
@@ -48,9 +48,9 @@ def thin(x: FloatArray, y: FloatArray, *, tolerance: float = TOLERANCE) -> NDArr
         worst = int(np.argmax(distance))
         if distance[worst] > tolerance:
             middle = first + 1 + worst
-            kept[middle] = True
+            keep[middle] = True
             stack += [(first, middle), (middle, last)]
-    return np.flatnonzero(kept)
+    return np.flatnonzero(keep)
 
 
 def significant(values: Any, digits: int = 4) -> list[float | None]:
@@ -110,14 +110,14 @@ def _one_curve(recall: FloatArray, precision: FloatArray, score: FloatArray) -> 
     if not len(positive):
         return [[0, 1000], [0, 0], [None, None]]
     end = int(positive[-1]) + 1
-    kept = thin(recall[:end], precision[:end])
+    points = thin(recall[:end], precision[:end])
     known = score[:end]
     if not np.isnan(known).any():  # readers look up the score on the curve too
         span = float(known.max() / 2 - known.min() / 2) * 2 or 1.0
-        kept = np.union1d(kept, thin(recall[:end], known / span, tolerance=SCORE_TOLERANCE))
-    x = np.round(recall[kept] * 1000).astype(int).tolist()
-    y = np.round(precision[kept] * 10_000).astype(int).tolist()
-    s = significant(score[kept])
+        points = np.union1d(points, thin(recall[:end], known / span, tolerance=SCORE_TOLERANCE))
+    x = np.round(recall[points] * 1000).astype(int).tolist()
+    y = np.round(precision[points] * 10_000).astype(int).tolist()
+    s = significant(score[points])
     if end < len(recall):
         x, y, s = [*x, x[-1]], [*y, 0], [*s, None]
     return [x, y, s]

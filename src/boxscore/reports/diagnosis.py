@@ -72,11 +72,11 @@ def _confidence_curve(curve: Rates) -> list[Any]:
     rates = [np.nan_to_num(rate) for rate in (curve.precision, curve.recall, curve.f_score)]
     coarse = np.unique(np.linspace(0, len(score) - 1, 600).round().astype(int))  # then by shape
     coarse = np.union1d(coarse, [int(np.argmax(rates[2]))])
-    kept = np.zeros(len(coarse), dtype=bool)
+    keep = np.zeros(len(coarse), dtype=bool)
     for rate in rates:
-        kept[thin(score[coarse], rate[coarse], tolerance=0.004)] = True
-    kept |= coarse == int(np.argmax(rates[2]))
-    points = coarse[kept]
+        keep[thin(score[coarse], rate[coarse], tolerance=0.004)] = True
+    keep |= coarse == int(np.argmax(rates[2]))
+    points = coarse[keep]
     return [
         significant(score[points], 4),
         *(np.round(rate[points] * 10_000).astype(int).tolist() for rate in rates),

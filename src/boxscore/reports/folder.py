@@ -145,27 +145,27 @@ def write_comparison(
         options = dataclasses.replace(options, resamples=resamples)
         comparison = compare_detectors(evaluations, resamples=resamples, seed=options.seed)
     names = comparison.names
-    own = {name: f"detector-{number}.html" for number, name in enumerate(names, start=1)}
-    pair = {name: f"pair-1-{number}.html" for number, name in enumerate(names, start=1) if number > 1}
-    links = [("report.html", "Overview"), *((own[name], name) for name in names)]
+    pages = {name: f"detector-{number}.html" for number, name in enumerate(names, start=1)}
+    pair_pages = {name: f"pair-1-{number}.html" for number, name in enumerate(names, start=1) if number > 1}
+    links = [("report.html", "Overview"), *((pages[name], name) for name in names)]
     frame = comparison.printed_frame()
     files: dict[str, str | bytes] = {"comparison.csv": table_bytes(frame, "csv")}
     untitled = options if len(names) == 2 else dataclasses.replace(options, title="")
-    for name, page in pair.items():
+    for name, page in pair_pages.items():
         view = comparison_view(comparison.with_other(name), options=untitled)
         page = "report.html" if len(names) == 2 else page
-        pages = {"links": links, "here": page, "pages": [own[comparison.first], own[name]]}
-        files[page] = render_page({**view, **pages}, template="comparison")
+        links_of_page = {"links": links, "here": page, "pages": [pages[comparison.first], pages[name]]}
+        files[page] = render_page({**view, **links_of_page}, template="comparison")
     if len(names) > 2:
         view = overview_view(
-            comparison, {name: (own[name], pair.get(name, "")) for name in names}, options=options
+            comparison, {name: (pages[name], pair_pages.get(name, "")) for name in names}, options=options
         )
         files["report.html"] = render_page(
             {**view, "links": links, "here": "report.html"}, template="overview"
         )
     for name, result in comparison.evaluations.items():
         view = report_view(result, options=dataclasses.replace(options, title=name, warnings=()))
-        files[own[name]] = render_page({**view, "links": links, "here": own[name]})
+        files[pages[name]] = render_page({**view, "links": links, "here": pages[name]})
     if tables is not None:
         files[f"tables/comparison.{tables}"] = table_bytes(frame, tables)
     if plots is not None:

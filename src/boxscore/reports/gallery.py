@@ -5,7 +5,7 @@ Conventions
 - The worst images have the most mistakes: false positives at or above the operating score, plus missed ground
   truths.
 - A confident mistake is a false positive; per image the one with the highest score is shown.
-- The number of images, and of boxes in each, is capped; what is left out is counted on the page.
+- The number of images, and of boxes in each, is capped; the page says how many are left out.
 - A box is ``[x, y, width, height, class, outcome, score or null, IoU or null]``, class as a row number and
   outcome as a code of ``matching/outcomes.py``; a false positive or missed object is followed by what
   ``mistakes.py`` says of it.
@@ -37,9 +37,9 @@ def image_errors(evaluation: Evaluation, score_threshold: float) -> NDArray[np.i
     """Count the mistakes in each image, [images, 3]: false positives, missed, true positives."""
     truth, detections = evaluation.ground_truth, evaluation.detections
     N = len(truth.images)
-    made = evaluation.outcomes
-    false = (made.detection == FALSE_POSITIVE) & (detections.scores >= score_threshold)
-    outcome = made.truth(score_threshold)
+    outcomes = evaluation.outcomes
+    false = (outcomes.detection == FALSE_POSITIVE) & (detections.scores >= score_threshold)
+    outcome = outcomes.truth(score_threshold)
     return np.stack(
         [
             np.bincount(detections.image[false], minlength=N),
@@ -105,7 +105,7 @@ class Gallery:
 
     def _record(self, image: int) -> dict[str, Any]:
         truth, detections = self.evaluation.ground_truth, self.evaluation.detections
-        made = self.evaluation.outcomes
+        outcomes = self.evaluation.outcomes
         rows = self._detections.rows(image)
         rows = rows[detections.scores[rows] >= self.score_threshold]
         rows = rows[np.argsort(-detections.scores[rows], kind="stable")]
@@ -120,7 +120,7 @@ class Gallery:
         boxes = [
             [
                 *_box_of(detections, row, decimals),
-                int(made.detection[row]),
+                int(outcomes.detection[row]),
                 score,
                 iou,
                 *self._of_detection(row),
@@ -128,7 +128,7 @@ class Gallery:
             for row, score, iou in zip(
                 keep.tolist(),
                 significant(detections.scores[keep], 3),
-                significant(made.iou[keep], 2),
+                significant(outcomes.iou[keep], 2),
                 strict=True,
             )
         ]
@@ -170,7 +170,7 @@ class _Index:
 
 
 def outline_of(table: BoxTable, row: int) -> NDArray[np.float64]:
-    """Corners of a row as they are drawn, [8]: its own, those of its rotated box, or of its box."""
+    """Corners of a row as they are drawn, [8]: of its quadrilateral, its rotated box, or its box."""
     if table.quadrilaterals is not None:
         return np.asarray(table.quadrilaterals[row])
     if table.rotated is not None:

@@ -306,17 +306,17 @@ def _check_same_data(result: Result, baseline: Result) -> list[Check]:
             f"W{_ADVICE[1:]} of this version."
         )
     try:
-        mine, yours = list(result.read_classes()), list(baseline.read_classes())
+        names, baseline_names = list(result.read_classes()), list(baseline.read_classes())
     except FileFormatError:  # a result of metrics alone
         return done
-    more = [name for name in mine if name not in {*yours}]
-    fewer = [name for name in yours if name not in {*mine}]
+    more = [name for name in names if name not in {*baseline_names}]
+    fewer = [name for name in baseline_names if name not in {*names}]
     if more or fewer:
         parts = [
             f"{word} {short_list(names, 3)}" for word, names in (("without", more), ("with", fewer)) if names
         ]
-        rule = f"the {len(yours)} of the baseline: {' and '.join(parts)}"
-        done.append(Check("classes", len(mine), rule, False, baseline=len(yours)))
+        rule = f"the {len(baseline_names)} of the baseline: {' and '.join(parts)}"
+        done.append(Check("classes", len(names), rule, False, baseline=len(baseline_names)))
     return done
 
 
@@ -360,7 +360,7 @@ def _defined(value: float | None) -> float | None:
 
 def same_rules(signature: str, other: str) -> bool:
     """Whether two signatures are equal except for the version."""
-    mine, yours = (
+    first, second = (
         [part for part in each.split("|") if not part.startswith("v:")] for each in (signature, other)
     )
-    return mine == yours
+    return first == second

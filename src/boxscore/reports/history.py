@@ -30,7 +30,7 @@ SCHEMA_VERSION = 1
 """Version of a record; keys may be added within a version, never changed or dropped."""
 
 TRIES = 100
-"""How often a history that another run took away is opened anew."""
+"""How many times a history is opened again that another run has removed."""
 
 PICTURES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 """Not read for the fingerprint of a folder: the images of a data set score nothing."""
@@ -114,7 +114,7 @@ def append_record(path: Path, record: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    """Open the file and wait for the others; anew where one of them took away what it had made."""
+    """Open the file and wait for the others; again where one of them removed the file that it had made."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
     for left in reversed(range(TRIES)):  # some file systems say that no file has a name
         file = os.open(path, flags, 0o666)
@@ -194,7 +194,7 @@ def _record(line: bytes) -> Record | None:
             return None
         time = datetime.datetime.strptime(whole["time"], "%Y-%m-%dT%H:%M:%SZ")
         name, metrics = whole["name"], whole["metrics"]
-        right = (
+        valid = (
             (name is None or isinstance(name, str))
             and isinstance(metrics, dict)
             and all(is_value(value) for value in metrics.values())
@@ -204,4 +204,4 @@ def _record(line: bytes) -> Record | None:
     except (KeyError, RecursionError, TypeError, ValueError):
         return None
     time = time.replace(tzinfo=datetime.timezone.utc)
-    return Record(time, name, metrics, whole["signature"], whole["passed"], whole) if right else None
+    return Record(time, name, metrics, whole["signature"], whole["passed"], whole) if valid else None

@@ -103,7 +103,7 @@ def _cells(
     comparison: DetectorComparison, columns: Sequence[int], scale: float, decimals: int
 ) -> list[list[_Cell]]:
     """Cells by detector and column."""
-    own = comparison.intervals
+    ends = comparison.intervals
 
     def text(value: float) -> str:
         return "--" if np.isnan(value) else fixed(scale * value, decimals)
@@ -112,8 +112,8 @@ def _cells(
     return [
         [
             _Cell(
-                text(own.value[i, m]),
-                "" if np.isnan(own.low[i, m]) else f"[{text(own.low[i, m])}, {text(own.high[i, m])}]",
+                text(ends.value[i, m]),
+                "" if np.isnan(ends.low[i, m]) else f"[{text(ends.low[i, m])}, {text(ends.high[i, m])}]",
                 best[m] == i,
             )
             for m in columns
@@ -129,7 +129,8 @@ def _caption(
     first = comparison.evaluations[comparison.first]
     how, count = comparison.resampling, len(comparison.names)
     counts = first.counts
-    level, draws = f"{100 * how.confidence:.4g} %", f"{counted(how.resamples, 'resample')}, seed {how.seed}"
+    level = f"{100 * how.confidence:.4g} %"
+    resamples = f"{counted(how.resamples, 'resample')}, seed {how.seed}"
     share = f"{100 * (1 - how.confidence):.4g} %"
     unit = ", times 100" if scale == 100 else ""
     names = (("images", "image"), ("ground_truths", "ground truth"), ("classes", "class"))
@@ -138,9 +139,9 @@ def _caption(
     test = f"paired bootstrap over images, {share}{family}"
     sentences = [f"{first.protocol.title or first.protocol.name}{unit}: {data}."]
     if intervals:
-        sentences.append(f"In brackets: {level} bootstrap intervals over images ({draws}).")
+        sentences.append(f"In brackets: {level} bootstrap intervals over images ({resamples}).")
     else:
-        test += f"; {draws}"
+        test += f"; {resamples}"
     if any(cell.bold for row in rows for cell in row):
         sentences.append(f"Bold: the best, where its difference to the second is significant ({test}).")
     else:

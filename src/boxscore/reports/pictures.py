@@ -28,8 +28,8 @@ LONGEST_SIDE = 560
 PIXELS_AT_ONCE = 1 << 24
 """Pixels that are held as colours, 3 bytes each; a larger picture is made small strip by strip."""
 
-MOST_LOOKED_AT = 50_000
-"""Entries of folders that are looked at for images that are elsewhere."""
+MOST_ENTRIES = 50_000
+"""Entries of folders that are searched for images that are elsewhere."""
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
@@ -116,11 +116,11 @@ def embed_pictures(
     require_pillow()
     if not folder.is_dir():
         raise InputError(f"the image folder must be a folder. Got {str(folder)!r}.")
-    found = {record: find_picture(evaluation, rows[record], folder) for record in dict.fromkeys(records)}
-    if found and not any(found.values()):
-        raise _no_picture(evaluation, [rows[record] for record in found], folder)
+    paths = {record: find_picture(evaluation, rows[record], folder) for record in dict.fromkeys(records)}
+    if paths and not any(paths.values()):
+        raise _no_picture(evaluation, [rows[record] for record in paths], folder)
     pictures = {}
-    for record, path in found.items():
+    for record, path in paths.items():
         if path is None:
             continue
         try:
@@ -144,7 +144,7 @@ def _no_picture(evaluation: Evaluation, rows: list[int], folder: Path) -> InputE
     if near is not None:
         cause = f"they are in {str(near)!r}"
     elif not any(
-        path.suffix.lower() in SUFFIXES for path in itertools.islice(folder.iterdir(), MOST_LOOKED_AT)
+        path.suffix.lower() in SUFFIXES for path in itertools.islice(folder.iterdir(), MOST_ENTRIES)
     ):
         cause = "there is no image in it"
     else:
@@ -159,13 +159,13 @@ def _no_picture(evaluation: Evaluation, rows: list[int], folder: Path) -> InputE
 
 
 def _folder_of(names: set[str], folder: Path) -> Path | None:
-    """Find a folder below or beside this one that has a file of these names, looking at so many entries."""
-    left = MOST_LOOKED_AT
+    """Find a folder below or beside this one that has a file of these names, among the first entries."""
+    left = MOST_ENTRIES
     for start in (folder, folder.resolve().parent):
-        for place, folders, files in os.walk(start):
+        for directory, folders, files in os.walk(start):
             folders.sort()
             if not names.isdisjoint(files):
-                return Path(place)
+                return Path(directory)
             left -= len(files) + len(folders)
             if left < 0:
                 return None

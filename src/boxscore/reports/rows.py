@@ -52,12 +52,12 @@ class Rows(NamedTuple):
     top: int | None = None
 
     def check(self) -> None:
-        """Refuse a number of rows that is none."""
+        """Refuse a number of rows below 1."""
         if self.top is not None:
             checks.whole_number(self.top, 1, name="--top")
 
     def of(self, columns: Columns, *, falling: Collection[str] = ()) -> tuple[list[int], str]:
-        """Choose rows, and say in words which they are; nothing is said of all in their own order.
+        """Choose rows, and say in words which they are; no words for all rows in the order of the table.
 
         Parameters
         ----------
@@ -77,10 +77,10 @@ class Rows(NamedTuple):
             ]
             words.append(_in_words(name, values, descends=descends))
         shown = count if self.top is None else min(self.top, count)
-        said = [f"{shown:,} of {count:,}"] if shown < count else []
+        parts = [f"{shown:,} of {count:,}"] if shown < count else []
         if words:
-            said.append(f"sorted by {', then '.join(reversed(words))}")
-        return rows[:shown], ", ".join(said)
+            parts.append(f"sorted by {', then '.join(reversed(words))}")
+        return rows[:shown], ", ".join(parts)
 
 
 ALL_ROWS = Rows()

@@ -102,8 +102,8 @@ class Note(NamedTuple):
 
 def notes(findings: Sequence[Finding], *, warnings: Sequence[str] = ()) -> list[Note]:
     """Word findings about the data for a page, without what ``warnings`` already say."""
-    said = WARNED_OF if warnings else ()
-    own = [
+    covered = WARNED_OF if warnings else ()
+    of_findings = [
         Note(
             "note" if finding.severity == "info" else finding.severity,
             _sentence(finding.message),
@@ -112,10 +112,12 @@ def notes(findings: Sequence[Finding], *, warnings: Sequence[str] = ()) -> list[
             finding.examples,
         )
         for finding in findings
-        if finding.code not in said
+        if finding.code not in covered
     ]
-    given = [Note("warning", text) for text in warnings]
-    return sorted([*given, *own], key=lambda note: ("error", "warning", "note").index(note.level))
+    of_warnings = [Note("warning", text) for text in warnings]
+    return sorted(
+        [*of_warnings, *of_findings], key=lambda note: ("error", "warning", "note").index(note.level)
+    )
 
 
 def _sentence(text: str) -> str:

@@ -90,7 +90,7 @@ function confusionMatrix() {
   const panel = byId("cell-panel");
   function showCell(truth, predicted, number, total) {
     const row = behind.get(`${truth}>${predicted}`), named = (k) => nameNode(k === OTHERS ? label(place.get(OTHERS)) : className(k));
-    const what = truth === K ? [named(predicted), " on the background"] : predicted === K ? [named(truth), " missed"] : truth === predicted && truth !== OTHERS ? [named(truth), " found"] : [named(truth), " predicted as ", named(predicted)];
+    const what = truth === K ? [named(predicted), " on the background"] : predicted === K ? [named(truth), " missed"] : truth === predicted && truth !== OTHERS ? [named(truth), " detected"] : [named(truth), " predicted as ", named(predicted)];
     const parts = [el("h3", null, ...what, `: ${count(number)}`, total ? ` (${share(number / total)} of the row)` : "")];
     if (row) {
       const images = row[4], drawn = images.filter(([, record]) => record !== null), listed = images.filter(([, record]) => record === null);

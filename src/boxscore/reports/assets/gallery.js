@@ -1,8 +1,8 @@
 /* Images with boxes over them: cards with filters, and a large view in a dialog. */
-const OUTCOMES = ["found", "false positive", "ignored", "missed"];
+const OUTCOMES = ["true positive", "false positive", "ignored", "missed"];
 const KIND_WORDS = {
   classification: "wrong class", localisation: "poorly placed", both: "wrong class, poorly placed", duplicate: "duplicate",
-  background: "background", missed: "missed", below_threshold: "missed: found below the threshold",
+  background: "background", missed: "missed", below_threshold: "missed: matched below the threshold",
 };
 const PAGE = 12;
 const hiddenOutcomes = new Set();
@@ -19,9 +19,9 @@ function whatItIs(box) {
     case "classification": return `${other}, ${overlap(iou)}: wrong class`;
     case "both": return `${other}, ${overlap(iou)}: wrong class, poorly placed`;
     case "localisation": return `localisation: ${overlap(iou)}`;
-    case "duplicate": return `duplicate of ${there}, which found the object (${overlap(iou)})`;
+    case "duplicate": return `duplicate of ${there}, which matched the object (${overlap(iou)})`;
     case "background": return "background: no object here";
-    case "below_threshold": return `missed: found by ${there}, ${overlap(iou)}, below the threshold`;
+    case "below_threshold": return `missed: matched by ${there}, ${overlap(iou)}, below the threshold`;
     default: return k === null ? "missed: no detection near" : `missed: nearest detection ${there}, ${overlap(iou)}`;
   }
 }
@@ -213,26 +213,26 @@ function galleries() {
     for (const place of places) {
       const record = data.images[place];
       if (wanted && !`${record.id} ${record.file || ""}`.toLowerCase().includes(wanted)) continue;
-      const hits = record.boxes.map((box, index) => [box, index]).filter(([box]) => passes(box));
-      if (chosen && !hits.length) continue;
-      const surest = Math.max(-Infinity, ...hits.map(([box]) => box[6] ?? -Infinity));
-      found.push({ place, hits, surest, wrong: chosen ? hits.length : hits.length + record.hidden });
+      const selected = record.boxes.map((box, index) => [box, index]).filter(([box]) => passes(box));
+      if (chosen && !selected.length) continue;
+      const surest = Math.max(-Infinity, ...selected.map(([box]) => box[6] ?? -Infinity));
+      found.push({ place, selected, surest, wrong: chosen ? selected.length : selected.length + record.hidden });
     }
     if (order.value === "confident") found.sort((a, b) => b.surest - a.surest);
     else if (chosen) found.sort((a, b) => b.wrong - a.wrong);
-    const items = found.map(({ place, hits }) => {
-      const one = order.value === "confident" ? [...hits].sort(([a], [b]) => (b[6] ?? -1) - (a[6] ?? -1)).slice(0, 1) : hits;
-      return [place, chosen || order.value === "confident" ? new Set(one.map(([, index]) => index)) : undefined];
+    const items = found.map(({ place, selected }) => {
+      const lit = order.value === "confident" ? [...selected].sort(([a], [b]) => (b[6] ?? -1) - (a[6] ?? -1)).slice(0, 1) : selected;
+      return [place, chosen || order.value === "confident" ? new Set(lit.map(([, index]) => index)) : undefined];
     });
-    const caption = ({ place, hits }, lit) => {
+    const caption = ({ place, selected }, lit) => {
       const record = data.images[place], first = lit && lit.size ? record.boxes[[...lit][0]] : null;
-      if (first) return [`${className(first[4])}${first[6] === null ? "" : ` ${score(first[6])}`}`, `${whatItIs(first)}${chosen && hits.length > 1 ? `; ${count(hits.length - 1)} more` : ""}. ${short(record.file || record.id, 40)}`];
+      if (first) return [`${className(first[4])}${first[6] === null ? "" : ` ${score(first[6])}`}`, `${whatItIs(first)}${chosen && selected.length > 1 ? `; ${count(selected.length - 1)} more` : ""}. ${short(record.file || record.id, 40)}`];
       const numbers = counts.get(place);
       const by = (outcome) => record.boxes.filter((box) => box[5] === outcome).length;
       const [wrong, lost, right] = numbers || [by(1), by(3), by(0)];
-      return [record.file || record.id, `${plural(wrong, "false positive")}, ${count(lost)} missed, ${count(right)} found`];
+      return [record.file || record.id, `${plural(wrong, "false positive")}, ${count(lost)} missed, ${plural(right, "true positive")}`];
     };
-    byId("gallery-shown").textContent = chosen || wanted ? `${plural(items.length, "image")} of ${count(places.length)}, ${plural(found.reduce((sum, one) => sum + one.hits.length, 0), "mistake")}` : "";
+    byId("gallery-shown").textContent = chosen || wanted ? `${plural(items.length, "image")} of ${count(places.length)}, ${plural(found.reduce((sum, each) => sum + each.selected.length, 0), "mistake")}` : "";
     byId("gallery-reset").hidden = !(chosen || wanted);
     if (items.length) paged(host, items, (item) => { const [title, note] = caption(found[items.indexOf(item)], item[1]); return card(item[0], title, note, item[1], items); });
     else host.replaceChildren(el("p", { class: "empty" }, "No image passes these filters."));

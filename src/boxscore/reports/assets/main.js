@@ -4,8 +4,8 @@ function errorBars() {
   if (!host || !data.errors) return;
   const words = {
     classification: "right place, wrong class", localisation: "right class, poorly placed", both: "wrong class and poorly placed",
-    duplicate: "a second box on a found object", background: "a box where nothing is", missed: "objects that nothing found",
-    false_positives: "if none were left", false_negatives: "if every object were found",
+    duplicate: "a second box on a detected object", background: "a box where nothing is", missed: "objects that no detection matches",
+    false_positives: "if none were left", false_negatives: "if every object were detected",
   };
   const titles = { both: "class and place", false_positives: "all false positives", false_negatives: "all false negatives" };
   const one = ([name, number, cost]) => ({ name: titles[name] || name, about: words[name] || "", value: cost, note: plural(number, "case"), special: name.startsWith("false_") });

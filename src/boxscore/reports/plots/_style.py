@@ -20,7 +20,7 @@ GREY = "#8a929e"
 LONGEST = 28
 """Characters of a name in a plot."""
 
-STAND_IN = "\N{WHITE SQUARE}"
+MISSING_GLYPH = "\N{WHITE SQUARE}"
 
 
 @dataclasses.dataclass
@@ -91,5 +91,5 @@ def label(text: object, *, longest: int = LONGEST) -> str:
     name = name if len(name) <= longest else f"{name[: longest - 1]}\N{HORIZONTAL ELLIPSIS}"
     if not name.isascii():
         font = get_font(findfont(FontProperties()))
-        name = "".join(mark if font.get_char_index(ord(mark)) else STAND_IN for mark in name)
+        name = "".join(mark if font.get_char_index(ord(mark)) else MISSING_GLYPH for mark in name)
     return name.replace("$", r"\$")

@@ -122,8 +122,8 @@ class ErrorsDisplay(Display):
         special = [kind.startswith("false") for kind in self.kinds]
         colours = [COLOURS[1] if flag else COLOURS[0] for flag in special]
         positions = np.arange(len(self.kinds)) + 0.5 * np.array(special, dtype=float)
-        drawn = ax.barh(positions, np.nan_to_num(self.costs), color=colours, height=0.7)
-        ax.bar_label(drawn, [f"{cost:.3f}" for cost in self.costs], padding=3, fontsize=8)
+        bars = ax.barh(positions, np.nan_to_num(self.costs), color=colours, height=0.7)
+        ax.bar_label(bars, [f"{cost:.3f}" for cost in self.costs], padding=3, fontsize=8)
         ax.set_yticks(positions, self.kinds, fontsize=8)
         ax.invert_yaxis()
         ax.set_xlabel("cost in AP at IoU 0.50")

@@ -134,35 +134,35 @@ def draw_evaluated(
         width, height = frame_size(evaluation.ground_truth, row, *corners)
     long = max(width, height)
     size = (8.0 * max(width / long, 0.3), 8.0 * max(height / long, 0.3))
-    figure, drawn = axes(ax, size=size)
+    figure, panel = axes(ax, size=size)
     if pixels is None:
-        drawn.set_facecolor("#eef1f5")
+        panel.set_facecolor("#eef1f5")
     else:
-        drawn.imshow(pixels, extent=(0, width, height, 0), cmap="gray" if pixels.ndim == 2 else None)
-    made = evaluation.outcomes
+        panel.imshow(pixels, extent=(0, width, height, 0), cmap="gray" if pixels.ndim == 2 else None)
+    outcomes = evaluation.outcomes
     truth, detections = evaluation.ground_truth, evaluation.detections
-    kept = np.flatnonzero((detections.image == row) & (detections.scores >= score_threshold))
-    kept = kept[np.argsort(-detections.scores[kept], kind="stable")][:MOST_BOXES]
-    outcome = made.truth(score_threshold)
+    shown = np.flatnonzero((detections.image == row) & (detections.scores >= score_threshold))
+    shown = shown[np.argsort(-detections.scores[shown], kind="stable")][:MOST_BOXES]
+    outcome = outcomes.truth(score_threshold)
     truths = np.flatnonzero((truth.image == row) & (outcome != TRUE_POSITIVE))[:MOST_BOXES]
     used = set()
     names = truth.categories.labels
-    for index in reversed(kept.tolist()):
-        code, overlap = int(made.detection[index]), made.iou[index]
+    for index in reversed(shown.tolist()):
+        code, overlap = int(outcomes.detection[index]), outcomes.iou[index]
         text = f"{label(names[detections.category[index]], longest=24)} {detections.scores[index]:.2f}"
         text += "" if np.isnan(overlap) else f" IoU {overlap:.2f}"
         box, outline = detections.boxes[index], outline_of(detections, index)
-        _draw_box(drawn, box, outline, code, text if labels else "", (width, height))
+        _draw_box(panel, box, outline, code, text if labels else "", (width, height))
         used.add(code)
     for index in truths.tolist():
         code = int(outcome[index])
         text = label(names[truth.category[index]], longest=24)
         box, outline = truth.boxes[index], outline_of(truth, index)
-        _draw_box(drawn, box, outline, code, text if labels else "", (width, height))
+        _draw_box(panel, box, outline, code, text if labels else "", (width, height))
         used.add(code)
-    drawn.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[], aspect="equal")
+    panel.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[], aspect="equal")
     if legend and used:
-        _draw_legend(drawn, used)
+        _draw_legend(panel, used)
     return figure
 
 

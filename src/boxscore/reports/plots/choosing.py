@@ -46,12 +46,12 @@ def plot_of(result: Any, kind: str = "", *, ax: Any = None, **options: Any) -> F
         figure: Figure = _called(draw, result, ax=ax, **options)
         return figure
     if type(result) not in _OF_RESULTS:
-        known = ", ".join(one.__name__ for one in _OF_RESULTS)
+        known = ", ".join(kind.__name__ for kind in _OF_RESULTS)
         cause = f"there are plots of {known}; to_frame() gives its numbers"
         raise InputError("a result to draw", "have a plot", got=f"a {type(result).__name__}", cause=cause)
     display = _called(_OF_RESULTS[type(result)], result, **options)
-    drawn: Figure = display.figure(ax)
-    return drawn
+    plot: Figure = display.figure(ax)
+    return plot
 
 
 def _called(draw: Callable[..., Any], result: Any, **options: Any) -> Any:

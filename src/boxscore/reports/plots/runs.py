@@ -64,10 +64,10 @@ class HistoryDisplay(Display):
     def _draw(self, ax: Any) -> None:
         run = np.arange(len(self.runs))
         for number, (name, values) in enumerate(self.values.items()):
-            look = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+            style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
             for part in np.split(run, self.breaks):
                 text = label(name) if part[0] == 0 else "_nolegend_"
-                ax.plot(part, values[part], markersize=3.5, label=text, **look)
+                ax.plot(part, values[part], markersize=3.5, label=text, **style)
         failed = np.flatnonzero(self.failed)
         for number, values in enumerate(self.values.values() if len(failed) else ()):
             text = "_nolegend_" if number else "a check failed"
@@ -97,8 +97,8 @@ def history(records: Sequence[Record], *, metrics: Sequence[str] = (), ax: Axes 
     Returns
     -------
     matplotlib Figure
-        Runs with a failed check have a cross. Where the protocol changes, a dotted line stands and no
-        curve leads across: the scores do not compare.
+        Runs with a failed check have a cross. Where the protocol changes, a dotted line separates the runs,
+        and no curve crosses it: the scores are not comparable.
 
     Raises
     ------

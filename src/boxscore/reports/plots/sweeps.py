@@ -73,8 +73,8 @@ class SweepDisplay(Display):
             groups.setdefault(key, []).append(position)
         lines = []
         for (method, sigma, floor), positions in groups.items():
-            said = {"sigma": sigma, "scores >=": floor}
-            rest = ", ".join(f"{text} {value:g}" for text, value in said.items() if value is not None)
+            parts = {"sigma": sigma, "scores >=": floor}
+            rest = ", ".join(f"{text} {value:g}" for text, value in parts.items() if value is not None)
             thresholds = [result.settings[i].iou_threshold for i in positions]
             at = np.array([t for t in thresholds if t is not None], dtype=np.float64)
             order = np.argsort(at, kind="stable") if len(at) else np.arange(len(positions))
@@ -87,12 +87,12 @@ class SweepDisplay(Display):
         for line in self.lines:
             number, style = methods.index(line.method), STYLES[rests.index(line.rest) % len(STYLES)]
             name = label(line.name, longest=60)
-            look = {"color": COLOURS[number % len(COLOURS)], "linestyle": style, "label": name}
+            style_of_line = {"color": COLOURS[number % len(COLOURS)], "linestyle": style, "label": name}
             if len(line.iou_thresholds):
                 marker = MARKERS[number % len(MARKERS)]
-                ax.plot(line.iou_thresholds, line.values, marker=marker, markersize=3.5, **look)
+                ax.plot(line.iou_thresholds, line.values, marker=marker, markersize=3.5, **style_of_line)
             else:
-                ax.axhline(line.values[0], **look)
+                ax.axhline(line.values[0], **style_of_line)
         self._mark_the_best()
         of = "" if self.class_name == EVERY_CLASS else f" of {label(self.class_name)}"
         ax.set(xlabel="IoU threshold of the suppression", ylabel=f"{label(self.metric)}{of}")
