@@ -188,7 +188,7 @@ class Evaluator:
         images so that every process has the same number; with "ignore" they count once.
     invalid : {"error", "drop", "false_positive"}, default "error"
         What to do with a box or score that is NaN or infinite, and with a box that ends before it begins:
-        raise; drop the row; or count the prediction as a false positive that hits nothing, at its score, or
+        raise; drop the row; or count the prediction as a false positive without a match, at its score, or
         last in its image (at 0, or at the lowest score if that is less) where it has none. Both drop targets.
         :attr:`invalid_counts` counts, and :meth:`compute` warns.
     gather : callable, optional

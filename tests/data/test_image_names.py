@@ -222,7 +222,7 @@ def test_two_folders_are_two_images_also_where_the_ground_truth_has_none(tmp_pat
 # ---------------------------------------------------------------- ids and numbers
 
 
-def test_a_file_name_that_two_images_can_have_is_settled_by_an_id_that_is_not_made_of_it(
+def test_a_file_name_that_two_images_can_have_is_decided_by_an_id_that_is_not_made_of_it(
     tmp_path: Path,
 ) -> None:
     truth = truth_of(tmp_path, *CAMERAS, ids=(5, 6))
@@ -272,7 +272,7 @@ def test_a_number_in_two_spellings_is_refused(tmp_path: Path) -> None:
         find_images(as_ids([7], name="ids"), images, place=str)
 
 
-def test_text_that_is_an_id_and_anothers_name_is_settled_by_the_boxes(tmp_path: Path) -> None:
+def test_text_that_is_an_id_and_anothers_name_is_decided_by_the_boxes(tmp_path: Path) -> None:
     truth = truth_of(tmp_path, "b.jpg", "a.jpg", ids=("a", "b"))
     path = results_of(tmp_path, "b", "a")  # the first lies on the object of image "a", which is b.jpg
     with pytest.warns(

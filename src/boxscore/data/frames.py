@@ -57,7 +57,7 @@ def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
         if values is not None:
             parts[name] = _frame_values(column, values)
     frame = pd.DataFrame({name: parts[name] for name in names or parts if name in parts})
-    frame.attrs.update({name: _plain(getattr(table, name)) for name in ATTRIBUTES if name in schema.values})
+    frame.attrs.update({name: _as_dict(getattr(table, name)) for name in ATTRIBUTES if name in schema.values})
     return frame
 
 
@@ -78,7 +78,7 @@ def _parts(table: BaseTable) -> dict[str, Any]:
     return parts
 
 
-def _plain(value: Any) -> Any:
+def _as_dict(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
@@ -120,15 +120,15 @@ def columns_of(
 ) -> dict[str, Any]:
     """Return the arguments of a table's class from a DataFrame; see ``from_pandas``."""
     original = _pandas_of(table)
-    frame, box, form = _usual(original, box_format, columns)
+    frame, box, form = _with_usual_names(original, box_format, columns)
     names = list(frame.columns)
     if schema.name == "detections" and "score" not in frame:
-        raise _without("score", "detections", "have a column score or confidence", original, columns)
+        raise _missing_column("score", "detections", "have a column score or confidence", original, columns)
     label = "category_id" if "category_id" in frame else "class"
     corners = ["x1", "y1", "x2", "y2"]
     if label not in frame:
         rule = "have a column class, label or category_id"
-        raise _without("class", "a table of boxes", rule, original, columns)
+        raise _missing_column("class", "a table of boxes", rule, original, columns)
     if categories is None and label == "category_id" and "class" in frame:
         categories = dict(
             zip(frame["category_id"].tolist(), frame["class"].astype(str).tolist(), strict=True)
@@ -182,7 +182,7 @@ def columns_of(
     return {**table, **attributes, "source": "DataFrame"}
 
 
-def _without(
+def _missing_column(
     part: str, name: str, rule: str, frame: pd.DataFrame, columns: Mapping[str, str] | ColumnMap | None
 ) -> InputError:
     names = [str(name) for name in frame.columns]
@@ -208,7 +208,7 @@ def _pandas_of(table: Any) -> pd.DataFrame:
     return frame
 
 
-def _usual(
+def _with_usual_names(
     frame: pd.DataFrame, box_format: BoxFormat | None, columns: Mapping[str, str] | ColumnMap | None
 ) -> tuple[pd.DataFrame, list[str], BoxFormat | None]:
     """Return a DataFrame with our names for the columns that have a part, its box columns and their form."""

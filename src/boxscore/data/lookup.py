@@ -144,7 +144,7 @@ def _by_declared_images(ids: NDArray[Any], declared: Images, images: Images) -> 
     def values_at(rows: NDArray[np.intp]) -> list[Id]:
         return [name_of.get(identifier, identifier) for identifier in ids[rows].tolist()]
 
-    return _Lookup(_through(declared, ids, translated), values_at, names)
+    return _Lookup(_translated_rows(declared, ids, translated), values_at, names)
 
 
 def _by_file_name(
@@ -387,7 +387,7 @@ def chosen_images(names: Sequence[Id], images: Images) -> NDArray[np.int32]:
     if len(several):
         value = names[int(several[0])]
         raise InputError(
-            "a chosen image", "be one image", got=repr(value), cause=_which(value, matches, images)
+            "a chosen image", "be one image", got=repr(value), cause=_candidates_text(value, matches, images)
         )
     return matches.rows
 
@@ -399,7 +399,7 @@ def find_categories(
     names: NDArray[Any] | None = None
     if declared is not None and len(declared):
         translated = categories.rows_of_classes(declared)
-        rows = _through(declared, ids, translated)
+        rows = _translated_rows(declared, ids, translated)
         declared_rows = declared.rows(ids)
         if len(rows) and rows.min() < -1:
             categories.refuse_several(declared.names.tolist()[int(declared_rows[np.argmin(rows)])])
@@ -413,7 +413,9 @@ def find_categories(
     return rows, dict(Counter(map(str, (ids if names is None else names)[unknown].tolist())))
 
 
-def _through(declared: Vocabulary, ids: NDArray[Any], translated: NDArray[np.int32]) -> NDArray[np.int32]:
+def _translated_rows(
+    declared: Vocabulary, ids: NDArray[Any], translated: NDArray[np.int32]
+) -> NDArray[np.int32]:
     """Look ids up in the vocabulary of their file, whose rows correspond to the ``translated`` ones."""
     rows = declared.rows(ids)
     return np.where(rows >= 0, np.append(translated, -1)[rows], -1).astype(np.int32)
@@ -451,7 +453,7 @@ def _refuse_unknown(lookup: _Lookup, images: Images, place: Place) -> None:
             "stand for one image of the ground truth",
             got=repr(value),
             place=place(int(several[0])),
-            cause=_which(value, lookup.names, images),
+            cause=_candidates_text(value, lookup.names, images),
         )
     row = int(np.argmin(rows))
     values = lookup.values_at(np.flatnonzero(rows < 0))
@@ -476,7 +478,7 @@ def _refuse_unknown(lookup: _Lookup, images: Images, place: Place) -> None:
     raise error
 
 
-def _which(value: Id, matches: NameMatches, images: Images) -> str:
+def _candidates_text(value: Id, matches: NameMatches, images: Images) -> str:
     """Say which images a value can stand for, or which other name stands for its image."""
     if value in matches.clashes:
         return (

@@ -206,7 +206,7 @@ def _whole_numbers(counts: Any, place: str) -> NDArray[np.int64]:
             numbers: NDArray[np.int64] = whole.astype(np.int64)
             return numbers
     rule = "have counts that are text or a list of whole numbers"
-    raise InputError("a mask", rule, got=_short(counts), place=place)
+    raise InputError("a mask", rule, got=_shortened(counts), place=place)
 
 
 def _plain_array(mask: Any, place: str) -> NDArray[Any]:
@@ -214,7 +214,7 @@ def _plain_array(mask: Any, place: str) -> NDArray[Any]:
         raise InputError("a mask", RULE, got="[]", place=place, cause="annotated with boxes only?")
     array = checks.any_array(mask, name="a mask")
     if array.ndim != 2 or array.dtype.kind not in "buif":
-        raise InputError("a mask", RULE, got=_short(mask), place=place)
+        raise InputError("a mask", RULE, got=_shortened(mask), place=place)
     if array.dtype.kind != "b" and not ((array == 0) | (array == 1)).all():
         cause = "probabilities? compare them with a threshold first" if array.dtype.kind == "f" else ""
         raise InputError("a mask array", "hold 0 and 1", got="other values", cause=cause)
@@ -261,11 +261,11 @@ def _points(
             for part in given[row]:
                 if not hasattr(part, "__len__") or isinstance(part, (str, bytes, dict)):
                     rule = "be polygons of at least 3 points, or counts that add up to height times width"
-                    raise InputError("a mask", rule, got=_short(given[row]), place=place(row)) from None
+                    raise InputError("a mask", rule, got=_shortened(given[row]), place=place(row)) from None
                 checks.float_array(part, name=f"a polygon in {place(row)}")
         raise
 
 
-def _short(value: object) -> str:
+def _shortened(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

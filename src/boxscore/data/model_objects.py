@@ -94,13 +94,13 @@ def sample_of(item: Any, kind: str, place: str) -> Sample:
         and "labels" in item
         and not ("confidence" in item or "text_labels" in item)
     ):
-        return _plain(item)
+        return _torchvision(item)
     source = _Source(kind, place)
     if is_mapping:
         for recognises, read in _OF_MAPPINGS:
             if recognises(item):
                 return _read(item, read, source)
-        return _plain(item)
+        return _torchvision(item)
     for recognises, read in _OF_OBJECTS:
         if recognises(item):
             return _read(item, read, source)
@@ -173,14 +173,14 @@ def _needed(item: Any, name: str, source: _Source) -> Any:
     return value
 
 
-def _given(**columns: Any) -> dict[str, Any]:
+def _present(**columns: Any) -> dict[str, Any]:
     return {name: value for name, value in columns.items() if value is not None}
 
 
 # ---------------------------------------------------------------- torchvision, Hugging Face, KerasCV
 
 
-def _plain(item: Mapping[str, Any]) -> Sample:
+def _torchvision(item: Mapping[str, Any]) -> Sample:
     """Read torchvision's mapping and everything in its form; boxes of ``tv_tensors`` know their form."""
     if type(item.get("boxes")) is np.ndarray:
         return Sample(item)
@@ -194,7 +194,7 @@ def _plain(item: Mapping[str, Any]) -> Sample:
 def _grounded(item: Mapping[str, Any], source: _Source) -> Sample:
     """Read Hugging Face's grounded detections: the texts that were detected are the classes."""
     texts = item["text_labels"]
-    return _plain(item if texts is None else {**item, "labels": list(texts)})
+    return _torchvision(item if texts is None else {**item, "labels": list(texts)})
 
 
 def _processor_target(item: Mapping[str, Any], source: _Source) -> Sample:
@@ -212,7 +212,7 @@ def _processor_target(item: Mapping[str, Any], source: _Source) -> Sample:
     area = item.get("area")
     if area is not None and size is not None:
         area = as_array(area, "area").astype(np.float64) * (frame.prod() / size.prod())
-    columns = _given(
+    columns = _present(
         boxes=boxes * np.tile(frame, 2),
         labels=item["class_labels"],
         area=area,
@@ -350,7 +350,7 @@ def _coco_rows(rows: Sequence[Mapping[str, Any]], source: _Source) -> Sample:
     masks, keypoints = column("segmentation"), column("keypoints")
     if masks is not None and not all(isinstance(mask, Mapping) for mask in masks):
         masks = None
-    columns = _given(
+    columns = _present(
         boxes=np.array(boxes, dtype=np.float64).reshape(-1, 4),
         labels=[row["category_id"] for row in rows],
         scores=[] if not rows and not source.is_target else column("score"),
@@ -436,7 +436,7 @@ def _ultralytics(item: Any, source: _Source) -> Sample:
     if boxes is None:
         raise source.error("boxes", "be given", got="Results of a task without boxes")
     labels = as_whole_numbers(boxes.cls, "cls", place=source.place)
-    columns = _given(
+    columns = _present(
         boxes=boxes.xyxy if rotated is None else None,
         rotated=None if rotated is None else rotated.xywhr,
         scores=boxes.conf,
@@ -505,7 +505,7 @@ def _supervision(item: Any, source: _Source) -> Sample:
         four = as_array(corners, "xyxyxyxy").astype(np.float64).reshape(-1, 4, 2)
         rotated = rotated_of_corners(four) if len(four) else np.empty((0, 5))
     masks = getattr(item, "mask", None)
-    columns = _given(
+    columns = _present(
         boxes=item.xyxy if rotated is None else None,
         rotated=rotated,
         labels=labels,
@@ -549,7 +549,7 @@ def _detectron2(item: Any, source: _Source) -> Sample:
     is_rotated = array is not None and array.ndim == 2 and array.shape[1] == 5
     keypoints = getattr(item, prefix + "keypoints", None)
     inner = getattr(keypoints, "tensor", keypoints)
-    columns = _given(
+    columns = _present(
         boxes=None if is_rotated else array,
         rotated=_from_degrees(array) if is_rotated and array is not None else None,
         labels=getattr(item, prefix + "classes"),
@@ -608,7 +608,7 @@ def _instance_columns(instances: Any, size: Any, source: _Source) -> dict[str, A
     boxes = _needed(instances, "bboxes", source)
     array = as_array(getattr(boxes, "tensor", boxes), "bboxes")
     is_rotated = array.ndim == 2 and array.shape[1] == 5
-    return _given(
+    return _present(
         boxes=None if is_rotated else array,
         rotated=array if is_rotated else None,
         labels=_needed(instances, "labels", source),

@@ -244,7 +244,7 @@ def _in_processes(
     workers = min(workers, len(items)) or 1
     ends = [len(items) * number // workers for number in range(workers + 1)]
     parts = [items[start:end] for start, end in itertools.pairwise(ends)]
-    forked = Forked([functools.partial(_part, part, count) for part in parts[1:]])
+    forked = Forked([functools.partial(_results_of, part, count) for part in parts[1:]])
     try:
         here: Any = parts[0]
         here = shown(here, desc="images", unit="image", unit_scale=workers) if progress else here
@@ -254,5 +254,5 @@ def _in_processes(
         forked.close()
 
 
-def _part(items: Sequence[Item], count: Callable[[Item], Part]) -> list[Part]:
+def _results_of(items: Sequence[Item], count: Callable[[Item], Part]) -> list[Part]:
     return [count(item) for item in items]
