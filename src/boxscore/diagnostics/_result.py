@@ -186,6 +186,30 @@ class ClassResultWithMean(ClassResult):
         return self.frame_of([EVERY_CLASS, MEAN], both)
 
 
+class CurvesByClass(DiagnosticResult):
+    """Points of a curve of each class, class by class, and of all classes together, which come last.
+
+    A subclass is a dataclass with these fields, and its points.
+    """
+
+    classes: list[str]
+    bounds: NDArray[np.intp]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per class and distinct score: ``class`` and the columns of the points."""
+        names = np.repeat(np.array(self.classes, dtype=object), np.diff(self.bounds[:-1]))
+        return self.frame_of(names, slice(self.bounds[-2]))
+
+    def total_frame(self) -> pd.DataFrame:
+        """Return one row per distinct score of all classes together."""
+        names = np.full(self.bounds[-1] - self.bounds[-2], EVERY_CLASS, dtype=object)
+        return self.frame_of(names, slice(self.bounds[-2], None))
+
+    def frame_of(self, classes: NDArray[np.object_], rows: slice) -> pd.DataFrame:
+        """Lay out some rows of the points, with the class of each."""
+        raise NotImplementedError
+
+
 def mean_over_classes(values: NDArray[np.float64]) -> np.float64:
     """Mean of the classes [K] that define a value; NaN when none does."""
     defined = ~np.isnan(values)

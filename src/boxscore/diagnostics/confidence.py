@@ -28,9 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.data.class_names import EVERY_CLASS
 from boxscore.diagnostics._reading import area_index, threshold_index
-from boxscore.diagnostics._result import ClassResult, DiagnosticResult, Floats, once_per_evaluation
+from boxscore.diagnostics._result import ClassResult, CurvesByClass, Floats, once_per_evaluation
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.score_counts import ScoreCounts
@@ -63,7 +62,7 @@ class Rates(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class ConfidenceCurves(DiagnosticResult):
+class ConfidenceCurves(CurvesByClass):
     """Counts and rates at every confidence that occurs, per class and over all classes.
 
     Attributes
@@ -88,16 +87,13 @@ class ConfidenceCurves(DiagnosticResult):
         """The curve of all classes together."""
         return self.of_class(len(self.classes))
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per class and distinct score: ``class`` and the columns of :class:`Rates`."""
-        size = np.diff(self.bounds[:-1])
-        names = np.repeat(np.array(self.classes, dtype=object), size)
-        return _curve_frame(names, self.rates.take(slice(self.bounds[-2])))
+    def frame_of(self, classes: NDArray[np.object_], rows: slice) -> pd.DataFrame:
+        """Lay out some rows of the rates, with the class of each; whole counts are integers."""
+        import pandas as pd
 
-    def total_frame(self) -> pd.DataFrame:
-        """Return one row per distinct score of all classes together."""
-        names = np.full(len(self.total.score), EVERY_CLASS, dtype=object)
-        return _curve_frame(names, self.total)
+        rates = self.rates.take(rows)
+        frame = pd.DataFrame({"class": classes, **rates._asdict()})
+        return frame.astype(dict.fromkeys(_whole(rates), "int64"))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -260,13 +256,6 @@ def _position(
     if not len(curve.f_score) or not positive:
         return NO_POINT
     return int(np.argmax(curve.f_score))
-
-
-def _curve_frame(classes: NDArray[np.object_], rates: Rates) -> pd.DataFrame:
-    import pandas as pd
-
-    frame = pd.DataFrame({"class": classes, **rates._asdict()})
-    return frame.astype(dict.fromkeys(_whole(rates), "int64"))
 
 
 def _whole(rates: Rates) -> list[str]:

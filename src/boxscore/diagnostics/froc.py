@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
-from boxscore.data.class_names import EVERY_CLASS
 from boxscore.diagnostics._reading import area_index, threshold_index
 from boxscore.diagnostics._result import (
     ClassResultWithMean,
-    DiagnosticResult,
+    CurvesByClass,
     Floats,
     mean_over_classes,
     once_per_evaluation,
@@ -46,7 +45,7 @@ class FrocPoints(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class FrocCurves(DiagnosticResult):
+class FrocCurves(CurvesByClass):
     """Sensitivity and false positives per image at every confidence that occurs.
 
     Attributes
@@ -62,21 +61,12 @@ class FrocCurves(DiagnosticResult):
     points: FrocPoints
     bounds: NDArray[np.intp]
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per class and distinct score: ``class`` and the columns of :class:`FrocPoints`."""
-        names = np.repeat(np.array(self.classes, dtype=object), np.diff(self.bounds[:-1]))
-        return self._frame(names, slice(self.bounds[-2]))
-
-    def total_frame(self) -> pd.DataFrame:
-        """Return one row per distinct score of all classes together."""
-        names = np.full(self.bounds[-1] - self.bounds[-2], EVERY_CLASS, dtype=object)
-        return self._frame(names, slice(self.bounds[-2], None))
-
-    def _frame(self, names: NDArray[np.object_], part: slice) -> pd.DataFrame:
+    def frame_of(self, classes: NDArray[np.object_], rows: slice) -> pd.DataFrame:
+        """Lay out some rows of the points, with the class of each."""
         import pandas as pd
 
-        columns = {name: column[part] for name, column in self.points._asdict().items()}
-        return pd.DataFrame({"class": names, **columns})
+        columns = {name: column[rows] for name, column in self.points._asdict().items()}
+        return pd.DataFrame({"class": classes, **columns})
 
 
 class Sensitivities(NamedTuple):
