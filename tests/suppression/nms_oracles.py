@@ -158,7 +158,7 @@ def fuse(boxes, scores, groups, models, weights, threshold, confidence="average"
     return fused, out, [groups[cluster[0]] for cluster in clusters], clusters
 
 
-def average_into_kept(boxes, scores, groups, threshold):
+def average_into_survivors(boxes, scores, groups, threshold):
     """Non-maximum weighted of one model; (boxes, scores, clusters)."""
     clusters = []
     for i in best_first(scores):

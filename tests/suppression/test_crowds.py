@@ -39,7 +39,7 @@ def test_best_boxes_first(overlap):
 
 
 @pytest.mark.usefixtures("stages")
-def test_averages_ask_only_what_is_kept(monkeypatch):
+def test_averages_query_only_survivors(monkeypatch):
     for seed in range(60):
         boxes, scores, groups = ensemble(seed)
         ours = nmw([boxes], [scores], [groups], iou_threshold=0.3)
@@ -61,15 +61,15 @@ def ensemble(seed):
     return boxes, scores * (seed % 11 > 0), random.integers(0, random.choice([1, 3]), count)
 
 
-@pytest.mark.parametrize("cells", first_of(1, [1, 40]))
+@pytest.mark.parametrize("pairs", first_of(1, [1, 40]))
 @pytest.mark.parametrize("threshold", first_of(1, [0.55, 0.0]))
-def test_fusing_many_boxes_at_a_time(cells, threshold, monkeypatch):
+def test_fusing_many_boxes_at_a_time(pairs, threshold, monkeypatch):
     for seed in range(40):
         boxes, scores, groups = ensemble(seed)
         expected = weighted_boxes_fusion([boxes], [scores], [groups], iou_threshold=threshold)
         with monkeypatch.context() as patch:
             patch.setattr(fusion, "LONG", seed % 40)
-            patch.setattr(fusion, "CELLS", cells)
+            patch.setattr(fusion, "PAIRS_TOGETHER", pairs)
             fused = weighted_boxes_fusion([boxes], [scores], [groups], iou_threshold=threshold)
         for ours, theirs in zip(fused, expected, strict=True):
             assert ours.tobytes() == theirs.tobytes()

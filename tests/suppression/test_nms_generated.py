@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from nms_oracles import (
-    average_into_kept,
+    average_into_survivors,
     chained,
     fast,
     fuse,
@@ -403,7 +403,7 @@ def test_non_maximum_weighted_equals_the_loop():
 def check_non_maximum_weighted(seed):
     boxes, scores, groups, _ = small_ensemble(seed)
     fused = nmw(boxes[:1], scores[:1], groups[:1])
-    got = average_into_kept(boxes[0], scores[0].tolist(), groups[0].tolist(), 0.55)
+    got = average_into_survivors(boxes[0], scores[0].tolist(), groups[0].tolist(), 0.55)
     owners = [groups[0][cluster[0]] for cluster in got[2]]
     check_fused(fused, got[0], got[1], owners, got[2])
 

@@ -246,6 +246,12 @@ def check_scores(scores: ArrayLike, *, length: int, of: str = "boxes") -> FloatA
     return array
 
 
+def require_images(images: ArrayLike | None, max_per_image: int | None) -> None:
+    """Check that a cap per image comes with images."""
+    if max_per_image is not None and images is None:
+        raise InputError("images", "be given with max_per_image", got="None", cause="the image of each box")
+
+
 def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: str = "boxes") -> IntArray:
     """Check groups [N], one per box: int64 >= 0; names become the numbers of their sorted values."""
     array = checks.any_array(groups, name=name)

@@ -55,8 +55,8 @@ Confidence = Literal["average", "max", "box_and_model_average", "absent_model_aw
 LONG = 4096
 """Groups with more boxes are clustered by themselves, many boxes at a time."""
 
-CELLS = 1 << 16
-"""Pairs of a new box and a fused one that are compared together there."""
+PAIRS_TOGETHER = 1 << 16
+"""Pairs of a new box and a fused one that are compared together in long groups."""
 
 
 class Fused(NamedTuple):
@@ -316,7 +316,7 @@ def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, c
     count, most = 0, 1
     at = start
     while at < end:
-        most = min(most, max(1, CELLS // max(count, 1)))
+        most = min(most, max(1, PAIRS_TOGETHER // max(count, 1)))
         some, slots = slice(at, min(at + most, end)), slice(start, start + count)
         ours = boxes[:, some]
         guess = _best_of(_ious(fused[:, None, slots], ours[:, :, None]), threshold)
@@ -412,7 +412,7 @@ def _nearest_survivor(block: Block, threshold: float) -> IntArray:
         return owner
     best = np.zeros(len(block))
     pairs = pairs_with(block, threshold, suppressor < 0)
-    for walk in range(2):
+    for walk in range(2):  # first the largest overlap of each box, then the best survivor that reaches it
         for better, worse, iou in pairs:
             if walk == 0:
                 np.maximum.at(best, worse, iou)

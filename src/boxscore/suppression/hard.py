@@ -29,9 +29,8 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, IntArray
 from boxscore._utils.ordering import top_k_per_group
 from boxscore.data.boxes import BoxFormat
-from boxscore.errors import InputError
 from boxscore.suppression._plans import Plan, greedy
-from boxscore.suppression._ranked import BoxOptions, Ranked, check_groups, prepare
+from boxscore.suppression._ranked import BoxOptions, Ranked, check_groups, prepare, require_images
 from boxscore.suppression.result import Survivors
 
 
@@ -152,8 +151,7 @@ def batched_nms(
     [1, 2]
     """
     checks.one_of(overlap, ("iou", "ios"), name="overlap")
-    if max_per_image is not None and images is None:
-        raise InputError("images", "be given with max_per_image", got="None", cause="the image of each box")
+    require_images(images, max_per_image)
     options = BoxOptions(box_format, pixel_offset, overlap, score_threshold, pre_top_k)
     ranked = prepare(boxes, scores, idxs, options, groups_name="idxs")
     image = None if images is None else check_groups(images, length=len(ranked.scores), name="images")

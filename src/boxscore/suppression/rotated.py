@@ -17,7 +17,7 @@ from boxscore.similarity.measures import Measure, MeasureOf
 from boxscore.similarity.probiou import ProbIouMeasure
 from boxscore.similarity.quadrilateral import QuadrilateralMeasure
 from boxscore.similarity.rotated import AngleUnit, RotatedMeasure, rotated_boxes
-from boxscore.suppression._ranked import check_groups, check_scores, rank
+from boxscore.suppression._ranked import Ranked, check_groups, check_scores, rank
 from boxscore.suppression.hard import select
 
 if TYPE_CHECKING:
@@ -66,15 +66,8 @@ def rotated_nms(
     """
     array = rotated_boxes(boxes, angle_unit, name="boxes")
     checks.one_of(measure, ("iou", "probiou"), name="measure")
-    checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
-    kind = "rotated" if measure == "iou" else "probiou"
-    ranked = rank(
-        check_scores(scores, length=len(array)),
-        None if groups is None else check_groups(groups, length=len(array)),
-        _measure_of(kind, array, iou_threshold),
-        score_threshold=score_threshold,
-        pre_top_k=pre_top_k,
-    )
+    similarity = "rotated" if measure == "iou" else "probiou"
+    ranked = _ranked(similarity, array, scores, iou_threshold, groups, score_threshold, pre_top_k)
     return select(ranked, iou_threshold, max_per_group=max_per_group).indices
 
 
@@ -115,15 +108,28 @@ def quadrilateral_nms(
     """
     array = checks.float_array(corners, name="corners", columns=8)
     checks.finite(array, name="corners")
+    ranked = _ranked("quadrilateral", array, scores, iou_threshold, groups, score_threshold, pre_top_k)
+    return select(ranked, iou_threshold, max_per_group=max_per_group).indices
+
+
+def _ranked(
+    similarity: str,
+    shapes: FloatArray,
+    scores: ArrayLike,
+    iou_threshold: float,
+    groups: ArrayLike | None,
+    score_threshold: float | None,
+    pre_top_k: int | None,
+) -> Ranked:
+    """Check the input of a public function, but for its shapes, and rank it."""
     checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
-    ranked = rank(
-        check_scores(scores, length=len(array)),
-        None if groups is None else check_groups(groups, length=len(array)),
-        _measure_of("quadrilateral", array, iou_threshold),
+    return rank(
+        check_scores(scores, length=len(shapes)),
+        None if groups is None else check_groups(groups, length=len(shapes)),
+        _measure_of(similarity, shapes, iou_threshold),
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
     )
-    return select(ranked, iou_threshold, max_per_group=max_per_group).indices
 
 
 def oriented_measure(detections: Detections, similarity: str, lowest: float) -> MeasureOf:

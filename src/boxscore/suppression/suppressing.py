@@ -41,6 +41,7 @@ from boxscore.suppression._ranked import (
     check_groups,
     prepare,
     rank,
+    require_images,
 )
 from boxscore.suppression.methods import METHODS, Setting, check_method, readers_of
 from boxscore.suppression.result import Suppression
@@ -207,17 +208,12 @@ def suppress_boxes(
     setting = _checked(Setting(method, iou_threshold, sigma, score_threshold, overlap))
     box_array = check_boxes(boxes, box_format=box_format)
     length = len(box_array)
-    if max_per_image is not None and images is None:
-        raise InputError("images", "be given with max_per_image", got="None", cause="the image of each box")
+    require_images(images, max_per_image)
     group = None if groups is None else check_groups(groups, length=length)
     image = None if images is None else check_groups(images, length=length, name="images")
     options = BoxOptions(box_format, pixel_offset, setting.measured, setting.floor, pre_top_k)
     ranked = prepare(box_array, scores, group, options)
-    caps: list[Cap] = [
-        (np.zeros(length, np.int64) if of is None else of, checks.whole_number(k, 1, name=name))
-        for of, k, name in ((group, max_per_group, "max_per_group"), (image, max_per_image, "max_per_image"))
-        if k is not None
-    ]
+    caps = _caps(length, group, max_per_group, image, max_per_image)
     return _carry_out(setting, ranked, box_array, caps, box_format=box_format, owners=True)
 
 
@@ -236,6 +232,21 @@ def _checked(setting: Setting, similarity: Overlapping = "box") -> Setting:
                 f"{name} {value} has no effect with method {setting.method!r}; it is {readers_of(name)}."
             )
     return setting
+
+
+def _caps(
+    length: int,
+    group: IntArray | None,
+    max_per_group: int | None,
+    image: NDArray[Any] | None,
+    max_per_image: int | None,
+) -> list[Cap]:
+    """Check the caps that are given, in the order in which they apply; no groups are one group."""
+    return [
+        (np.zeros(length, np.int64) if of is None else of, checks.whole_number(k, 1, name=name))
+        for of, k, name in ((group, max_per_group, "max_per_group"), (image, max_per_image, "max_per_image"))
+        if k is not None
+    ]
 
 
 def _carry_out(
@@ -290,14 +301,7 @@ class Suppressor:
         self._similarity = checks.one_of(similarity, get_args(Overlapping), name="similarity")
         self._boxes = boxes_of(detections) if similarity == "box" else detections.boxes
         self._group = _groups(detections, class_agnostic=class_agnostic, class_groups=class_groups)
-        self._caps: list[Cap] = [
-            (of, checks.whole_number(k, 1, name=name))
-            for of, k, name in (
-                (self._group, max_per_group, "max_per_group"),
-                (detections.image, max_per_image, "max_per_image"),
-            )
-            if k is not None
-        ]
+        self._caps = _caps(len(detections), self._group, max_per_group, detections.image, max_per_image)
 
     def ranked(self, setting: Setting) -> Ranked:
         """Check and rank the detections as a setting needs them."""
