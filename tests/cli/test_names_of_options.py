@@ -55,14 +55,14 @@ def messages(file: str) -> list[str]:
 
 @pytest.mark.long
 def test_arguments_of_python_stand_in_brackets() -> None:
-    found = [
+    named = [
         (file, text)
         for file in FILES
         if not any(part in PYTHON_ONLY for part in Path(file).with_suffix("").parts)
         for text in messages(file)
         if NAMED.search(as_typed(f" {text}")) and "deprecated" not in text
     ]
-    assert found == []
+    assert named == []
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_what_is_typed(text: str, typed: str) -> None:
 
 def test_a_command_names_its_option(tmp_path: Path, run: Run) -> None:
 
-    truth, found = tmp_path / "truth.json", tmp_path / "found.json"
+    truth, results = tmp_path / "truth.json", tmp_path / "found.json"
     truth.write_text(
         '{"images": [{"id": 1}], "categories": [{"id": 1, "name": "cat"}], '
         '"annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9]}]}'
     )
-    found.write_text('[{"image_id": 2, "category_id": 1, "bbox": [0, 0, 9, 9], "score": 0.5}]')
-    message = " ".join(run.error("evaluate", truth, found).split())
+    results.write_text('[{"image_id": 2, "category_id": 1, "bbox": [0, 0, 9, 9], "score": 0.5}]')
+    message = " ".join(run.error("evaluate", truth, results).split())
     assert "--unlisted-images background adds it without objects" in message
     assert "in Python" not in message

@@ -90,11 +90,11 @@ def test_a_host_keeps_its_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("slow", "capsys")
 def test_in_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[list[str]] = []
-    worker = threading.Thread(target=lambda: found.append(said(monkeypatch)))
+    messages: list[list[str]] = []
+    worker = threading.Thread(target=lambda: messages.append(said(monkeypatch)))
     worker.start()
     worker.join()
-    assert len(found) == 1
+    assert len(messages) == 1
 
 
 READ, CHECKED, DRAWN = (

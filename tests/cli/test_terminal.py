@@ -83,13 +83,13 @@ def test_what_is_left_out_is_said_and_wide_shows_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("COLUMNS", "80")
     narrow, wide = printed(run, *COCO, "--per-class"), printed(run, *COCO, "--per-class", "--wide")
     assert "Left out" not in wide
-    found = re.search(r"Left out to fit 80 columns \(--wide shows them\): (.*)\n\n", narrow, re.DOTALL)
-    assert found
-    names = re.split(r",\s+", found[1])
+    match = re.search(r"Left out to fit 80 columns \(--wide shows them\): (.*)\n\n", narrow, re.DOTALL)
+    assert match
+    names = re.split(r",\s+", match[1])
     assert names[:4] == ["ignored", "detections", "true_positives", "APl"]
     assert len(names) == 10
     head = next(line for line in wide.splitlines() if line.startswith("class ")).split()
-    shown = narrow[: found.start()].splitlines()
+    shown = narrow[: match.start()].splitlines()
     kept = next(line.split() for line in shown if line.startswith("circle"))
     whole = next(line.split() for line in wide.splitlines() if line.startswith("circle"))
     assert kept == [cell for name, cell in zip(head, whole, strict=True) if name not in names]

@@ -128,8 +128,8 @@ def test_the_bundled_sample(page: Page, tmp_path: Path, width: int) -> None:
 @pytest.mark.real
 def test_yolov2_on_coco(page: Page, tmp_path: Path) -> None:
     truth = boxscore.load_ground_truth(real("coco_val2017", "ground_truth_boxes.json"))
-    found = boxscore.load_detections(real("coco_val2017", "yolov2_608.json"), truth)
-    result = boxscore.evaluate(truth, found)
+    detections = boxscore.load_detections(real("coco_val2017", "yolov2_608.json"), truth)
+    result = boxscore.evaluate(truth, detections)
     start = time.perf_counter()
     path = written(result, tmp_path)
     assert time.perf_counter() - start < 90  # about 8 s on an idle core
@@ -145,8 +145,8 @@ def test_yolov2_on_coco(page: Page, tmp_path: Path) -> None:
 @pytest.mark.real
 def test_yolov2_on_voc(page: Page, tmp_path: Path) -> None:
     truth = boxscore.load_ground_truth(real("voc2007", "VOC2007"), image_set="test")
-    found = boxscore.load_detections(real("voc2007", "results", "yolov2"), truth)
-    path = written(boxscore.evaluate(truth, found, protocol="voc2007"), tmp_path)
+    detections = boxscore.load_detections(real("voc2007", "results", "yolov2"), truth)
+    path = written(boxscore.evaluate(truth, detections, protocol="voc2007"), tmp_path)
     assert path.stat().st_size < LARGEST
     page.resize(1280)
     page.open(path)
@@ -494,10 +494,10 @@ def test_axe_finds_nothing_serious(page: Page, tmp_path: Path, width: int, dark:
     page.open(path)
     page.run("document.querySelector('#class-table tbody button').click()")  # a chip
     page.click("#top-confusions button")
-    found = page.axe()
+    violations = page.axe()
     page.click("#worst-cards .card button")
-    found += page.axe()
-    assert [(item["id"], [node["target"] for node in item["nodes"]]) for item in found] == []
+    violations += page.axe()
+    assert [(item["id"], [node["target"] for node in item["nodes"]]) for item in violations] == []
 
 
 def test_the_page_is_useful_without_its_script(page: Page, tmp_path: Path) -> None:

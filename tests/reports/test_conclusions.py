@@ -28,9 +28,9 @@ def said(result: boxscore.Evaluation, **options: Any) -> dict[str, Conclusion]:
 def scene(seed: int, noise: float) -> boxscore.Evaluation:
     """Without crowds and equal scores."""
     result = evaluation(seed=seed, noise=noise, images=20)
-    truth, found = result.ground_truth, result.detections
-    scores = np.random.default_rng(seed).permutation(np.linspace(0.01, 0.99, len(found)))
-    return boxscore.evaluate(truth.take(np.flatnonzero(~truth.crowd)), found.replaced(scores=scores))
+    truth, detections = result.ground_truth, result.detections
+    scores = np.random.default_rng(seed).permutation(np.linspace(0.01, 0.99, len(detections)))
+    return boxscore.evaluate(truth.take(np.flatnonzero(~truth.crowd)), detections.replaced(scores=scores))
 
 
 def numbers(text: str) -> list[float]:
@@ -51,27 +51,29 @@ def overlap(a: list[float], b: list[float]) -> float:
 
 def slow_errors(result: boxscore.Evaluation) -> tuple[list[str], list[Any], list[int], set[int]]:
     """Name of each detection's error ("" for none), its object; the objects that are missed, and matched."""
-    truth, found = result.ground_truth, result.detections
-    kind, about = [""] * len(found), [None] * len(found)
+    truth, detections = result.ground_truth, result.detections
+    kind, about = [""] * len(detections), [None] * len(detections)
     matched: set[int] = set()
     for image in range(len(truth.images)):
-        rows = [d for d in range(len(found)) if found.image[d] == image]
-        rows.sort(key=lambda d: -found.scores[d])
+        rows = [d for d in range(len(detections)) if detections.image[d] == image]
+        rows.sort(key=lambda d: -detections.scores[d])
         objects = [g for g in range(len(truth)) if truth.image[g] == image]
         iou = {
-            (d, g): overlap(found.boxes[d].tolist(), truth.boxes[g].tolist()) for d in rows for g in objects
+            (d, g): overlap(detections.boxes[d].tolist(), truth.boxes[g].tolist())
+            for d in rows
+            for g in objects
         }
         wrong = []
         for d in rows:
-            own = [g for g in objects if truth.category[g] == found.category[d] and g not in matched]
+            own = [g for g in objects if truth.category[g] == detections.category[d] and g not in matched]
             best = max(own, key=lambda g: iou[d, g], default=None)
             if best is not None and iou[d, best] >= 0.5:
                 matched.add(best)
             else:
                 wrong.append(d)
         for d in wrong:
-            own = [g for g in objects if truth.category[g] == found.category[d]]
-            other = [g for g in objects if truth.category[g] != found.category[d]]
+            own = [g for g in objects if truth.category[g] == detections.category[d]]
+            other = [g for g in objects if truth.category[g] != detections.category[d]]
             nearest = max(own, key=lambda g: iou[d, g], default=None)
             stranger = max(other, key=lambda g: iou[d, g], default=None)
             if nearest is not None and 0.1 <= iou[d, nearest] <= 0.5:
@@ -91,11 +93,11 @@ def slow_errors(result: boxscore.Evaluation) -> tuple[list[str], list[Any], list
 
 def slow_ap(result: boxscore.Evaluation, fixed: str = "", pair: tuple[int, int] | None = None) -> float:
     """AP at IoU 0.50 and 101 recall points, with one kind of error put right; of two classes alone."""
-    truth, found = result.ground_truth, result.detections
+    truth, detections = result.ground_truth, result.detections
     kind, about, missed, matched = slow_errors(result)
     lines = []
-    for d in sorted(range(len(found)), key=lambda d: -found.scores[d]):
-        category, right = int(found.category[d]), kind[d] == ""
+    for d in sorted(range(len(detections)), key=lambda d: -detections.scores[d]):
+        category, right = int(detections.category[d]), kind[d] == ""
         chosen = kind[d] == fixed != ""
         if chosen and pair is not None:
             chosen = pair == (int(truth.category[about[d]]), category)
@@ -220,10 +222,10 @@ def test_the_most_frequent_confusion(seed: int, noise: float) -> None:
 def perfect(**more: Any) -> boxscore.Evaluation:
     boxes = [[20 * i, 0, 20 * i + 12, 9] for i in range(30)]
     truth = boxscore.GroundTruth.from_arrays([i // 3 for i in range(30)], ["a", "b", "c"] * 10, boxes)
-    found = boxscore.Detections.from_arrays(
+    detections = boxscore.Detections.from_arrays(
         [i // 3 for i in range(30)], ["a", "b", "c"] * 10, boxes, np.linspace(0.4, 0.99, 30)
     )
-    return boxscore.evaluate(truth, found, **more)
+    return boxscore.evaluate(truth, detections, **more)
 
 
 def test_a_perfect_detector() -> None:
@@ -259,8 +261,8 @@ def test_no_ground_truth() -> None:
     ]
     images = Images.build([1])
     truth = boxscore.GroundTruth.from_arrays([], [], [], images=images, categories={1: "a"})
-    found = boxscore.Detections.from_arrays([1], [1], [[0, 0, 9, 9]], [0.5], categories={1: "a"})
-    assert next(iter(said(boxscore.evaluate(truth, found)).values())).text == (
+    detections = boxscore.Detections.from_arrays([1], [1], [[0, 0, 9, 9]], [0.5], categories={1: "a"})
+    assert next(iter(said(boxscore.evaluate(truth, detections)).values())).text == (
         "No ground truth counts: AP is undefined, and 1 detection cannot be judged."
     )
 
@@ -284,21 +286,21 @@ def test_nothing_right() -> None:
 def test_a_floor_changes_the_advice() -> None:
     """Where the best F1 keeps all there is, and where it does not."""
     result = scene(2, 9.0)
-    truth, found = result.ground_truth, result.detections
-    away = np.tile(np.where(found.boxes[:, :2] < 250, 150, -150), 2)
-    good = np.arange(len(found)) % 2 == 0  # then the rest is worth a threshold
+    truth, detections = result.ground_truth, result.detections
+    away = np.tile(np.where(detections.boxes[:, :2] < 250, 150, -150), 2)
+    good = np.arange(len(detections)) % 2 == 0  # then the rest is worth a threshold
     for scores, advice in (
         (
-            0.5 + found.scores / 2,
+            0.5 + detections.scores / 2,
             r"No score threshold can be advised: F1 is best, .*, where the file ends",
         ),
         (
-            np.where(good, 0.9, 0.3) + found.scores / 100,
+            np.where(good, 0.9, 0.3) + detections.scores / 100,
             "A score threshold of .*, as far as the file tells",
         ),
     ):
-        boxes = np.where(good[:, None] | (scores > 0.5).all(), found.boxes, found.boxes + away)
-        cut = boxscore.evaluate(truth, found.replaced(scores=scores, boxes=boxes))
+        boxes = np.where(good[:, None] | (scores > 0.5).all(), detections.boxes, detections.boxes + away)
+        cut = boxscore.evaluate(truth, detections.replaced(scores=scores, boxes=boxes))
         sentences = said(cut)
         assert next(iter(sentences.values())).topic == "score-floor"
         assert re.match(advice, sentences["threshold"].text), sentences["threshold"].text

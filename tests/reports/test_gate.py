@@ -480,13 +480,13 @@ def test_half_the_images_fail(tmp_path: Path, run: Run) -> None:
 
 def test_other_images_of_the_same_number_fail(tmp_path: Path, run: Run) -> None:
     truth = json.loads(Path(GT).read_text())
-    found = json.loads(Path(DT).read_text())
+    detections = json.loads(Path(DT).read_text())
     for row in truth["images"]:
         row["id"] += 1000
-    for row in [*truth["annotations"], *found]:
+    for row in [*truth["annotations"], *detections]:
         row["image_id"] += 1000
     (tmp_path / "gt.json").write_text(json.dumps(truth))
-    (tmp_path / "dt.json").write_text(json.dumps(found))
+    (tmp_path / "dt.json").write_text(json.dumps(detections))
     baseline_of(tmp_path / "b.json")
     inputs = [str(tmp_path / "gt.json"), str(tmp_path / "dt.json")]
     assert failed_lines(

@@ -218,15 +218,15 @@ def test_a_script_can_show_its_plots() -> None:
 
 def drawn(figure: Any) -> list[Any]:
     """Everything that is drawn: lines, bars, pictures and texts."""
-    found: list[Any] = []
+    artists: list[Any] = []
     for ax in figure.axes:
-        found += [line.get_xydata().tolist() for line in ax.get_lines()]
-        found += [(patch.get_bbox().bounds, patch.get_facecolor()) for patch in ax.patches]
-        found += [picture.get_array().tolist() for picture in ax.images]
-        found += [text.get_text() for text in ax.findobj(matplotlib.text.Text)]
+        artists += [line.get_xydata().tolist() for line in ax.get_lines()]
+        artists += [(patch.get_bbox().bounds, patch.get_facecolor()) for patch in ax.patches]
+        artists += [picture.get_array().tolist() for picture in ax.images]
+        artists += [text.get_text() for text in ax.findobj(matplotlib.text.Text)]
     pyplot.close(figure)
-    assert len(found) > 10
-    return [str(each) for each in found]
+    assert len(artists) > 10
+    return [str(each) for each in artists]
 
 
 def test_plot_draws_what_the_functions_draw() -> None:

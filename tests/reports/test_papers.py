@@ -125,8 +125,20 @@ def test_hostile_names_stay_names() -> None:
 
 
 def test_the_command(tmp_path: Path, run: Run) -> None:
-    truth, found = GT, DT
-    call = ["compare", "--gt", truth, "--dt", found, found, "--names", "ours", "theirs", "--resamples", "5"]
+    truth, detections = GT, DT
+    call = [
+        "compare",
+        "--gt",
+        truth,
+        "--dt",
+        detections,
+        detections,
+        "--names",
+        "ours",
+        "theirs",
+        "--resamples",
+        "5",
+    ]
     shown = run(*call, "--output", "latex", "--label", "tab:x", "--fractions", "--decimals", "2").out
     assert "ours & 0.34 & 0.59 &" in shown
     assert "\\label{tab:x}" in shown

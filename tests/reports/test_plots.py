@@ -121,9 +121,9 @@ def test_what_is_not_there_is_refused(plot: Any, arguments: dict[str, Any], mess
 def test_boxes_over_an_image() -> None:
     folder = PROJECT / "datasets" / "shapes_coco"
     truth = boxscore.load_ground_truth(folder / "instances.json")
-    found = boxscore.load_detections(folder / "detections.json", truth)
+    detections = boxscore.load_detections(folder / "detections.json", truth)
     picture = folder / "images" / "000000000248.png"
-    figure = plots.draw_boxes(picture, truth, found, image_id=248, score_threshold=0.5)
+    figure = plots.draw_boxes(picture, truth, detections, image_id=248, score_threshold=0.5)
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert any(text.startswith("square") and "IoU" in text for text in texts)
     assert "hexagon" in texts  # missed

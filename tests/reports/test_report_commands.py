@@ -175,9 +175,9 @@ def test_a_comparison_keeps_its_verdict_in_80_columns(
 
 
 def test_a_comparison_says_what_is_odd_about_each_detector(run: Run, tmp_path: Path) -> None:
-    found = json.loads((SHAPES / "detections.json").read_text())
+    detections = json.loads((SHAPES / "detections.json").read_text())
     few = tmp_path / "few.json"
-    few.write_text(json.dumps([one for one in found if one["image_id"] == found[0]["image_id"]]))
+    few.write_text(json.dumps([one for one in detections if one["image_id"] == detections[0]["image_id"]]))
     command = ["compare", GT, DT, str(few)]
     remarks = " ".join(run(*command, "--resamples", "3").err.split())
     assert "boxscore: few: error in the input: " in remarks

@@ -28,9 +28,9 @@ FAST = ReportOptions(resamples=0, date="")
 
 
 def data_of(page: str) -> dict[str, object]:
-    found = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page, re.DOTALL)
-    assert found is not None
-    return dict(json.loads(found[1]))
+    match = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page, re.DOTALL)
+    assert match is not None
+    return dict(json.loads(match[1]))
 
 
 def test_the_folder_holds_what_the_evaluation_says(tmp_path: Path) -> None:

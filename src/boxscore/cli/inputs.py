@@ -133,10 +133,10 @@ def _columns(arguments: argparse.Namespace, *, of_detections: bool) -> ColumnMap
         (arguments.ground_truth, arguments.format, getattr(arguments, "gt_columns", None)),
         (arguments.detections, arguments.dt_format, arguments.dt_columns),
     ]
-    path, _, own = sides[of_detections]
-    if arguments.columns is None or own is not None:
+    path, _, texts = sides[of_detections]
+    if arguments.columns is None or texts is not None:
         name = "--dt-columns" if of_detections else "--gt-columns"
-        return None if own is None else ColumnMap.of(_pairs(own), name=name)
+        return None if texts is None else ColumnMap.of(_pairs(texts), name=name)
     are_tables = [_is_table(path, name, side) for (path, name, _), side in zip(sides, SIDES, strict=True)]
     if all(are_tables):
         return arguments.columns  # type: ignore[no-any-return]

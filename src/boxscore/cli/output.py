@@ -104,7 +104,7 @@ def _as_text(section: Section, longest: int) -> str:
 
 
 def rows_of(arguments: argparse.Namespace, *, sort: str = "") -> Rows:
-    """Return the rows that ``--sort`` and ``--top`` ask for, by a column of the table's own if by none."""
+    """Return the rows that ``--sort`` and ``--top`` choose; without ``--sort`` the default of the table."""
     rows = Rows(arguments.sort or sort, arguments.top)
     rows.check()
     return rows

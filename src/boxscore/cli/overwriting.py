@@ -7,8 +7,8 @@ Conventions
   ``data.yaml`` names.
 - Files and folders are the same if device and inode are: links of both kinds and other spellings lead to
   them. A pipe or a terminal is neither input nor output here.
-- Asked before anything is read, of every path that outputs name and of what is known to be written in it; and
-  once more, by what writes, of every file that is about to be replaced.
+- Checked before anything is read, for every path that outputs name and what is known to be written in it; and
+  once more, by what writes, for every file that is about to be replaced.
 - A file in an input folder is part of the input if its format reads files of that ending in folders: an
   earlier ``result.json`` beside YOLO's labels is none.
 """

@@ -1,4 +1,4 @@
-"""That optional packages are there is found out before anything is read, not after minutes of work."""
+"""Optional packages are looked for before anything is read, not after minutes of work."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Conventions
 -----------
 - An option has the name, type and default of a keyword-only parameter, and the values of a ``Literal`` as its
   choices. Its help is the first sentence of what the docstring says of it.
-- Where a command says something else of a parameter, its own option of the same ``dest`` takes the place.
+- Where a command describes a parameter otherwise, its option of the same ``dest`` takes the place.
 """
 
 from __future__ import annotations

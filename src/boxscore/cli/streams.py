@@ -99,7 +99,7 @@ def as_typed(text: str) -> str:
 def say(text: str, *, name: str = "", colour: str = "", quiet: bool = True) -> None:
     """Print one line on stderr, after a name where it is a message; what is before its colon may be coloured.
 
-    ``--quiet`` leaves it out, unless it is said that it does not.
+    ``--quiet`` leaves it out, unless ``quiet`` is False.
     """
     if sys.stderr is not None and not (quiet and _now.quiet):
         text = printable(as_typed(text))
@@ -137,7 +137,7 @@ def terminal_width() -> int:
 
 
 def _known_width() -> int | None:
-    """Return the width that is asked for, or that of the terminal that shows results; None without both."""
+    """Return the width that ``COLUMNS`` sets, or that of a terminal that shows results; None without both."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and given.isascii() and len(given) < 6 and int(given):
         return max(int(given), LEAST_WIDTH)
