@@ -188,7 +188,7 @@ class KeypointSimilarity(Similarity):
         """Compare every detection with every ground truth of its group, chunk by chunk."""
         keypoints, truths = detections.keypoints, ground_truth.keypoints
         if keypoints is None or truths is None:  # an empty table: the others were checked
-            return PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+            return PairValues.none()
 
         def value(detection: NDArray[np.intp], truth: NDArray[np.intp], chunk: slice) -> FloatArray:
             here = comparison.truth_rows[chunk]

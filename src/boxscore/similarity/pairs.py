@@ -77,6 +77,11 @@ class PairValues(NamedTuple):
     detection: Positions  # [P], in Comparison.rows
     value: FloatArray  # [P], at least Comparison.lowest
 
+    @classmethod
+    def none(cls) -> PairValues:
+        """No pairs at all."""
+        return cls(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+
 
 def check_paired(first: int, second: int, *, names: tuple[str, str] = ("boxes1", "boxes2")) -> None:
     """Check that two lists that are compared row by row have one length."""
@@ -241,7 +246,7 @@ class CollectedPairs:
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
         self._room = comparison.most
-        self.parts = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
+        self.parts = [PairValues.none()]
 
     def add(self, pairs: PairValues, end: int) -> None:
         """Add the pairs of a chunk that ends before ground truth ``end``."""

@@ -133,7 +133,7 @@ class ProbIouSimilarity(RotatedSimilarity):
         """Find the pairs whose Gaussians agree enough."""
         truths, rotated = rotated_of(ground_truth), detections.rotated
         if rotated is None:  # an empty table: the others were checked
-            return PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+            return PairValues.none()
         if comparison.by_foreground is not None and comparison.by_foreground.any():
             raise InputError(
                 "crowd regions",

@@ -291,7 +291,7 @@ class QuadrilateralSimilarity(Similarity):
         """Find the pairs of quadrilaterals that overlap enough."""
         truths, corners = corners_of(ground_truth), detections.quadrilaterals
         if corners is None:  # an empty table: the others were checked
-            return PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+            return PairValues.none()
         crowd, count = comparison.by_foreground, len(comparison.truth_rows)
         both = np.concatenate([truths[comparison.truth_rows], corners[comparison.rows]])
         measure = QuadrilateralMeasure(both, leading=count)

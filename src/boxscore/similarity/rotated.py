@@ -224,7 +224,7 @@ class RotatedSimilarity(Similarity):
         """Find the pairs of rotated boxes that overlap enough."""
         truths, rotated = rotated_of(ground_truth), detections.rotated
         if rotated is None:  # an empty table: the others were checked
-            return PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+            return PairValues.none()
         crowd, count = comparison.by_foreground, len(comparison.truth_rows)
         measure = RotatedMeasure(np.concatenate([truths[comparison.truth_rows], rotated[comparison.rows]]))
 
