@@ -495,7 +495,7 @@ def test_a_file_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
         load_detections(written(tmp_path, found), truth)
 
 
-def test_numbers_that_are_ids_and_file_names_are_settled_by_the_boxes(tmp_path: Path) -> None:
+def test_numbers_that_are_ids_and_file_names_are_resolved_by_the_boxes(tmp_path: Path) -> None:
     truth = collide(tmp_path)
     path = written(tmp_path, records(lambda place: place + 1, stem))
     with pytest.warns(BoxscoreWarning, match=r"read as file names: .* 0 annotations .* 36 as file names"):
@@ -638,7 +638,7 @@ def test_numbers_that_boxes_do_not_explain_stay_and_that_is_said(tmp_path: Path)
     truth = load_ground_truth(listed_truth(tmp_path), classes=NAMES, image_sizes=tmp_path / "sizes.csv")
     few = records(lambda place: place + 1, lambda image: f"image{image}")[:5]
     said = (
-        "class numbers are taken for places in the list .* counted from 0, for the boxes show nothing else: only "
+        "class numbers are taken for positions in the list .* counted from 0, for the boxes show nothing else: only "
         "5 of the best detections .* Say how they count with --class-map \\(in Python class_map=\\): one-based"
     )
     with pytest.warns(BoxscoreWarning, match=said):

@@ -108,15 +108,15 @@ def test_keypoints_and_rotated_boxes(tmp_path: Path) -> None:
     )
     boxscore.save_as(truth, tmp_path / "a.json")
     same_bits(truth, boxscore.load_ground_truth(tmp_path / "a.json"))
-    turned = boxscore.GroundTruth.from_arrays(
+    rotated_truth = boxscore.GroundTruth.from_arrays(
         [1, 2], [1, 1], None, rotated=[[50, 50, 20, 10, 0.3], [9, 9, 4, 4, -1.2]]
     )
-    boxscore.save_as(turned, tmp_path / "r.json")
+    boxscore.save_as(rotated_truth, tmp_path / "r.json")
     again = boxscore.load_ground_truth(tmp_path / "r.json")
-    assert turned.rotated is not None
+    assert rotated_truth.rotated is not None
     assert again.rotated is not None
-    assert np.array_equal(turned.rotated[:, :4], again.rotated[:, :4])
-    assert np.abs(turned.rotated - again.rotated).max() <= 2**-52  # degrees and back
+    assert np.array_equal(rotated_truth.rotated[:, :4], again.rotated[:, :4])
+    assert np.abs(rotated_truth.rotated - again.rotated).max() <= 2**-52  # degrees and back
 
 
 def test_results_with_masks(tmp_path: Path) -> None:
@@ -384,7 +384,7 @@ def test_the_ending_chooses_the_format(tmp_path: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert json.loads((tmp_path / "dt.json").read_text()) == json.loads(COCO_FOUND.read_text())
     assert run("--gt", COCO_TRUTH, "--output", tmp_path / "folder") == 2
-    assert "must be said (--to) where the name does not end in" in capsys.readouterr().err
+    assert "must be given (--to) where the name does not end in" in capsys.readouterr().err
 
 
 def test_parts_of_a_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

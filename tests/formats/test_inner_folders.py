@@ -62,7 +62,7 @@ def _said(caught: list[warnings.WarningMessage]) -> list[str]:
 def _message(folder: Path, advice: str = CSV, inner: str = "folder cam1") -> str:
     return (
         f"{folder}: only the files right in this folder are read, not those in its {inner}; "
-        f"give the folder that is meant{advice}."
+        f"give the folder to read{advice}."
     )
 
 

@@ -1,4 +1,4 @@
-"""KITTI's labels and results, line by line as the development kit has them."""
+"""KITTI's labels and results, line by line as the devkit has them."""
 
 from __future__ import annotations
 

@@ -353,7 +353,7 @@ def test_results_with_images_and_classes_of_their_own(truth: boxscore.GroundTrut
     assert table.left_out == {"yeti": 1}
 
 
-# ---------------------------------------------------------------- the kit's files
+# ---------------------------------------------------------------- the devkit's files
 
 
 def write_voc(

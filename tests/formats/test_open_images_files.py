@@ -294,7 +294,7 @@ def test_sweeps_leave_out_what_the_protocol_drops(folder: Path) -> None:
 
 @pytest.mark.parametrize("command", ["compare", "explain"])
 def test_commands_read_what_the_protocol_drops(folder: Path, command: str) -> None:
-    """A box turned inside out is dropped by the protocol, and no error."""
+    """An inverted box is dropped by the protocol, without an error."""
     rows = ["a,Cat,0.9,0,0.4,0,0.4", "a,Cat,0.8,0.4,0.3,0,0.4"]
     for name in ("one.csv", "two.csv"):
         (folder / name).write_text("\n".join(["ImageID,LabelName,Score,XMin,XMax,YMin,YMax", *rows, ""]))

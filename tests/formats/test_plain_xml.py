@@ -25,12 +25,12 @@ def document(draw: random.Random) -> str:
     space = draw.choice(["", "\n", "\n\t", " "])
 
     def some(*parts: str) -> str:
-        kept = [part for part in parts if draw.random() < 0.97]
+        chosen = [part for part in parts if draw.random() < 0.97]
         if draw.random() < 0.1:
-            draw.shuffle(kept)
-        if kept and draw.random() < 0.05:
-            kept.append(draw.choice(kept))
-        return space + space.join(kept) + space
+            draw.shuffle(chosen)
+        if chosen and draw.random() < 0.05:
+            chosen.append(draw.choice(kept))
+        return space + space.join(chosen) + space
 
     def number(tag: str) -> str:
         return (

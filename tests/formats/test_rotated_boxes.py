@@ -164,12 +164,12 @@ def test_suppression_of_files_says_what_it_compares(tmp_path: Path) -> None:
     paths = write(tmp_path, {}, found)
     command = [sys.executable, "-m", "boxscore", "nms", "--detections", str(paths[1])]
     done = subprocess.run(
-        [*command, "--output", str(tmp_path / "kept.json"), "--iou-threshold", "0.5"],
+        [*command, "--output", str(tmp_path / "survivors.json"), "--iou-threshold", "0.5"],
         capture_output=True,
         text=True,
         check=True,
     )
     assert "the upright boxes around them are suppressed or fused" in done.stderr
-    kept = json.loads((tmp_path / "kept.json").read_text())
-    assert kept
-    assert all(row in found for row in kept)
+    survivors = json.loads((tmp_path / "kept.json").read_text())
+    assert survivors
+    assert all(row in found for row in survivors)

@@ -38,7 +38,7 @@ def test_where_the_confidence_is(form: str, tmp_path: Path) -> None:
     assert again.scores.tolist() == [0.5, 0.5]
     assert evaluate(table, again).metrics["AP"] == 1
     (tmp_path / "out" / "labels" / "notes.boxscore.txt").unlink()
-    with pytest.raises(InputError, match="must be said to be last or second"):
+    with pytest.raises(InputError, match="must be declared as last or second"):
         load_detections(tmp_path / "out", table)
 
 

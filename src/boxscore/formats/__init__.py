@@ -54,7 +54,7 @@ def load_ground_truth(
         A COCO JSON file, a VOC folder (``VOC2007``, or a folder of XML files), a YOLO data set, a table, ...:
         the page "File formats" lists them all.
     format : str, default "auto"
-        One of :func:`boxscore.formats.format_names`; ``"auto"`` detects it from what lies at the path.
+        One of :func:`boxscore.formats.format_names`; ``"auto"`` detects it from the content of the path.
     image_set : str or Path, optional
         VOC: the name of a set in ``ImageSets/Main``, or a file of image ids. YOLO: ``train``, ``val``, ...
     classes : str, Path or sequence of str, optional

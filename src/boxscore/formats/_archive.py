@@ -103,7 +103,7 @@ def open_archive(
     what: str = Kind().what,
     writer: str = Kind().writer,
 ) -> Iterator[Archive]:
-    """Open an archive, a file or its content, and check where its members lie."""
+    """Open an archive, a file or its content, and check the positions of its members."""
     import zipfile
 
     with contextlib.ExitStack() as stack:

@@ -74,7 +74,7 @@ def warn_of_box_order(
     form: WrittenFormat | None = None,
     report: Callable[[BoxscoreWarning], None] = warn_user,
 ) -> None:
-    """Warn when a table's boxes look like another form of box than the format's, or than the user says."""
+    """Warn when a table's boxes look like another form of box than the format's, or than ``box_format``."""
     order = box_order(table, given_sizes=given_sizes, form=form)
     if order is not None:
         code = f"{'detection' if isinstance(table, Detections) else 'annotation'}-box-order"

@@ -2,7 +2,7 @@
 
 Goal
 ----
-Half a million records in a fraction of a second, with flat memory and without compiled code of our own.
+Half a million records in a fraction of a second, with flat memory and without compiled code of this project.
 
 Conventions
 -----------
@@ -155,7 +155,7 @@ class Kind(NamedTuple):
     name: str
     """What messages call one: ``"detection"``."""
     whole: str
-    """What messages say the array must be: ``"a list of results"``."""
+    """The rule for the whole array in messages: ``"a list of results"``."""
     general: type[msgspec.Struct]
     readers: Readers
     """How a list of ``general`` becomes columns."""
@@ -179,7 +179,7 @@ def text_in_file(path: Path) -> Text:
 
 
 def text_in_memory(array: msgspec.Raw) -> Text:
-    """Return an array's text that was read with what stands around it."""
+    """Return the text of an array inside a larger text that was read whole."""
     view = memoryview(array)
 
     def chunks(start: int, end: int) -> Iterator[memoryview]:
@@ -516,7 +516,7 @@ def first_record(text: Text) -> FirstRecord:
     try:
         return next((records[0] for records in slices if records), FirstRecord())
     except DECODING_ERRORS:
-        return FirstRecord()  # whatever reads it next says what is wrong
+        return FirstRecord()  # the next reader raises the error
 
 
 def rotated_boxes(records: FloatArray | None) -> FloatArray | None:
@@ -601,7 +601,7 @@ def _counts(given: NDArray[Any], points: FloatArray, place: Place) -> NDArray[np
 
 
 def _count(count: float | None, place: Place, row: int) -> int | None:
-    """Return a stated count; one that no int64 holds as the largest, for only 0 means anything."""
+    """Return a stated count; one too large for int64 becomes the largest: only whether it is 0 matters."""
     if count is None:
         return None
     if isinstance(count, float) and not count.is_integer():

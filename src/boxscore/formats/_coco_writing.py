@@ -28,7 +28,7 @@ RECORDS = 1 << 14
 
 
 def rewrite_results(path: Path, survivors: Survivors, output: Path) -> None:
-    """Write the records that are left of a file; one in which nothing is new byte by byte."""
+    """Write the surviving records of a file; one that does not change stays byte by byte."""
     _refuse_folder(output)
     if _json.first_byte(path) == b"[":
         records = _json.decode_records(_json.chunks_of(path), _decode_raw, path.read_bytes)
@@ -55,7 +55,7 @@ def _refuse_folder(path: Path, what: str = "COCO results") -> None:
 
 
 def _array(path: Path, parts: Iterable[list[msgspec.Raw]], survivors: Survivors) -> Iterator[bytes]:
-    """Text of the array of the records that are left, piece by piece."""
+    """Text of the array of the surviving records, piece by piece."""
     before, row = b"[", 0
     for records in parts:
         if row + len(records) <= len(survivors.wanted):
@@ -76,7 +76,7 @@ def _array(path: Path, parts: Iterable[list[msgspec.Raw]], survivors: Survivors)
 
 
 def _object(path: Path, survivors: Survivors) -> Iterator[bytes]:
-    """Text of a COCO object with the annotations that are left, piece by piece."""
+    """Text of a COCO object with the surviving annotations, piece by piece."""
     text = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     before = b"{"
     for key, value in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items():

@@ -51,8 +51,8 @@ class DataBelow(Unpacked):
     inner : Format
     given : Path
         The folder.
-    found : Path
-        What is read in its place.
+    data_path : Path
+        The data below it.
     side : {"ground truth", "detections"}, optional
         What is read.
     """

@@ -40,7 +40,7 @@ LARGEST = 2_000_000_000
 
 
 class Origin(NamedTuple):
-    """Where an object stands, for messages."""
+    """The position of an object in its file, for messages."""
 
     kind: str
     number: int
@@ -168,7 +168,7 @@ class Gathered:
                 raise FileFormatError("a box", "have a size >= 0", got=got, place=str(origin))
             numbers = _corners(numbers, form)
         self.add(image, label, numbers, origin, score=score, crowd=crowd)
-        self._other_shapes -= 1
+        self._other_shapes -= 1  # counted by ``add``
 
     def inclusive(self, numbers: Sequence[float]) -> Corners:
         """Return four numbers with inclusive corners made exclusive: the end moves behind the last pixel."""

@@ -28,7 +28,7 @@ def warn_of_unread(folder: Path, can_be_read: Callable[[Sniffer], object], *, en
     unread = _folders(folder, can_be_read)
     if not unread:
         return
-    advice = "give the folder that is meant"
+    advice = "give the folder to read"
     file = next((first for inner in unread if (first := Sniffer(folder / inner).first_with(ending))), None)
     if ending and file is not None:
         name = file.relative_to(folder).with_suffix("").as_posix()

@@ -29,7 +29,7 @@ Record = TypeVar("Record")
 
 SLICE_BYTES = 1 << 17
 PART_BYTES = 1 << 22
-"""Smallest part of a file that is worth a process of its own."""
+"""Smallest part of a file that is worth another process."""
 PROGRESS_BYTES = 1 << 27
 """Files from this size on take about a second to read."""
 
@@ -106,6 +106,7 @@ def decode_records(
         cut = _last_boundary(buffer)
         if not cut:
             continue
+        # A cut inside a record or a string leaves a bracket or a quote open: the piece does not decode.
         try:
             records = _decoded(decode, b"".join((b"[", memoryview(buffer)[: cut[0]], b"]")))
         except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -114,7 +114,7 @@ class _Reader:
         start = position + 8
         if start + size > len(content):
             raise ValueError("an element that is cut short")
-        padding = 0 if tag == _COMPRESSED else -size % 8
+        padding = 0 if tag == _COMPRESSED else -size % 8  # other elements end at a multiple of 8 bytes
         return _Element(tag, content[start : start + size], start + size + padding)
 
     def _numbers(self, element: _Element) -> np.ndarray[Any, Any]:

@@ -59,7 +59,7 @@ def packed_columns(
                     larger[name][:count] = column[:count]
                 columns = larger
             packed = encode(records)
-            # The list's own header, 1 to 5 bytes, comes first: count the records from the end.
+            # The header of the list, 1 to 5 bytes, comes first: count the records from the end.
             rows = np.frombuffer(packed, layout, offset=len(packed) - len(records) * layout.itemsize)
             for name, column in columns.items():
                 column[count:end] = rows[name]["number"]
@@ -79,7 +79,7 @@ def _layout(kind: type[msgspec.Struct]) -> np.dtype[Any]:
             offset += 1  # nil
             continue
         shape = (len(get_args(hint)),) if get_args(hint) else ()
-        offset += len(shape) * (1 if len(get_args(hint)) < 16 else 3)  # an array's own marker
+        offset += len(shape) * (1 if len(get_args(hint)) < 16 else 3)  # the marker of an array
         names.append(name)
         formats.append((_NUMBER, shape))
         offsets.append(offset)

@@ -102,7 +102,7 @@ class _Reader:
 
     def signed(self) -> int:
         number = self.varint()
-        return (number >> 1) ^ -(number & 1)
+        return (number >> 1) ^ -(number & 1)  # zigzag: 0, -1, 1, -2, 2, ...
 
     def varint(self) -> int:
         value = shift = 0

@@ -102,5 +102,5 @@ def _varint(message: memoryview, position: int) -> tuple[int, int]:
 
 
 def _signed(value: int) -> int:
-    value &= (1 << 64) - 1
+    value &= (1 << 64) - 1  # two's complement of 64 bits
     return value - (1 << 64) if value >> 63 else value

@@ -42,7 +42,7 @@ class Snapshot:
                 str(self.path),
                 "stay as it is while tables of it are used",
                 got="another size or time of change",
-                cause="masks and keypoints are read when they are first asked for: load the file again",
+                cause="masks and keypoints are read when they are first needed: load the file again",
             )
 
     def check_reading(self) -> None:

@@ -315,7 +315,7 @@ def images_of(table: Table, parts: ColumnParts) -> Distinct:
 def _file_names(
     table: Table, parts: ColumnParts, images: Sequence[Id], image: IntArray
 ) -> list[str | None] | None:
-    """Return the file name of each image: of its own column, or its id where that is a text."""
+    """Return the file name of each image: from the column of file names, or its id where that is text."""
     if parts.file_name is None:
         if not any(isinstance(name, str) and re.search(r"\.[A-Za-z]{3,4}$", name) for name in images[:100]):
             return None
@@ -323,7 +323,7 @@ def _file_names(
     values, positions = table.distinct(parts.file_name)
     names: list[str | None] = [None] * len(images)
     first = np.full(len(images), -1)
-    first[image[::-1]] = positions[::-1]
+    first[image[::-1]] = positions[::-1]  # the last assignment counts: backwards, that of the first row
     for number, at in enumerate(first.tolist()):
         if at >= 0:
             names[number] = str(values[at])
@@ -331,7 +331,7 @@ def _file_names(
 
 
 def boxes_of(table: Table, parts: ColumnParts) -> FloatArray:
-    """Return the four numbers of every box as they stand, [N, 4]."""
+    """Return the four numbers of every box as the table has them, [N, 4]."""
     if len(parts.box) == 1:
         return table.fours(parts.box[0])
     return np.column_stack([table.numbers(name) for name in parts.box])
@@ -359,7 +359,7 @@ def _image_sizes(table: Table, parts: ColumnParts, count: int, image: IntArray) 
         return None
     given = np.column_stack([table.numbers(name) for name in parts.image_size])
     sizes = np.full((count, 2), np.nan)
-    sizes[image[::-1]] = given[::-1]
+    sizes[image[::-1]] = given[::-1]  # the last assignment counts: backwards, that of the first row
     different = (sizes[image] != given) & ~np.isnan(given)
     if different.any():
         if may_be_sides(parts) and are_sides(table, parts, given):
@@ -509,7 +509,7 @@ def _names_of(
     texts, at = table.distinct(parts.class_name)  # type: ignore[arg-type]
     at = at[rows]
     first = np.full(len(values), -1, dtype=np.int64)
-    first[positions[::-1]] = at[::-1]
+    first[positions[::-1]] = at[::-1]  # the last assignment counts: backwards, that of the first row
     wrong = (first[positions] != at) if len(positions) else np.zeros(0, dtype=bool)
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -6,7 +6,7 @@ Conventions
   An archive that has not changed is unpacked once.
 - Names in an archive stay below the folder. It unpacks to at most ``LARGEST`` bytes, and above ``ALWAYS`` to
   at most ``RATIO`` times its size; a member is never longer than the archive declares.
-- Of images only the beginning is unpacked, where their size stands; other large files never are.
+- Of images only the beginning is unpacked, which has their size; other large files never are.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ALWAYS = 100_000_000
 RATIO = 200
 MOST_MEMBERS = 1_000_000
 IMAGE_BYTES = 1 << 18
-"""Of an image that are unpacked; the size stands before them."""
+"""Of an image that are unpacked; they contain its size."""
 
 _PIECE = 1 << 20
 _WANTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENOMEM)

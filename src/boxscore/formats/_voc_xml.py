@@ -265,6 +265,7 @@ def _plainly_read(path: str) -> _Annotation | None:
     if content.startswith(b"<?"):
         declared = _DECLARATION.match(content)
         content = b"" if declared is None else content[declared.end() :]
+    # Only < and > in turn: no entity or comment. Tags with attributes fail ``_NAME`` in ``_layout``.
     marks = content.translate(None, _PLAIN)
     if not 0 < len(marks) <= 2 * MOST_TAGS or marks != b"<>" * (len(marks) // 2):
         return None

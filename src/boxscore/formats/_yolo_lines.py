@@ -192,6 +192,7 @@ def _numbers(text: bytes) -> tuple[FloatArray, IntArray] | None:
     """Parse lines of numbers with single blanks between them; None where there is anything else."""
     if text.translate(None, _OF_NUMBERS):
         return None
+    # Every single blank ends a number: a line has as many numbers as there are blanks up to its break.
     letters = np.frombuffer(text, np.uint8)
     blanks = np.flatnonzero(letters <= 32)
     if len(blanks) > 1 and np.diff(blanks).min() == 1:

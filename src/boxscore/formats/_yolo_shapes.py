@@ -140,7 +140,7 @@ def is_last(
         return inside_last > inside_second
     raise InputError(
         "the confidence of predictions",
-        "be said to be last or second",
+        "be declared as last or second",
         got=f"{inside_last:,} of {count:,} boxes inside their image read as class cx cy w h confidence, and "
         f"{inside_second:,} as class confidence cx cy w h",
         place=str(path),

@@ -319,7 +319,7 @@ def renumbered_by_boxes(path: Path, ground_truth: GroundTruth, detections: Detec
         return with_classes(detections, ground_truth.categories, rows)
     if inferred.name is None and inferred.given < inferred.placed:
         warn_user(
-            f"{source}: class numbers are taken for places in the list of {ground_truth.source}, "
+            f"{source}: class numbers are taken for positions in the list of {ground_truth.source}, "
             f"counted from 0, for the boxes show nothing else: {inferred}. Say how they count with "
             "--class-map (in Python class_map=): one-based (predictions.json of ultralytics), coco91to80, "
             "...",

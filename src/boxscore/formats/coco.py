@@ -107,7 +107,7 @@ class _File(msgspec.Struct):
     predictions: msgspec.Raw = msgspec.Raw(b"")
 
     def records(self) -> msgspec.Raw:
-        """Return the records of results, under whichever of the usual keys they lie."""
+        """Return the records of results, under whichever of the usual keys they are."""
         keys = (self.annotations, self.results, self.predictions)
         return next((raw for raw in keys if len(memoryview(raw))), self.annotations)
 

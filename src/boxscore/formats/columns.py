@@ -549,7 +549,7 @@ def _vocabularies(header: Mapping[str, Any], arrays: Arrays, path: Path) -> tupl
     for name, vocabulary in (("image_ids", images), ("category_ids", categories)):
         if len(vocabulary) != len(header[name]):
             raise FileFormatError("ids", "be unique", got="repeated ids", place=str(path))
-        if vocabulary.ids.tolist() != header[name]:  # rows number them as they stand
+        if vocabulary.ids.tolist() != header[name]:  # columns refer to them by position
             raise _header(f"have {_words(name)} in ascending order", "another order", str(path))
     return images, categories
 

@@ -51,7 +51,7 @@ def format_of_output(path: Path, name: str = "auto") -> Format:
         return known[path.suffix.lower()]
     raise InputError(
         "the format of the output",
-        f"be said (--to) where the name does not end in {', '.join(known)}",
+        f"be given (--to) where the name does not end in {', '.join(known)}",
         got=repr(path.name),
         cause=f"these are written: {', '.join(writable_formats())}",
     )
@@ -104,7 +104,7 @@ class Target:
     format : str
     lossy : bool
     strict : bool, default False
-        Whether a warning ends the command, so that it must come before anything is written.
+        Whether warnings are errors, so that one must come before the output is written.
     """
 
     def __init__(self, path: Path, format: str, *, lossy: bool, strict: bool = False) -> None:

@@ -164,7 +164,7 @@ def _frames(file: XmlFile) -> Iterator[int]:
 def _add(
     shape: Element, label: str | None, image: int, holder: Element, file: XmlFile, gathered: Gathered
 ) -> None:
-    """Add a shape; ``holder`` knows the size of its image."""
+    """Add a shape; ``holder`` has the size of its image."""
     if shape.tag in ("tag", "attribute"):
         return
     if shape.tag not in ("box", "polygon", "ellipse", "mask"):
@@ -216,6 +216,7 @@ def _add_mask(
     if min(runs) < 0 or sum(runs) != width * height:
         rule = f"have runs of {width * height} pixels in all"
         raise FileFormatError("a mask", rule, got=str(sum(runs)), place=file.place(shape))
+    # COCO counts down the columns of the whole image, beginning with background: the pixels are transposed.
     pixels = np.repeat(np.arange(len(runs)) % 2, runs).astype(bool).reshape(height, width)
     whole = np.zeros((across, down), dtype=bool)
     whole[left : left + width, top : top + height] = pixels.T

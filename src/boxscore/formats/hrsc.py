@@ -4,8 +4,8 @@ Conventions
 -----------
 - ``Annotations/<image>.xml`` or a folder of the XML files; ``ImageSets/<set>.txt`` names the images of a set.
 - Boxes are ``mbox_cx, mbox_cy, mbox_w, mbox_h`` and ``mbox_ang``, radians from x towards y.
-- Every object is of the one class ``ship``, as in mmrotate unless its classes are asked for; the class's
-  number stands in the column ``class_id``.
+- Every object is of the one class ``ship``, as in mmrotate by default; the number of its class is in the
+  column ``class_id``.
 
 References
 ----------

@@ -6,7 +6,7 @@ Conventions
   clockwise about its top left corner.
 - Ground truth is the annotations, detections are the predictions with their ``score``. Of several annotations
   or predictions of a task the first counts, with a warning; cancelled ones never do. Of several classes of a
-  region the first counts, as in Label Studio's own export to COCO.
+  region the first counts, as in Label Studio's export to COCO.
 - An image is called as its upload, without the eight digits that Label Studio puts before the name.
 
 References
@@ -127,7 +127,7 @@ FORMAT = LabelStudioFormat()
 
 
 def _add_minimal(task: dict[str, msgspec.Raw], origin: Origin, gathered: Gathered) -> None:
-    """Add a task of JSON_MIN: its regions lie right in it."""
+    """Add a task of JSON_MIN, whose regions are values of its keys."""
     data: dict[str, Any] = {}
     regions: list[tuple[_Result, _Value]] = []
     place = Path(str(origin))

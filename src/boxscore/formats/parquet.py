@@ -5,7 +5,7 @@ Conventions
 - A row is a box; or an image with lists of its boxes; or an image with one list of structures, Hugging Face's
   ``objects``. An image with empty lists has no objects.
 - A folder of part files is one table, in the order of their names.
-- Class names are those of the schema's metadata, Hugging Face's ``ClassLabel`` or boxscore's own; float32 is
+- Class names are those of the schema's metadata, Hugging Face's ``ClassLabel`` or boxscore's; float32 is
   widened without loss.
 
 References
@@ -133,7 +133,7 @@ def _mask_columns(masks: Masks, saved: dict[str, Any]) -> dict[str, Any]:
         column = np.where(np.isnan(known), of_masks, known)
         sized = np.flatnonzero(~np.isnan(column))
         of_image = np.full(len(image), np.nan)
-        of_image[image[sized[::-1]]] = column[sized[::-1]]
+        of_image[image[sized[::-1]]] = column[sized[::-1]]  # backwards: the first row with a size counts
         other = np.flatnonzero(~np.isnan(of_masks) & (of_masks != of_image[image]))
         if len(other):
             row = int(other[0])
@@ -469,7 +469,7 @@ def by_box(
             got = f"{lengths_of(column)[row]}"
             rule, place = f"be as long as the boxes ({lengths[row]})", f"row {row} of {source}"
             raise FileFormatError(name, rule, got=got, place=place)
-    empty = np.flatnonzero(lengths == 0)
+    empty = np.flatnonzero(lengths == 0)  # images without boxes become rows of nulls at the end
     rows = np.concatenate([np.repeat(np.arange(len(lengths)), lengths), empty])
     by_box: dict[str, Any] = {}
     for name, column in columns.items():

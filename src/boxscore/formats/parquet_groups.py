@@ -72,7 +72,7 @@ class ParquetGroups(PicklesFields):
         What these are called, one row per box.
     digests : tuple of int
         Of the footer of each file, which has the positions of all data, and the least and largest values.
-    own : ColumnMap or None
+    column_map : ColumnMap or None
         The user's names of columns.
     """
 

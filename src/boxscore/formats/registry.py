@@ -2,9 +2,9 @@
 
 Conventions
 -----------
-A format is detected from what lies at the path, never from the file's name alone. The first in the list that
-recognises it wins; what none recognises is named if it looks like anything. Only the modules of formats that
-may recognise the path are imported.
+A format is detected from the content of a path, never from the file's name alone. The first in the list that
+recognises it is used; for a path that none recognises the error names what it looks like. Only the modules of
+formats that may recognise the path are imported.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def format_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Fo
     if name != "auto" and path.exists():
         recognised = _detected(sniffer, first=name)
         if recognised is None or recognised[0] == name:
-            return format_named(name)  # it says what is wrong where nothing was recognised
+            return format_named(name)  # its error says what is wrong where nothing was recognised
     detected, reason = detect_format(path, side=side)
     if name not in ("auto", detected):
         raise FileFormatError(f"{path}", f"be in the {name} format", got=f"{reason} ({detected})")

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- The boxes lie under the job's name, beside ``<job>-metadata`` with the names of the classes of that line.
+- The boxes are under the job's name, beside ``<job>-metadata`` with the names of the classes of that line.
 - ``left, top, width, height`` are pixels. ``confidence`` is the annotators': it is no score.
 - A line without boxes is an image without objects.
 

@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-- A rectangle's two corners are pixels that belong to it, as in Supervisely's own export to COCO: it is one
-  pixel wider and higher than their difference.
+- A rectangle's two corners are pixels that belong to it, as in Supervisely's export to COCO: it is one pixel
+  wider and higher than their difference.
 - Polygons are objects too, with their holes filled. Bitmaps, points and lines are left out, with a warning.
 - The data sets of a project are chosen as image sets; without one all are read.
 

@@ -34,7 +34,7 @@ from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._inner_folders import check_folders, inner_folders, warn_of_unread
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._sniffer import Sniffer, is_text_file, listed
-from boxscore.formats._text_lines import TextLines
+from boxscore.formats._text_lines import TextLines, numbers_of
 from boxscore.formats._yolo_folders import TEXT, files_below
 from boxscore.formats._yolo_lines import is_number
 from boxscore.formats.image_sizes import known_sizes
@@ -158,7 +158,7 @@ def _parsed(fields: list[str], lines: TextLines, *, of_results: bool) -> tuple[I
         marked, fields = fields[-1] == "1", fields[:-1]
     words, values = fields[:-count], fields[-count:]
     extra = len(words) > 1 and is_number(words[-1])
-    numbers = _floats(values)
+    numbers = numbers_of(values)  # finite or not: that is checked with the boxes
     if not words or extra or numbers is None:
         rule = "be class confidence and four numbers" if of_results else "be class x1 y1 x2 y2 [difficult]"
         cause = "are these detections?" if extra and not of_results else ""
@@ -168,14 +168,6 @@ def _parsed(fields: list[str], lines: TextLines, *, of_results: bool) -> tuple[I
     name = " ".join(words)
     label: Id = int(name) if name.isascii() and name.isdecimal() and len(name) < 10 else name
     return label, numbers, marked
-
-
-def _floats(words: list[str]) -> list[float] | None:
-    """Return decimal numbers; None where a word is none. What is not finite is refused with the boxes."""
-    try:
-        return None if "_" in "".join(words) else [float(word) for word in words]
-    except ValueError:
-        return None
 
 
 def _extent(names: list[str], options: ReadOptions, ground_truth: GroundTruth | None) -> FloatArray:
@@ -199,7 +191,7 @@ def _box_form(boxes: FloatArray, extent: FloatArray, path: Path, option: str) ->
         return "xyxy" if corners else "xywh"
     raise InputError(
         "the four numbers of a box",
-        "be said to be x1 y1 x2 y2 or x y w h",
+        "be declared as x1 y1 x2 y2 or x y w h",
         got=f"boxes that fit {'both' if corners else 'neither'}",
         place=str(path),
         cause=f"say {option} xyxy, or {option} xywh (in Python box_format=)",

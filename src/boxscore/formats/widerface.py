@@ -7,7 +7,7 @@ Conventions
   and ``hard`` hold 1 for a face that counts, 0 for another.
 - An image's id is ``EVENT/NAME``, without an ending.
 - A results file has the image's name in its first line and a count in the second, which is not trusted; then
-  ``x y w h score`` a line. Its folder is the event, and its own name the image's.
+  ``x y w h score`` a line. Its folder is the event, and its name the image's.
 - The far corner is ``x + w, y + h``; that sizes count one pixel more is the protocol's business.
 
 References

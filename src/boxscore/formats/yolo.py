@@ -255,14 +255,14 @@ def _prediction_lines(path: Path, options: ReadOptions) -> tuple[list[str], Line
 def _only_class_list(folder: Path, inner: Sequence[str]) -> Sequence[str] | None:
     """Return the class list of a folder and of those in it, which must be one; None where there is none."""
     lists: dict[str, tuple[str, ...]] = {}
-    above = {outer for one in inner for outer in PurePath(one).parents}
-    for one in (folder / below for below in sorted({PurePath(), *above, *map(PurePath, inner)})):
-        names = classes_in(one)
+    above = {outer for each in inner for outer in PurePath(each).parents}
+    for each in (folder / below for below in sorted({PurePath(), *above, *map(PurePath, inner)})):
+        names = classes_in(each)
         if names is not None:
-            lists[str(one)] = tuple(names)
+            lists[str(each)] = tuple(names)
     if len(set(lists.values())) > 1:
         first = next(iter(lists))
-        other = next(one for one in lists if lists[one] != lists[first])
+        other = next(each for each in lists if lists[each] != lists[first])
         raise InputError(
             "the class lists of folders that are read as one",
             "be equal",
@@ -370,9 +370,10 @@ def _repeated(rows: Rows, lines: Lines) -> NDArray[np.bool_]:
         columns = lines.columns(of_count)
         if lines.words is not None:
             columns = np.column_stack([columns, rows.label[of_count]])
+        # Equal rows have equal keys, so that sorting makes them neighbours; neighbours are then compared.
         key = columns @ np.sqrt(np.arange(2.0, 2 + columns.shape[1]))
         image = rows.image[of_count]
-        order = np.argsort(key, kind="stable")  # rows of an image lie together already
+        order = np.argsort(key, kind="stable")  # rows of an image are consecutive already
         same = (np.diff(key[order]) == 0) & (np.diff(image[order]) == 0)
         for first, second in zip(order[:-1][same].tolist(), order[1:][same].tolist(), strict=True):
             repeated[of_count[second]] |= bool((columns[first] == columns[second]).all())
@@ -383,7 +384,7 @@ def _repeated(rows: Rows, lines: Lines) -> NDArray[np.bool_]:
 
 
 def _check_readable(stems: Sequence[str], *, of_results: bool) -> None:
-    """Refuse names of images under which no label file would be found again."""
+    """Refuse names of images whose label files readers would skip."""
     for stem in stems:
         if stem.startswith("."):
             rule, got = "not begin with a dot: hidden label files are not read", repr(stem)
