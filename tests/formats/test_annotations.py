@@ -301,8 +301,13 @@ def test_detections_in_tfrecord(tmp_path: Path) -> None:
     truth = load(tmp_path, "tfrecord")
     sides: dict[str, Any] = {f"image/detection/bbox/{side}": [0.25] for side in ("xmin", "ymin")}
     sides |= {f"image/detection/bbox/{side}": [0.5] for side in ("xmax", "ymax")}
-    found = {"image/source_id": [b"a"], "image/detection/label": [2], "image/detection/score": [0.5], **sides}
-    (tmp_path / "tf" / "x.tfrecord").write_bytes(record(example(found)))
+    detections = {
+        "image/source_id": [b"a"],
+        "image/detection/label": [2],
+        "image/detection/score": [0.5],
+        **sides,
+    }
+    (tmp_path / "tf" / "x.tfrecord").write_bytes(record(example(detections)))
     table = load_detections(tmp_path / "tf", truth)
     assert objects(table) == [("a", "dog", [50, 25, 100, 50])]
     assert table.scores.tolist() == [0.5]
@@ -528,8 +533,8 @@ def test_a_hundred_images_of_voc_score_alike_in_every_pair_of_layouts(name: str)
     names = real("padilla_toyexample", "voc.names")
     for layout, place in DETECTIONS.items():
         classes = None if layout == "coco_format" else names
-        found = load_detections(real("formats", f"padilla100_dt_{place}"), truth, classes=classes)
-        values = list(boxscore.evaluate(truth, found).metrics.values())
+        detections = load_detections(real("formats", f"padilla100_dt_{place}"), truth, classes=classes)
+        values = list(boxscore.evaluate(truth, detections).metrics.values())
         assert np.allclose(values[:6], VOC100, atol=4e-4 if name in ROUNDED else 5e-5), (layout, values)
         if name not in ROUNDED:
             own = load_detections(real("formats", f"padilla100_dt_{place}"), pixels, classes=classes)
@@ -543,8 +548,8 @@ def test_a_hundred_images_of_voc_score_alike_in_every_pair_of_layouts(name: str)
 def test_without_sizes_fractions_score_all_areas_alone(name: str) -> None:
     truth = load_ground_truth(real("formats", f"padilla100_gt_{TRUTHS[name]}"))
     folder = real("formats", f"padilla100_dt_{DETECTIONS['rel_xywh']}")
-    found = load_detections(folder, truth, classes=real("padilla_toyexample", "voc.names"))
-    values = np.array(list(boxscore.evaluate(truth, found).metrics.values()))
+    detections = load_detections(folder, truth, classes=real("padilla_toyexample", "voc.names"))
+    values = np.array(list(boxscore.evaluate(truth, detections).metrics.values()))
     assert np.allclose(values[:3], VOC100[:3], atol=5e-5)
     assert np.isnan(values[[3, 4, 5, 9, 10, 11]]).all()
 
@@ -556,9 +561,9 @@ def test_the_seven_encodings_of_a_toy_data_set_score_alike() -> None:
     for path in sorted(folder.glob("dets_*")):
         path = next(path.glob("*.json"), path)
         options: Any = {"classes": folder / "voc.names"} if "classid" in path.name else {}
-        found = load_detections(path, truth, **options)
+        detections = load_detections(path, truth, **options)
         for protocol, kind in (("voc2007", "ELEVEN"), ("voc2012", "EVERY")):
-            value = next(iter(boxscore.evaluate(truth, found, protocol=protocol).metrics.values()))
+            value = next(iter(boxscore.evaluate(truth, detections, protocol=protocol).metrics.values()))
             assert value == pytest.approx(
                 expected[f"voc_iou0.5_{kind}_POINT_INTERPOLATION"]["mAP"], abs=1e-12
             )
@@ -638,21 +643,23 @@ def test_no_other_sample_is_taken_for_an_annotation_format() -> None:
         paths = [
             path for path in sample.rglob("*") if path.is_dir() or path.suffix in (".json", ".xml", ".txt")
         ]
-        found = set()
+        formats = set()
         for path in paths[:60]:
             try:
-                found.add(detect_format(path)[0])
+                formats.add(detect_format(path)[0])
             except FileFormatError:
                 continue
         allowed = KINDS.get(sample.name)
         if allowed is None:
-            assert not found & {*OURS, "tfrecord", "dota", "hrsc"}, (sample.name, found)
-            assert "text" not in found or "dt_abs" in sample.name or "dets_class" in sample.name, (
+            assert not formats & {*OURS, "tfrecord", "dota", "hrsc"}, (sample.name, formats)
+            assert "text" not in formats or "dt_abs" in sample.name or "dets_class" in sample.name, (
                 sample.name,
-                found,
+                formats,
             )
         else:
-            assert found <= {*allowed, "columns"} | ({"csv"} if "roboflow" in sample.name else set()), found
+            assert formats <= {*allowed, "columns"} | ({"csv"} if "roboflow" in sample.name else set()), (
+                formats
+            )
 
 
 def test_boxes_are_those_of_globox(tmp_path: Path) -> None:

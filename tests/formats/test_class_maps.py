@@ -275,10 +275,12 @@ def test_classes_at_random_are_refused(tmp_path: Path) -> None:
 
 def test_a_class_that_may_be_one_of_two_is_refused(tmp_path: Path) -> None:
     truth = ground_truth(tmp_path)
-    found = [record for record in records(lambda place: SHUFFLED[place] + 20) if record["category_id"] != 24]
+    detections = [
+        record for record in records(lambda place: SHUFFLED[place] + 20) if record["category_id"] != 24
+    ]
     off = {"image_id": 1, "category_id": 24, "bbox": [800, 800, 9, 9], "score": 0.95}
     with pytest.raises(InputError, match="by-evidence is most likely"):
-        load_detections(written(tmp_path, [*found, off]), truth, class_map="auto")
+        load_detections(written(tmp_path, [*detections, off]), truth, class_map="auto")
 
 
 def test_no_detections_need_no_map(tmp_path: Path) -> None:
@@ -371,9 +373,13 @@ def test_validating_files_gives_both_scores(tmp_path: Path) -> None:
     ground_truth(tmp_path, first=0)
     written(tmp_path, records(lambda place: place + 1))
     findings = {item.code: item for item in validate_files(tmp_path / "gt.json", tmp_path / "dt.json")}
-    found = findings["classes-numbered-differently"]
-    assert (found.repair, found.value, round(found.repaired, 9)) == ("with --class-map one-based", 0, 1)
-    assert "36 if the first class is number 1 (one-based)" in found.message
+    finding = findings["classes-numbered-differently"]
+    assert (finding.repair, finding.value, round(finding.repaired, 9)) == (
+        "with --class-map one-based",
+        0,
+        1,
+    )
+    assert "36 if the first class is number 1 (one-based)" in finding.message
 
 
 def test_images_without_names_in_another_order_are_found() -> None:
@@ -490,9 +496,9 @@ def test_file_names_that_two_folders_share_decide_with_their_folder_only(tmp_pat
 
 def test_a_file_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
     truth = ground_truth(tmp_path)
-    found = records(lambda place: place + 1, file_name=lambda image: 5 if image == 3 else "image1.jpg")
+    detections = records(lambda place: place + 1, file_name=lambda image: 5 if image == 3 else "image1.jpg")
     with pytest.raises(InputError, match="file_name must be a string"):
-        load_detections(written(tmp_path, found), truth)
+        load_detections(written(tmp_path, detections), truth)
 
 
 def test_numbers_that_are_ids_and_file_names_are_resolved_by_the_boxes(tmp_path: Path) -> None:
@@ -886,8 +892,8 @@ def test_a_head_line_is_none_where_a_class_has_its_name(tmp_path: Path) -> None:
         "image_id,class,score,x1,y1,x2,y2\n1,from,.9,0,0,9,9\n2,kitty,.8,0,0,9,9\n"
     )
     (tmp_path / "map.csv").write_text("from,to\nkitty,cat\n")
-    found = load_detections(tmp_path / "dt.csv", truth, class_map=tmp_path / "map.csv")
-    assert found.categories.names[found.category].tolist() == ["to", "cat"]
+    detections = load_detections(tmp_path / "dt.csv", truth, class_map=tmp_path / "map.csv")
+    assert detections.categories.names[detections.category].tolist() == ["to", "cat"]
     truth = boxscore.GroundTruth.from_arrays([1, 2], ["cat", "dog"], [[0, 0, 9, 9]] * 2)
     with pytest.raises(InputError, match=r"Got 'to' in line 1 of .*map.csv; known: cat, dog"):
         load_detections(tmp_path / "dt.csv", truth, class_map=tmp_path / "map.csv")
@@ -910,8 +916,8 @@ def test_text_that_spells_a_number_is_mapped(tmp_path: Path) -> None:
     truth = boxscore.GroundTruth.from_arrays([1, 1], ["cat", "dog"], [[0, 0, 9, 9]] * 2)
     (tmp_path / "dt.csv").write_text("image_id,class,score,x1,y1,x2,y2\n1,1,.9,0,0,9,9\n1,kitty,.8,0,0,9,9\n")
     (tmp_path / "map.csv").write_text("1,dog\nkitty,cat\n")
-    found = load_detections(tmp_path / "dt.csv", truth, class_map=tmp_path / "map.csv")
-    assert found.categories.names[found.category].tolist() == ["dog", "cat"]
+    detections = load_detections(tmp_path / "dt.csv", truth, class_map=tmp_path / "map.csv")
+    assert detections.categories.names[detections.category].tolist() == ["dog", "cat"]
 
 
 @pytest.mark.parametrize(
@@ -961,5 +967,5 @@ def test_a_class_list_may_be_json(tmp_path: Path) -> None:
     (tmp_path / "names.json").write_text('["cat", "dog"]')
     (tmp_path / "dt.csv").write_text("image_id,class_id,score,x1,y1,x2,y2\n1,1,.9,0,0,9,9\n")
     truth = boxscore.GroundTruth.from_arrays([1, 1], ["cat", "dog"], [[0, 0, 9, 9]] * 2)
-    found = load_detections(tmp_path / "dt.csv", truth, classes=tmp_path / "names.json")
-    assert found.categories.names[found.category].tolist() == ["dog"]
+    detections = load_detections(tmp_path / "dt.csv", truth, classes=tmp_path / "names.json")
+    assert detections.categories.names[detections.category].tolist() == ["dog"]

@@ -26,30 +26,32 @@ def _pairs(kind: str) -> tuple[boxscore.GroundTruth, boxscore.Detections]:
 
 @pytest.mark.parametrize("kind", ["coco", "voc"])
 def test_round_trip_keeps_every_bit(kind: str, tmp_path: Path) -> None:
-    truth, found = _pairs(kind)
+    truth, detections = _pairs(kind)
     boxscore.save_columns(truth, tmp_path / "gt.npz")
-    boxscore.save_columns(found, tmp_path / "dt.npz")
+    boxscore.save_columns(detections, tmp_path / "dt.npz")
     truth_again = boxscore.load_ground_truth(tmp_path / "gt.npz")
     found_again = boxscore.load_detections(tmp_path / "dt.npz", truth_again)
     for name in ("image", "category", "boxes", "sizes", "area", "crowd", "difficult", "ignore", "ids"):
         assert np.array_equal(getattr(truth, name), getattr(truth_again, name)), name
     for name in ("image", "category", "boxes", "sizes", "scores"):
-        assert np.array_equal(getattr(found, name), getattr(found_again, name)), name
+        assert np.array_equal(getattr(detections, name), getattr(found_again, name)), name
     assert truth.images.ids.tolist() == truth_again.images.ids.tolist()
     assert truth.images.file_names.tolist() == truth_again.images.file_names.tolist()
     assert truth.categories.names.tolist() == truth_again.categories.names.tolist()
     assert set(truth.columns) == set(truth_again.columns)
     for protocol in ("coco", "voc2007", "voc2012"):
-        before = boxscore.evaluate(truth, found, protocol=protocol).metrics
+        before = boxscore.evaluate(truth, detections, protocol=protocol).metrics
         assert str(boxscore.evaluate(truth_again, found_again, protocol=protocol).metrics) == str(before)
 
 
 def test_command_line(tmp_path: Path, run: Run) -> None:
-    truth, found = tmp_path / "gt.npz", tmp_path / "dt.npz"
+    truth, detections = tmp_path / "gt.npz", tmp_path / "dt.npz"
     run("convert", "--gt", SHAPES / "instances.json", "--output", truth)
-    arguments = ["convert", "--gt", str(truth), "--dt", DT, "--output", str(found)]
+    arguments = ["convert", "--gt", str(truth), "--dt", DT, "--output", str(detections)]
     assert "282 rows written" in run(*arguments).err
-    metrics = json.loads(run("evaluate", "--gt", truth, "--dt", found, "--output", "json").out)["metrics"]
+    metrics = json.loads(run("evaluate", "--gt", truth, "--dt", detections, "--output", "json").out)[
+        "metrics"
+    ]
     expected = json.loads((SHAPES / "expected.json").read_text())
     assert metrics["AP"] == next(iter(_numbers(expected, "AP")))
 
@@ -62,8 +64,8 @@ def _numbers(value: object, key: str) -> list[float]:
 
 
 def test_columns_of_another_split_are_refused(tmp_path: Path) -> None:
-    _, found = _pairs("coco")
-    boxscore.save_columns(found, tmp_path / "dt.npz")
+    _, detections = _pairs("coco")
+    boxscore.save_columns(detections, tmp_path / "dt.npz")
     other = boxscore.GroundTruth.from_arrays([1], [1], [[0, 0, 5, 5]])
     with pytest.raises(boxscore.InputError, match="perhaps of another split"):
         boxscore.load_detections(tmp_path / "dt.npz", other)
@@ -133,11 +135,11 @@ def test_masks_and_keypoints_score_the_same(seed: int, iou_type: str, tmp_path: 
     names = [tmp_path / name for name in ("gt.json", "dt.json", "gt.npz", "dt.npz")]
     for path, value in zip(names, content, strict=False):
         path.write_text(json.dumps(value))
-    truth, found, truth_columns, found_columns = map(str, names)
+    truth, detections, truth_columns, found_columns = map(str, names)
     kind = ["--iou-type", iou_type]
     run("convert", "--gt", truth, "--output", truth_columns)
-    run("convert", "--gt", truth_columns, "--dt", found, "--output", found_columns)
-    expected = json.loads(run("evaluate", "--gt", truth, "--dt", found, *kind, "--output", "json").out)
+    run("convert", "--gt", truth_columns, "--dt", detections, "--output", found_columns)
+    expected = json.loads(run("evaluate", "--gt", truth, "--dt", detections, *kind, "--output", "json").out)
     again = json.loads(
         run("evaluate", "--gt", truth_columns, "--dt", found_columns, *kind, "--output", "json").out
     )

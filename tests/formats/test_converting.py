@@ -87,8 +87,8 @@ def test_coco_comes_back_to_the_bit(tmp_path: Path) -> None:
 def test_pycocotools_reads_what_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     truth = boxscore.load_ground_truth(VOC_TRUTH, image_set="test")
     quietly(boxscore.save_as, truth, tmp_path / "a.json", lossy=True)
-    found = boxscore.load_detections(SHAPES_VOC / "results", truth)
-    boxscore.save_as(found, tmp_path / "b.json")
+    detections = boxscore.load_detections(SHAPES_VOC / "results", truth)
+    boxscore.save_as(detections, tmp_path / "b.json")
     reference = COCO(str(tmp_path / "a.json"))
     reference.loadRes(str(tmp_path / "b.json"))
     assert len(reference.getAnnIds()) == len(truth)
@@ -97,7 +97,7 @@ def test_pycocotools_reads_what_is_written(tmp_path: Path, capsys: pytest.Captur
         boxscore.evaluate(
             again, boxscore.load_detections(tmp_path / "b.json", again), protocol="voc2007"
         ).metrics
-        == boxscore.evaluate(truth, found, protocol="voc2007").metrics
+        == boxscore.evaluate(truth, detections, protocol="voc2007").metrics
     )
 
 
@@ -122,8 +122,8 @@ def test_keypoints_and_rotated_boxes(tmp_path: Path) -> None:
 def test_results_with_masks(tmp_path: Path) -> None:
     square = coco_mask.encode(np.asfortranarray(np.eye(8, dtype=np.uint8)))
     truth = boxscore.GroundTruth.from_arrays([1], ["a"], [[0, 0, 8, 8]])
-    found = boxscore.Detections.from_arrays([1, 1], ["a", "a"], None, [0.5, 1e9], masks=[square, square])
-    boxscore.save_as(found, tmp_path / "dt.json")
+    detections = boxscore.Detections.from_arrays([1, 1], ["a", "a"], None, [0.5, 1e9], masks=[square, square])
+    boxscore.save_as(detections, tmp_path / "dt.json")
     assert "bbox" not in (tmp_path / "dt.json").read_text()
     again = boxscore.load_detections(tmp_path / "dt.json", truth)
     assert again.masks is not None
@@ -141,23 +141,26 @@ def test_voc_comes_back_to_the_bit(tmp_path: Path) -> None:
     again = boxscore.load_ground_truth(tmp_path / "voc")
     same_bits(truth, again)
     assert truth.columns["truncated"].tolist() == again.columns["truncated"].tolist()
-    found = boxscore.load_detections(SHAPES_VOC / "results", truth)
-    boxscore.save_as(found, tmp_path / "results", format="voc")
+    detections = boxscore.load_detections(SHAPES_VOC / "results", truth)
+    boxscore.save_as(detections, tmp_path / "results", format="voc")
     assert (
         boxscore.evaluate(
             truth, boxscore.load_detections(tmp_path / "results", truth), protocol="voc2007"
         ).metrics
-        == boxscore.evaluate(truth, found, protocol="voc2007").metrics
+        == boxscore.evaluate(truth, detections, protocol="voc2007").metrics
     )
 
 
 def test_coco_results_as_voc_results(tmp_path: Path) -> None:
     """Numbers and names of the ground truth become the names of files and lines."""
     truth = boxscore.load_ground_truth(COCO_TRUTH)
-    found = boxscore.load_detections(COCO_FOUND, truth)
-    boxscore.save_as(found, tmp_path / "results", format="voc")
+    detections = boxscore.load_detections(COCO_FOUND, truth)
+    boxscore.save_as(detections, tmp_path / "results", format="voc")
     again = boxscore.load_detections(tmp_path / "results", truth)
-    assert boxscore.evaluate(truth, again).metrics["AP50"] == boxscore.evaluate(truth, found).metrics["AP50"]
+    assert (
+        boxscore.evaluate(truth, again).metrics["AP50"]
+        == boxscore.evaluate(truth, detections).metrics["AP50"]
+    )
 
 
 def test_what_is_left_out_is_said_once_the_rest_is_written(
@@ -194,9 +197,9 @@ def test_a_folder_with_other_annotations(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["yolo", "darknet"])
 def test_yolo_with_its_table_of_sizes(name: str, tmp_path: Path) -> None:
     truth = boxscore.load_ground_truth(COCO_TRUTH)
-    found = boxscore.load_detections(COCO_FOUND, truth)
+    detections = boxscore.load_detections(COCO_FOUND, truth)
     quietly(boxscore.save_as, truth, tmp_path / "gt", format=name, lossy=True)
-    boxscore.save_as(found, tmp_path / "dt", format=name)
+    boxscore.save_as(detections, tmp_path / "dt", format=name)
     table = tmp_path / "gt" / "image_sizes.csv"
     again = boxscore.load_ground_truth(tmp_path / "gt", image_sizes=table)
     beside = boxscore.load_ground_truth(tmp_path / "gt")
@@ -207,8 +210,8 @@ def test_yolo_with_its_table_of_sizes(name: str, tmp_path: Path) -> None:
     order = np.argsort(truth.image, kind="stable")
     assert np.abs(truth.boxes[order] - again.boxes).max() < 1e-12 * 320
     results = boxscore.load_detections(tmp_path / "dt", again, format=name)
-    assert len(results) == len(found)
-    before = boxscore.evaluate(truth.replaced(crowd=~(truth.area < 0) & False), found).metrics["AP50"]
+    assert len(results) == len(detections)
+    before = boxscore.evaluate(truth.replaced(crowd=~(truth.area < 0) & False), detections).metrics["AP50"]
     assert boxscore.evaluate(again, results).metrics["AP50"] == pytest.approx(before, abs=1e-3)
 
 
@@ -399,8 +402,8 @@ def test_parts_of_a_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     stars = whole.categories.names[whole.category] == "star"
     assert sum(map(len, parts)) == int((~stars & ~whole.crowd).sum())
     assert "round" in parts[0].categories.names.tolist()
-    found = ("--gt", COCO_TRUTH, "--dt", COCO_FOUND)
-    assert run(*found, *split, "--output", tmp_path / "dt.json") == 0
+    both_sides = ("--gt", COCO_TRUTH, "--dt", COCO_FOUND)
+    assert run(*both_sides, *split, "--output", tmp_path / "dt.json") == 0
     for name, part in zip(("train", "val"), parts, strict=True):  # the same images for both
         rows = json.loads((tmp_path / f"dt-{name}.json").read_text())
         assert {row["image_id"] for row in rows} <= {*part.images.ids.tolist()}
@@ -457,9 +460,9 @@ def test_ids_of_more_than_64_bits_are_no_parquet(tmp_path: Path) -> None:
 def test_masks_of_one_image_with_two_sizes_are_no_parquet(tmp_path: Path) -> None:
     """As of a file of ground truth that declares the image twice."""
     masks = boxscore.Masks([np.eye(8), np.eye(9)])
-    found = boxscore.Detections.from_arrays([1, 1], ["a", "a"], None, [0.5, 0.5], masks=masks)
+    detections = boxscore.Detections.from_arrays([1, 1], ["a", "a"], None, [0.5, 0.5], masks=masks)
     with pytest.raises(InputError) as refused:
-        boxscore.save_as(found, tmp_path / "dt.parquet")
+        boxscore.save_as(detections, tmp_path / "dt.parquet")
     assert (
         str(refused.value)
         == "the width of a mask must be its image's. Got 9, where the image's is 8 in row 1."

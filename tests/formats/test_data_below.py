@@ -35,9 +35,9 @@ def test_the_only_detections_are_read(inside: str, runs: Path, run: Run) -> None
     given = runs / inside
     captured = run("evaluate", GT, given, "--output", "csv")
     assert captured.out == expected
-    found = runs / "detect" / "val" / "predictions.json"
+    detections = runs / "detect" / "val" / "predictions.json"
     assert " ".join(captured.err.split()) == (
-        f"boxscore: note: {given}: reading {found}, the only detections in this folder."
+        f"boxscore: note: {given}: reading {detections}, the only detections in this folder."
     )
 
 
@@ -144,16 +144,19 @@ def test_detections_are_found_beside_ground_truth(tree: str, tmp_path: Path, run
     for name in TREES[tree]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("{}")
-    found, truth = tmp_path / TREES[tree][0], tmp_path / "data" / "annotations" / "instances_val2017.json"
+    detections, truth = (
+        tmp_path / TREES[tree][0],
+        tmp_path / "data" / "annotations" / "instances_val2017.json",
+    )
     truth.parent.mkdir(parents=True)
-    shutil.copy(DT, found)
+    shutil.copy(DT, detections)
     shutil.copy(GT, truth)
     expected = run("evaluate", GT, DT, "--output", "csv").out
     printed = run("evaluate", tmp_path, tmp_path, "--output", "csv", "--strict")
     assert printed.out == expected
     assert set(printed.err.splitlines()) == {
         f"boxscore: note: {tmp_path}: reading {truth}, the only ground truth in this folder.",
-        f"boxscore: note: {tmp_path}: reading {found}, the only detections in this folder.",
+        f"boxscore: note: {tmp_path}: reading {detections}, the only detections in this folder.",
     }
     assert boxscore.evaluate(GT, DT).metrics == quiet_evaluation(tmp_path).metrics
 
@@ -185,12 +188,14 @@ def test_a_folder_above_a_data_set_names_it(tmp_path: Path, monkeypatch: pytest.
     shutil.copytree(voc / "Annotations", "data/VOCdevkit/VOC2007/Annotations")
     (tmp_path / "dota" / "val" / "labelTxt").mkdir(parents=True)
     (tmp_path / "dota" / "val" / "labelTxt" / "P1.txt").write_text("10 10 50 10 50 40 10 40 plane 0\n")
-    for given, found in (
+    for given, detections in (
         ("data/VOCdevkit", "data/VOCdevkit/VOC2007"),
         ("data", "data/VOCdevkit/VOC2007"),
         ("dota", "dota/val"),
     ):
-        with pytest.raises(FileFormatError, match=rf"what looks like a folder with \w+; give {found}\.$"):
+        with pytest.raises(
+            FileFormatError, match=rf"what looks like a folder with \w+; give {detections}\.$"
+        ):
             boxscore.load_ground_truth(given)
     assert len(boxscore.load_ground_truth("data/VOCdevkit/VOC2007").images) == 24
     assert len(boxscore.load_ground_truth("dota/val")) == 1

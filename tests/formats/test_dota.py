@@ -23,8 +23,8 @@ def test_corners_that_cross_and_a_class_without_a_file(tmp_path: Path) -> None:
     with pytest.warns(
         BoxscoreWarning, match="no Task1_plane.txt: every object of the class counts as missed"
     ):
-        found = load_detections(results, truth)
-    assert len(found) == 1
+        detections = load_detections(results, truth)
+    assert len(detections) == 1
 
 
 def test_tables_come_back(tmp_path: Path) -> None:
@@ -49,10 +49,10 @@ def test_tables_come_back(tmp_path: Path) -> None:
     assert again.quadrilaterals is not None
     assert np.array_equal(again.quadrilaterals, corners[rows])
     assert np.array_equal(again.difficult, truth.difficult[rows])
-    found = Detections.from_arrays(
+    detections = Detections.from_arrays(
         ["a", "b"], [1, 2], None, [0.5, 0.25], quadrilaterals=corners[:2], categories=names
     )
-    boxscore.save_as(found, tmp_path / "task1", format="dota")
+    boxscore.save_as(detections, tmp_path / "task1", format="dota")
     back = load_detections(tmp_path / "task1", again)
     assert back.quadrilaterals is not None
     assert np.array_equal(np.sort(back.quadrilaterals, axis=0), np.sort(corners[:2], axis=0))

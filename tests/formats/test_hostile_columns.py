@@ -182,12 +182,12 @@ def test_every_command_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    _, found = tables()
+    _, detections = tables()
     arrays = copy.deepcopy(good["gt"])
     change, message = next(case[1:] for case in CHANGES if case[0] == name)
     change(arrays)
     write(Path("gt.npz"), arrays)
-    boxscore.save_columns(found, "dt.npz")
+    boxscore.save_columns(detections, "dt.npz")
     status = main([*command, "--gt", "gt.npz", "--dt", "dt.npz"])
     output, errors = capsys.readouterr()
     assert status == (1 if command == ["validate"] else 2)

@@ -82,17 +82,17 @@ CHANGES: dict[str, dict[str, Any]] = {
 def test_numbers_and_records_give_the_same(
     change: str, row: int, joints: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    truth, found = records(joints, of_results=False), records(joints, of_results=True)
-    for one in (truth[row], found[row]):
+    truth, detections = records(joints, of_results=False), records(joints, of_results=True)
+    for one in (truth[row], detections[row]):
         for key, value in CHANGES[change].items():
             if value is MISSING:
                 one.pop(key, None)
             elif key in one or key == "bbox":
                 one[key] = value
     with np.errstate(all="ignore"):
-        fast = tables(tmp_path, truth, found, 1)
+        fast = tables(tmp_path, truth, detections, 1)
         monkeypatch.setattr(_coco_records, "_numeric_with", lambda *_, **__: None)
-        slow = tables(tmp_path, truth, found, 1)
+        slow = tables(tmp_path, truth, detections, 1)
     assert len(fast) == len(slow)
     for one, other in zip(fast, slow, strict=True):
         assert isinstance(one, str) == isinstance(other, str), (one, other)
@@ -105,12 +105,12 @@ def test_numbers_and_records_give_the_same(
 
 
 def test_two_readers_may_read_differently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    truth, found = records(17, of_results=False), records(17, of_results=True, count=300)
+    truth, detections = records(17, of_results=False), records(17, of_results=True, count=300)
     monkeypatch.setattr(_coco_records._json, "PART_BYTES", 1 << 12)
     monkeypatch.setattr(_coco_records._json, "SLICE_BYTES", 1 << 12)
     assert PART_BYTES > 1 << 12
-    found[-1]["keypoints"] = None
-    (_, one), (_, two) = (tables(tmp_path, truth, found, processes)[:2] for processes in (1, 2))
+    detections[-1]["keypoints"] = None
+    (_, one), (_, two) = (tables(tmp_path, truth, detections, processes)[:2] for processes in (1, 2))
     np.testing.assert_array_equal(one[0], two[0])
     assert not two[0][-1].any()
     scores = [

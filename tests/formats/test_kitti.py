@@ -40,8 +40,8 @@ def test_what_a_line_becomes(tmp_path: Path) -> None:
 
 def test_regions_without_labels_cost_nothing(tmp_path: Path) -> None:
     truth = written(tmp_path / "gt", a=f"{OBJECT.format('Car')}\n{OBJECT.format('DontCare')}\n")
-    found = written(tmp_path / "dt", a=f"{OBJECT.format('Car')} 0.75\n")
-    result = boxscore.evaluate(truth, found)
+    detections = written(tmp_path / "dt", a=f"{OBJECT.format('Car')} 0.75\n")
+    result = boxscore.evaluate(truth, detections)
     assert result["AP50"] == pytest.approx(1, abs=1e-15)
     assert np.isnan(dict(zip(result.labels, result.class_values["AP"].tolist(), strict=True))["DontCare"])
 

@@ -30,19 +30,19 @@ def _silence() -> Any:
         yield
 
 
-def write(folder: Path, truth: Any, found: Any) -> tuple[Path, Path]:
+def write(folder: Path, truth: Any, detections: Any) -> tuple[Path, Path]:
     paths = folder / "gt.json", folder / "dt.json"
-    for path, content in zip(paths, (truth, found), strict=True):
+    for path, content in zip(paths, (truth, detections), strict=True):
         path.write_text(json.dumps(content))
     return paths
 
 
 def as_npz(paths: tuple[Path, Path]) -> tuple[Path, Path]:
     truth = boxscore.load_ground_truth(paths[0])
-    found = boxscore.load_detections(paths[1], truth)
+    detections = boxscore.load_detections(paths[1], truth)
     archives = paths[0].with_suffix(".npz"), paths[1].with_suffix(".npz")
     boxscore.save_columns(truth, archives[0])
-    boxscore.save_columns(found, archives[1])
+    boxscore.save_columns(detections, archives[1])
     return archives
 
 
@@ -55,9 +55,9 @@ def test_a_hint_changes_nothing(seed: int, protocol: str, npz: bool, tmp_path: P
     paths = as_npz(paths) if npz else paths
     results = []
     for hint in ((), (KINDS[protocol],), ("masks", "keypoints")):
-        truth, found = load_both(*paths, *[read_options(instances=hint)] * 2)
+        truth, detections = load_both(*paths, *[read_options(instances=hint)] * 2)
         assert truth.instances.is_read(KINDS[protocol]) == bool(hint)
-        results.append(boxscore.evaluate(truth, found, protocol=protocol))
+        results.append(boxscore.evaluate(truth, detections, protocol=protocol))
     for other in results[1:]:
         assert str(other.metrics) == str(results[0].metrics)
         for name, array in other.arrays().items():
@@ -69,12 +69,12 @@ def test_a_hint_changes_nothing(seed: int, protocol: str, npz: bool, tmp_path: P
 def test_a_box_evaluation_reads_no_masks_where_there_are_boxes(
     case: Any, with_boxes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    truth, found = case(3)
-    for row in found:
+    truth, detections = case(3)
+    for row in detections:
         row.pop("bbox", None)
         if with_boxes:
             row["bbox"] = [1, 2, 5, 6]
-    paths = write(tmp_path, truth, found)
+    paths = write(tmp_path, truth, detections)
     asked = []
     kind = coco.instance_kind
     monkeypatch.setattr(
@@ -83,7 +83,7 @@ def test_a_box_evaluation_reads_no_masks_where_there_are_boxes(
     tables = load_both(*paths)
     result = boxscore.evaluate(*tables, protocol="coco")
     assert result.per_class is not None
-    assert len(result.matches) <= len(found)
+    assert len(result.matches) <= len(detections)
     assert not asked
     assert tables[1].boxes_given == with_boxes
     name = "masks" if case is mask_case else "keypoints"
@@ -107,29 +107,29 @@ def test_the_command_line_reads_no_file_twice(
 
 def test_boxes_without_boxes_are_those_of_pycocotools(tmp_path: Path) -> None:
     """Around the mask where the first record has one, else around the keypoints."""
-    truth, found = keypoint_case(0, joints=3)
+    truth, detections = keypoint_case(0, joints=3)
     code = {"size": [480, 640], "counts": [480 * 10 + 5, 20, 480 * 629 + 455]}
-    for row in found:
+    for row in detections:
         row.pop("bbox", None)
-    paths = write(tmp_path, truth, found)
-    points = np.array([row["keypoints"] for row in found]).reshape(-1, 3, 3)
+    paths = write(tmp_path, truth, detections)
+    points = np.array([row["keypoints"] for row in detections]).reshape(-1, 3, 3)
     around = np.hstack([points[:, :, :2].min(axis=1), points[:, :, :2].max(axis=1)])
     assert load_both(*paths)[1].boxes.tolist() == around.tolist()
-    paths = write(tmp_path, truth, [{**row, "segmentation": code} for row in found])
+    paths = write(tmp_path, truth, [{**row, "segmentation": code} for row in detections])
     for hint in ((), ("keypoints",), ("masks",)):
         table = load_both(*paths, *[read_options(instances=hint)] * 2)[1]
-        assert table.boxes.tolist() == [[10, 5, 11, 25]] * len(found)
+        assert table.boxes.tolist() == [[10, 5, 11, 25]] * len(detections)
         assert not table.boxes_given
         assert table.keypoints.tolist() == points.tolist()
 
 
 def test_tables_without_masks_give_none(tmp_path: Path) -> None:
-    truth, found = mask_case(1)
-    for row in [*truth["annotations"], *found]:
+    truth, detections = mask_case(1)
+    for row in [*truth["annotations"], *detections]:
         row["segmentation"] = []  # as many programs write where there are only boxes
-    for row in found:
+    for row in detections:
         row["bbox"] = [1, 1, 3, 3]
-    paths = write(tmp_path, truth, found)
+    paths = write(tmp_path, truth, detections)
     for tables in (load_both(*paths), load_both(*as_npz(paths))):
         for table in tables:
             assert (table.masks, table.keypoints) == (None, None)
@@ -143,12 +143,13 @@ def test_tables_without_masks_give_none(tmp_path: Path) -> None:
 
 def test_rows_left_out_and_repeated_keep_their_masks(tmp_path: Path) -> None:
     """What is read later is of the rows that the table has."""
-    truth, found = mask_case(2)
+    truth, detections = mask_case(2)
     truth["annotations"] += [{**truth["annotations"][0], "iscrowd": 0} for _ in range(2)]
-    found = [
-        {**row, "bbox": [0, 0, 4, 4], "category_id": 9 if n % 3 == 0 else 1} for n, row in enumerate(found)
+    detections = [
+        {**row, "bbox": [0, 0, 4, 4], "category_id": 9 if n % 3 == 0 else 1}
+        for n, row in enumerate(detections)
     ]
-    paths = write(tmp_path, truth, found)
+    paths = write(tmp_path, truth, detections)
     late, early = load_both(*paths), load_both(*paths, *[read_options(instances=["masks"])] * 2)
     for first, second in zip(late, early, strict=True):
         assert first.masks is not None
@@ -159,7 +160,7 @@ def test_rows_left_out_and_repeated_keep_their_masks(tmp_path: Path) -> None:
         assert [first.masks.place(row) for row in range(len(first))] == [
             second.masks.place(row) for row in range(len(second))
         ]
-    assert len(late[1]) < len(found)
+    assert len(late[1]) < len(detections)
 
 
 @pytest.mark.parametrize("npz", [False, True])
@@ -186,9 +187,9 @@ def test_a_file_that_changes_before_masks_are_read(change: str, npz: bool, tmp_p
 
 
 def test_damaged_masks_are_named_when_they_are_read(tmp_path: Path) -> None:
-    truth, found = mask_case(1)
+    truth, detections = mask_case(1)
     truth["annotations"][2]["segmentation"] = {"size": "big", "counts": "5"}
-    paths = write(tmp_path, truth, found)
+    paths = write(tmp_path, truth, detections)
     table = boxscore.load_ground_truth(paths[0])
     with pytest.raises(FileFormatError, match=r"segmentation.*annotation 2 of .*gt\.json"):
         table.masks  # noqa: B018
@@ -214,10 +215,10 @@ def test_pickles_need_no_file(tmp_path: Path) -> None:
 def test_the_first_record_decides_in_any_slice(
     processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    truth, found = keypoint_case(0)
-    for row in found:
+    truth, detections = keypoint_case(0)
+    for row in detections:
         row.pop("bbox", None)
-    paths = write(tmp_path, truth, found)
+    paths = write(tmp_path, truth, detections)
     monkeypatch.setattr(coco._json, "PART_BYTES", 500)
     table = boxscore.load_ground_truth(paths[0])
     expected = read_detections(paths[1], table).boxes.tolist()

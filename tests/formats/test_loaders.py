@@ -224,10 +224,10 @@ def test_a_whole_number_is_an_id_however_it_is_written(spelling: str, other: str
         json.dumps({"images": [{"id": i} for i in ids], "categories": [{"id": 1}], "annotations": []})
     )
     truth = load_ground_truth(path)
-    found = tmp_path / "dt.json"
+    detections = tmp_path / "dt.json"
     record = '{"image_id": %s, "category_id": 1.0, "bbox": [0, 0, 1, 1], "score": 1}'
-    found.write_text(f"[{record % spelling}, {record % other}]")
-    table = load_detections(found, truth)
+    detections.write_text(f"[{record % spelling}, {record % other}]")
+    table = load_detections(detections, truth)
     assert table.images.ids[table.image].tolist() == [7, json.loads(other)]
 
 
@@ -239,9 +239,9 @@ def test_large_ids_stay_exact(large: int, tmp_path: Path) -> None:
     content["images"] = [{"id": large}, {"id": large + 1}]
     path.write_text(json.dumps(content))
     rows = [{**row, "image_id": large + number % 2} for number, row in enumerate(records(9))]
-    found = tmp_path / "dt.json"
-    found.write_text(json.dumps(rows))
-    assert_rows(load_detections(found, load_ground_truth(path)), rows)
+    detections = tmp_path / "dt.json"
+    detections.write_text(json.dumps(rows))
+    assert_rows(load_detections(detections, load_ground_truth(path)), rows)
 
 
 @pytest.mark.parametrize("processes", [1, 3])
@@ -399,9 +399,9 @@ def test_the_class_of_a_results_file(
     folder = write_voc(tmp_path / "voc", labels, names)
     truth = load_ground_truth(folder)
     with quiet():
-        found = load_detections(folder / "results", truth)
-    assert found.categories.names[found.category].tolist() == expected
-    assert found.left_out == left_out
+        detections = load_detections(folder / "results", truth)
+    assert detections.categories.names[detections.category].tolist() == expected
+    assert detections.left_out == left_out
 
 
 def test_results_of_two_sets_are_warned_of(tmp_path: Path) -> None:
@@ -409,8 +409,8 @@ def test_results_of_two_sets_are_warned_of(tmp_path: Path) -> None:
         tmp_path / "voc", ["cat"], {"comp4_det_test_cat.txt": LINE, "comp4_det_val_cat.txt": LINE}
     )
     with pytest.warns(BoxscoreWarning, match=r"several competitions or sets .*comp4_det_test, comp4_det_val"):
-        found = load_detections(folder / "results", load_ground_truth(folder))
-    assert len(found) == 2
+        detections = load_detections(folder / "results", load_ground_truth(folder))
+    assert len(detections) == 2
 
 
 def test_missing_tags_decimal_coordinates_and_parts(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
 
 BOXES = "ImageID,LabelName,Confidence,XMin,XMax,YMin,YMax,IsGroupOf\n"
 SEGMENTS = "ImageID,LabelName,ImageWidth,ImageHeight,XMin,XMax,YMin,YMax,IsGroupOf,Mask\n"
-FOUND = "ImageID,ImageWidth,ImageHeight,LabelName,Score,Mask\n"
+DETECTIONS = "ImageID,ImageWidth,ImageHeight,LabelName,Score,Mask\n"
 TREE = {
     "LabelName": "Entity",
     "Subcategory": [{"LabelName": "Animal", "Subcategory": [{"LabelName": "Cat"}]}],
@@ -55,7 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "boxes.csv").write_text(BOXES + rows)
     (tmp_path / "segments.csv").write_text(f"{SEGMENTS}a,Cat,10,10,0,0.4,0,0.4,0,{CORNER}\n")
     other = packed(slice(5, 9), slice(5, 9))
-    (tmp_path / "found.csv").write_text(f"{FOUND}a,10,10,Cat,0.9,{CORNER}\nb,10,10,Cat,0.8,{other}\n")
+    (tmp_path / "found.csv").write_text(f"{DETECTIONS}a,10,10,Cat,0.9,{CORNER}\nb,10,10,Cat,0.8,{other}\n")
     (tmp_path / "labels.csv").write_text("ImageID,LabelName,Confidence\na,Cat,1\nb,Cat,1\nb,Animal,1\n")
     (tmp_path / "tree.json").write_text(json.dumps(TREE))
     return tmp_path
@@ -65,9 +65,9 @@ def test_segments_are_joined_to_their_boxes(folder: Path) -> None:
     truth = load_ground_truth("boxes.csv", segments="segments.csv")
     assert truth.masks is not None
     assert truth.masks.missing.tolist() == [False, True]
-    found = load_detections("found.csv", truth)
-    assert found.boxes.tolist() == [[0, 0, 0.4, 0.4], [0.5, 0.5, 0.9, 0.9]]
-    result = boxscore.evaluate(truth, found, protocol="openimages-segmentation")
+    detections = load_detections("found.csv", truth)
+    assert detections.boxes.tolist() == [[0, 0, 0.4, 0.4], [0.5, 0.5, 0.9, 0.9]]
+    result = boxscore.evaluate(truth, detections, protocol="openimages-segmentation")
     assert result["mAP"] == 1.0
     assert result.matches["outcome"].tolist() == ["true positive", "ignored"]
     assert result.class_counts["ground_truths"].tolist() == [1]
@@ -82,13 +82,13 @@ def test_segments_that_fit_no_box_are_objects_of_their_own(folder: Path) -> None
 
 def test_nearly_equal_overlaps_are_one_in_single_precision() -> None:
     """40000 / 60002 is less than 30001 / 45003, by less than float32 shows: there the first is the best."""
-    found, first, second = np.zeros((3, 400 * 300), dtype=bool)
-    found[:40000] = first[:60002] = True
+    predicted, first, second = np.zeros((3, 400 * 300), dtype=bool)
+    predicted[:40000] = first[:60002] = True
     second[10_000 - 1 : 40_000] = second[70_000 : 70_000 + 5003] = True
     masks = [mask.reshape(300, 400).T for mask in (first, second)]
     boxes = [[0, 0, 300, 400]] * 2
     truth = boxscore.GroundTruth.from_arrays([1, 1], ["a", "a"], boxes, masks=masks)
-    one = boxscore.Detections.from_arrays([1], ["a"], boxes[:1], [0.5], masks=[found.reshape(300, 400).T])
+    one = boxscore.Detections.from_arrays([1], ["a"], boxes[:1], [0.5], masks=[predicted.reshape(300, 400).T])
     for precision, taken in (("double", 1), ("single", 0)):
         rules = {"extends": "openimages-segmentation", "masks": {"precision": precision}}
         matches = boxscore.evaluate(truth, one, protocol=rules).matches
@@ -110,7 +110,7 @@ def test_nearly_equal_overlaps_are_one_in_single_precision() -> None:
     ],
 )
 def test_damaged_masks_are_refused(folder: Path, mask: str, message: str) -> None:
-    (folder / "found.csv").write_text(f"{FOUND}a,10,10,Cat,0.9,{mask}\n")
+    (folder / "found.csv").write_text(f"{DETECTIONS}a,10,10,Cat,0.9,{mask}\n")
     truth = load_ground_truth("boxes.csv", segments="segments.csv")
     with pytest.raises(InputError, match=message):
         load_detections("found.csv", truth)
@@ -248,8 +248,8 @@ def predictions(truth: boxscore.GroundTruth, *rows: str) -> boxscore.Detections:
     return load_detections("predictions.csv", truth)
 
 
-def codes_of(truth: Any, found: Any) -> dict[str, str]:
-    findings = validate(truth, found, protocol="openimages-challenge")
+def codes_of(truth: Any, detections: Any) -> dict[str, str]:
+    findings = validate(truth, detections, protocol="openimages-challenge")
     return {finding.code: finding.severity for finding in findings}
 
 
@@ -267,15 +267,15 @@ def test_what_validation_says_of_labels_and_hierarchies(folder: Path) -> None:
 
 def test_readings_with_and_without_the_hierarchy(folder: Path) -> None:
     truth = load_ground_truth("boxes.csv", image_labels="labels.csv")
-    found = predictions(truth, "a,Cat,0.9,0,0.4,0,0.4", "b,Cat,0.8,0.5,0.9,0.5,0.9")
-    table = expansions(truth, found, Hierarchy.of(TREE))
+    detections = predictions(truth, "a,Cat,0.9,0,0.4,0,0.4", "b,Cat,0.8,0.5,0.9,0.5,0.9")
+    table = expansions(truth, detections, Hierarchy.of(TREE))
     assert table["value"].tolist() == [1.0, 1.0, 0.5, 1.0]
 
 
 def test_sizes_of_fractions_are_relative(folder: Path) -> None:
     truth = load_ground_truth("boxes.csv")
-    found = predictions(truth, "a,Cat,0.9,0,0.4,0,0.4", "b,Cat,0.8,0.5,0.9,0.5,0.9")
-    result = boxscore.evaluate(truth, found, protocol="openimages-v2")
+    detections = predictions(truth, "a,Cat,0.9,0,0.4,0,0.4", "b,Cat,0.8,0.5,0.9,0.5,0.9")
+    result = boxscore.evaluate(truth, detections, protocol="openimages-v2")
     with pytest.raises(InputError, match="slices by size must have boxes in pixels"):
         slice_scores(result, by="size")
     table = slice_scores(result, by="relative_size").to_frame()
@@ -287,8 +287,8 @@ def test_sweeps_leave_out_what_the_protocol_drops(folder: Path) -> None:
     rows = ["a,Cat,0.9,0,0.4,0,0.4", "a,Cat,0.8,0.4,0.3,0,0.4"]
     path = folder / "predictions.csv"
     path.write_text("\n".join(["ImageID,LabelName,Score,XMin,XMax,YMin,YMax", *rows, ""]))
-    found = read_detections(path, truth, read_options(any_sides=True))
-    result = sweep(truth, found, iou_thresholds=[0.5], protocol="openimages-v2")
+    detections = read_detections(path, truth, read_options(any_sides=True))
+    result = sweep(truth, detections, iou_thresholds=[0.5], protocol="openimages-v2")
     assert result.total_detections.tolist() == [1]
 
 

@@ -26,7 +26,7 @@ TRUTH = pd.DataFrame(
         "night": [0, 1, 0],
     }
 )
-FOUND = pd.DataFrame(
+DETECTIONS = pd.DataFrame(
     {
         "image": ["a.jpg", "b.jpg", "a.jpg"],
         "class": ["cat", "cat", "dog"],
@@ -37,8 +37,8 @@ FOUND = pd.DataFrame(
         "score": [0.9, 0.8, 0.7],
     }
 )
-NAMED = [frame.rename(columns=SCORED) for frame in (TRUTH, FOUND)]
-NUMBER = evaluate(GroundTruth.from_pandas(TRUTH), Detections.from_pandas(FOUND))["AP"]
+NAMED = [frame.rename(columns=SCORED) for frame in (TRUTH, DETECTIONS)]
+NUMBER = evaluate(GroundTruth.from_pandas(TRUTH), Detections.from_pandas(DETECTIONS))["AP"]
 
 
 def written(folder: Path, ending: str, frames: list[pd.DataFrame]) -> list[Path]:
@@ -71,12 +71,12 @@ def test_every_kind_of_table_understands_them(ending: str, tmp_path: Path, run: 
 
 
 def test_data_frames_are_evaluated() -> None:
-    assert evaluate(TRUTH, FOUND)["AP"] == NUMBER
+    assert evaluate(TRUTH, DETECTIONS)["AP"] == NUMBER
     assert evaluate(*NAMED, columns=SCORED)["AP"] == NUMBER
-    assert evaluate(GroundTruth.from_pandas(TRUTH), FOUND)["AP"] == NUMBER
+    assert evaluate(GroundTruth.from_pandas(TRUTH), DETECTIONS)["AP"] == NUMBER
     assert evaluate(TRUTH, Detections.from_pandas(NAMED[1], columns=SCORED))["AP"] == NUMBER
     with pytest.raises(InputError, match="box_format must be given where detections are read"):
-        evaluate(TRUTH, Detections.from_pandas(FOUND), box_format="xyxy")
+        evaluate(TRUTH, Detections.from_pandas(DETECTIONS), box_format="xyxy")
 
 
 def test_a_column_that_is_said_wins_over_one_that_is_called_so(tmp_path: Path) -> None:
@@ -146,13 +146,13 @@ def test_a_misspelt_column_is_refused(
     assert message.startswith("--columns must name columns that are in one of the tables. Got 'flaeche' in ")
     assert sorted(message.split(" in ")[-1].split(";")[0].split(" and ")) == [dt, gt]
     assert f"; there are {there}, " in message
-    found = ", ".join(map(str, NAMED[1].columns))
+    columns = ", ".join(map(str, NAMED[1].columns))
     assert said(["--gt-columns", *wrong[:-1], "--dt-columns", *wrong[:-1], "score=pp"]) == (
         f"--dt-columns must name columns that are in the table. Got 'pp' in {dt}; did you mean 'p'? "
-        f"There are {found}."
+        f"There are {columns}."
     )
     assert said(["--columns", *wrong[:-1], "score=pp"]) == (
-        f"detections must have a column score or confidence. Got only {found} in {dt}; --columns names a "
+        f"detections must have a column score or confidence. Got only {columns} in {dt}; --columns names a "
         "column 'pp' that it does not have; did you mean 'p'?"
     )
     with pytest.raises(InputError, match=r"^columns must name columns that are in one of .* Got 'flaeche'"):

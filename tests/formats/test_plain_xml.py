@@ -29,7 +29,7 @@ def document(draw: random.Random) -> str:
         if draw.random() < 0.1:
             draw.shuffle(chosen)
         if chosen and draw.random() < 0.05:
-            chosen.append(draw.choice(kept))
+            chosen.append(draw.choice(chosen))
         return space + space.join(chosen) + space
 
     def number(tag: str) -> str:

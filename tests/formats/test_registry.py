@@ -72,18 +72,28 @@ def test_a_format_is_one_object_and_one_line(
     named = registry.format_named
     monkeypatch.setattr(registry, "_FORMATS", {"lines": registry._Entry(""), **registry._FORMATS})
     monkeypatch.setattr(registry, "format_named", lambda name: _Lines() if name == "lines" else named(name))
-    truth, found = tmp_path / "gt.lines", tmp_path / "dt.lines"
+    truth, detections = tmp_path / "gt.lines", tmp_path / "dt.lines"
     truth.write_text("a cat 0 0 10 10\nb dog 5 5 9 9\n")
-    found.write_text("a cat 0 0 10 10 0.5\n")
+    detections.write_text("a cat 0 0 10 10 0.5\n")
     assert detect_format(truth) == ("lines", "a file of lines")
-    command = ["evaluate", "--gt", str(truth), "--dt", str(found), "--format", "lines", "--output", "csv"]
+    command = [
+        "evaluate",
+        "--gt",
+        str(truth),
+        "--dt",
+        str(detections),
+        "--format",
+        "lines",
+        "--output",
+        "csv",
+    ]
     assert "AR100,0.5," in run(*command).out
     (tmp_path / "run.toml").write_text(
         '[ground_truth]\npath = "gt.lines"\nformat = "lines"\n[detections]\npath = "dt.lines"\n'
         '[output]\nform = "csv"\n'
     )
     run("run", tmp_path / "run.toml")
-    assert {finding.code for finding in validate_files(truth, found, format="lines")} >= {
+    assert {finding.code for finding in validate_files(truth, detections, format="lines")} >= {
         "class-without-detections"
     }
 
@@ -108,7 +118,7 @@ HEADS = (
 
 
 def test_what_a_format_recognises_passes_its_quick_test(tmp_path: Path) -> None:
-    draw, found = random.Random(20), set()
+    draw, seen = random.Random(20), set()
     for number in range(600):
         if number % 4:
             keys = draw.sample(KEYS, draw.randint(1, 9))
@@ -126,14 +136,14 @@ def test_what_a_format_recognises_passes_its_quick_test(tmp_path: Path) -> None:
             except boxscore.FileFormatError:
                 reason = "refused"
             if reason is not None:
-                found.add(name)
+                seen.add(name)
                 assert entry.may_be(Sniffer(path)), (name, path.name, text)
     for folder in [SHAPES, SHAPES.parent, tmp_path]:
         for name, entry in registry._FORMATS.items():
             assert registry.format_named(name).detect(Sniffer(folder)) is None or entry.may_be(
                 Sniffer(folder)
             )
-    assert len(found) >= len(registry._FORMATS) - 8  # folders of benchmarks are not drawn
+    assert len(seen) >= len(registry._FORMATS) - 8  # folders of benchmarks are not drawn
 
 
 def test_only_the_modules_of_formats_that_may_be_there_are_imported() -> None:

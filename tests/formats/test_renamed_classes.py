@@ -152,8 +152,8 @@ warning: unknown-class (12)
 """
         in capsys.readouterr().out
     )
-    found = validate_files("gt.json", "dt.json")
-    (finding,) = (one for one in found if one.code == "unknown-class")
+    findings = validate_files("gt.json", "dt.json")
+    (finding,) = (one for one in findings if one.code == "unknown-class")
     truth = load_ground_truth("gt.json")
     typed = load_detections("dt.json", truth, class_map={"diningtable": "dining table"})
     assert finding.repaired == boxscore.evaluate(truth, typed)["AP"]

@@ -360,8 +360,8 @@ def test_three_layouts(layout: str, ending: str, tmp_path: Path) -> None:
     expected = [(row["image"], row["label"], row["bbox"]) for row in BOXES]
     assert sorted(content(table)) == sorted(expected)
     assert table.images.ids.tolist() == ["a.jpg", "b.jpg", *(["c.jpg"] if layout != "boxes" else [])]
-    found = load_detections(path, table, box_format="xyxy")
-    scores = dict(zip(map(str, found.boxes.tolist()), found.scores.tolist(), strict=True))
+    detections = load_detections(path, table, box_format="xyxy")
+    scores = dict(zip(map(str, detections.boxes.tolist()), detections.scores.tolist(), strict=True))
     assert scores == {str([float(side) for side in row["bbox"]]): row["score"] for row in BOXES}
 
 
@@ -647,10 +647,10 @@ def test_integers_are_each_once_in_the_order_of_their_rows(
     column = np.repeat(np.array(values, dtype=np.int64), repeats[: len(values)]).astype(kind)
     boxes = {name: np.zeros(len(column)) for name in ("x1", "y1", "x2", "y2")}
     table = ArrowTable("a table", pa.table({"image_id": column, "class": column.astype(str), **boxes}))
-    found = table.distinct("image_id")
-    assert found.values == list(dict.fromkeys(column.tolist()))
-    assert all(type(value) is int for value in found.values)
-    assert [found.values[at] for at in found.positions.tolist()] == column.tolist()
+    distinct = table.distinct("image_id")
+    assert distinct.values == list(dict.fromkeys(column.tolist()))
+    assert all(type(value) is int for value in distinct.values)
+    assert [distinct.values[at] for at in distinct.positions.tolist()] == column.tolist()
 
 
 @pytest.mark.parametrize(
@@ -689,10 +689,10 @@ def test_names_that_are_numbers_come_back_from_open_images(names: dict[int, str]
     boxes = [[0, 0, 9, 9], [20, 0, 29, 9]]
     images = boxscore.data.vocabulary.Images.build(["a"], sizes=[[100, 100]])
     truth = boxscore.GroundTruth.from_arrays(["a"] * 2, list(names), boxes, categories=names, images=images)
-    found = boxscore.Detections.from_arrays(
+    detections = boxscore.Detections.from_arrays(
         ["a"] * 2, list(names), boxes, [0.9, 0.8], categories=names, images=images
     )
-    boxscore.save_as(found, tmp_path / "dt.csv", format="openimages")
+    boxscore.save_as(detections, tmp_path / "dt.csv", format="openimages")
     back = load_detections(tmp_path / "dt.csv", truth)
     assert back.category.tolist() == [0, 1]
 

@@ -20,7 +20,9 @@ from support.running import Run
 
 HEAD = "image,class,x1,y1,x2,y2"
 TRUTH = f"{HEAD}\na,cat,0,0,20,20\nb,cat,50,50,70,70\n"
-FOUND = f"{HEAD},score\na,cat,0,0,20,20,0.9\nq,cat,0,0,9,9,0.85\nb,cat,50,50,70,70,0.8\nq,cat,0,0,9,9,0.1\n"
+DETECTIONS = (
+    f"{HEAD},score\na,cat,0,0,20,20,0.9\nq,cat,0,0,9,9,0.85\nb,cat,50,50,70,70,0.8\nq,cat,0,0,9,9,0.1\n"
+)
 """With a false positive in image q between the hits: AP is (51 + 50 * 2 / 3) / 101."""
 
 WITH_FALSE_POSITIVE = np.mean([1.0] * 51 + [2 / 3] * 50)
@@ -66,21 +68,21 @@ def truths(folder: Path) -> dict[str, Path]:
 
 @pytest.mark.parametrize("kind", ["csv", "coco"])
 def test_what_becomes_of_detections_in_an_image_that_is_not_listed(kind: str, tmp_path: Path) -> None:
-    truth, found = truths(tmp_path)[kind], write(tmp_path, "dt.csv", FOUND)
+    truth, detections = truths(tmp_path)[kind], write(tmp_path, "dt.csv", DETECTIONS)
     with pytest.raises(InputError) as caught:
-        boxscore.evaluate(truth, found)
+        boxscore.evaluate(truth, detections)
     assert str(caught.value) == (
-        f"image_id must be in the ground truth. Got 'q' in line 3 of {found}; 1 such image in all, "
+        f"image_id must be in the ground truth. Got 'q' in line 3 of {detections}; 1 such image in all, "
         "perhaps of another split; --unlisted-images background (in Python unlisted_images=) adds it without "
         "objects, drop leaves its detections out."
     )
-    background = boxscore.evaluate(truth, found, unlisted_images="background")
+    background = boxscore.evaluate(truth, detections, unlisted_images="background")
     assert background["AP"] == pytest.approx(WITH_FALSE_POSITIVE, abs=1e-15)
     assert (background.counts["images"], background.counts["detections"]) == (3, 4)
     with pytest.warns(BoxscoreWarning) as warned:
-        dropped = boxscore.evaluate(truth, found, unlisted_images="drop")
+        dropped = boxscore.evaluate(truth, detections, unlisted_images="drop")
     assert [str(one.message) for one in warned] == [
-        f"{found}: 2 detections left out, in 1 image that the ground truth does not list: q."
+        f"{detections}: 2 detections left out, in 1 image that the ground truth does not list: q."
     ]
     assert (dropped["AP"], dropped.counts["images"], dropped.counts["detections"]) == (1, 2, 2)
 
@@ -94,20 +96,20 @@ def test_background_is_what_a_ground_truth_that_lists_the_image_gives(tmp_path: 
             lines.append((name, f"cat,{x},{y},{x + 20},{y + 20}", score))
     truth = "".join(f"{name},{box}\n" for name, box, _ in lines if int(name[2:]) % 3)
     listed = truth + "".join(f"{name},,,,,\n" for name in every if not int(name[2:]) % 3)
-    found = write(tmp_path, "dt.csv", f"{HEAD},score\n" + "".join(f"{n},{b},{s}\n" for n, b, s in lines))
+    detections = write(tmp_path, "dt.csv", f"{HEAD},score\n" + "".join(f"{n},{b},{s}\n" for n, b, s in lines))
     short, full = (
         write(tmp_path, "gt.csv", f"{HEAD}\n{truth}"),
         write(tmp_path, "full.csv", f"{HEAD}\n{listed}"),
     )
-    expected = boxscore.evaluate(full, found)
+    expected = boxscore.evaluate(full, detections)
     assert 0 < expected["AP"] < 1
-    for given in (found, load_detections(found, load_ground_truth(full))):
+    for given in (detections, load_detections(detections, load_ground_truth(full))):
         result = boxscore.evaluate(short, given, unlisted_images="background")
         assert result.metrics == expected.metrics or np.array_equal(
             [*result.metrics.values()], [*expected.metrics.values()], equal_nan=True
         )
         assert result.counts == expected.counts
-    in_place = load_detections(found, load_ground_truth(short), unlisted_images="background")
+    in_place = load_detections(detections, load_ground_truth(short), unlisted_images="background")
     again = boxscore.evaluate(short, in_place, unlisted_images="background")
     assert again.counts == expected.counts
 
@@ -115,32 +117,32 @@ def test_background_is_what_a_ground_truth_that_lists_the_image_gives(tmp_path: 
 def test_what_others_are_called_does_not_change(tmp_path: Path) -> None:
     truth = write(tmp_path, "gt.csv", TRUTH.replace("\na,", "\nval/a.jpg,").replace("\nb,", "\nval/b.jpg,"))
     text = (
-        FOUND.replace("\na,", "\nimages/a.jpg,")
+        DETECTIONS.replace("\na,", "\nimages/a.jpg,")
         .replace("\nb,", "\nimages/b.png,")
         .replace("\nq,", "\nimages/q.jpg,")
     )
-    found = write(tmp_path, "dt.csv", text)
+    detections = write(tmp_path, "dt.csv", text)
     with pytest.warns(
         BoxscoreWarning, match="images are in a folder images, and those of the ground truth in val"
     ):
-        result = boxscore.evaluate(truth, found, unlisted_images="background")
+        result = boxscore.evaluate(truth, detections, unlisted_images="background")
     assert result["AP"] == pytest.approx(WITH_FALSE_POSITIVE, abs=1e-15)
 
 
 def test_what_two_images_can_be_is_never_an_unlisted_one(tmp_path: Path) -> None:
     truth = write(tmp_path, "gt.csv", TRUTH.replace("\na,", "\nx/a.jpg,").replace("\nb,", "\ny/a.jpg,"))
-    found = write(tmp_path, "dt.csv", f"{HEAD},score\na,cat,0,0,20,20,0.9\n")
+    detections = write(tmp_path, "dt.csv", f"{HEAD},score\na,cat,0,0,20,20,0.9\n")
     for how in ("background", "drop"):
         with pytest.raises(InputError, match=r"it can be 'x/a\.jpg' or 'y/a\.jpg'"):
-            boxscore.evaluate(truth, found, unlisted_images=how)  # type: ignore[arg-type]
+            boxscore.evaluate(truth, detections, unlisted_images=how)  # type: ignore[arg-type]
 
 
 def test_numbers_that_are_file_names_stay_so(tmp_path: Path) -> None:
     images = [{"id": at, "file_name": f"{name:06}.jpg"} for at, name in enumerate((2, 7, 8), start=1)]
     truth = {"images": images, "categories": [{"id": 1, "name": "cat"}], "annotations": []}
     numbers = (2, 1, 7, 8, 9)
-    found = [{"image_id": at, "category_id": 1, "bbox": [0, 0, 9, 9], "score": 0.9} for at in numbers]
-    path = write(tmp_path, "dt.json", json.dumps(found))
+    detections = [{"image_id": at, "category_id": 1, "bbox": [0, 0, 9, 9], "score": 0.9} for at in numbers]
+    path = write(tmp_path, "dt.json", json.dumps(detections))
     truth_table = load_ground_truth(write(tmp_path, "gt.json", json.dumps(truth)))
     table = load_detections(path, truth_table, unlisted_images="background")
     assert table.images.file_names[table.image].tolist() == [
@@ -155,17 +157,17 @@ def test_numbers_that_are_file_names_stay_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["background", "drop"])
 def test_every_command_takes_the_option(how: str, tmp_path: Path, run: Run) -> None:
-    truth, found = str(write(tmp_path, "gt.csv", TRUTH)), str(write(tmp_path, "dt.csv", FOUND))
-    other = str(write(tmp_path, "other.csv", FOUND.replace("\nq,", "\nr,")))
+    truth, detections = str(write(tmp_path, "gt.csv", TRUTH)), str(write(tmp_path, "dt.csv", DETECTIONS))
+    other = str(write(tmp_path, "other.csv", DETECTIONS.replace("\nq,", "\nr,")))
     option = ["--unlisted-images", how]
     images = {"background": 3, "drop": 2}[how]
     assert (
-        json.loads(run("evaluate", truth, found, "--output", "json", *option).out)["counts"]["images"]
+        json.loads(run("evaluate", truth, detections, "--output", "json", *option).out)["counts"]["images"]
         == images
     )
-    run("validate", truth, found, *option)
-    run("compare", truth, found, other, "--output", "json", *option, "--resamples", "10")
-    run("report", truth, found, "--report", tmp_path / "out", *option, "--resamples", "0")
+    run("validate", truth, detections, *option)
+    run("compare", truth, detections, other, "--output", "json", *option, "--resamples", "10")
+    run("report", truth, detections, "--report", tmp_path / "out", *option, "--resamples", "0")
     assert json.loads((tmp_path / "out" / "result.json").read_text())["counts"]["images"] == images
     config = write(
         tmp_path,
@@ -175,15 +177,15 @@ def test_every_command_takes_the_option(how: str, tmp_path: Path, run: Run) -> N
     )
     assert json.loads(run("run", config).out)["counts"]["images"] == images
     baseline = ["--baseline-detections", other, "--resamples", "10"]
-    run("check", truth, found, "--min", "AP=0.5", *baseline, *option)
+    run("check", truth, detections, "--min", "AP=0.5", *baseline, *option)
 
 
 def test_images_of_compared_detectors_are_those_of_all(tmp_path: Path, run: Run) -> None:
-    truth, found = str(write(tmp_path, "gt.csv", TRUTH)), str(write(tmp_path, "dt.csv", FOUND))
-    other = str(write(tmp_path, "other.csv", FOUND.replace("\nq,", "\nr,")))
+    truth, detections = str(write(tmp_path, "gt.csv", TRUTH)), str(write(tmp_path, "dt.csv", DETECTIONS))
+    other = str(write(tmp_path, "other.csv", DETECTIONS.replace("\nq,", "\nr,")))
     assert " 4 images;" in " ".join(
         run(
-            "compare", truth, found, other, "--unlisted-images", "background", "--resamples", "10"
+            "compare", truth, detections, other, "--unlisted-images", "background", "--resamples", "10"
         ).out.split()
     )
 
@@ -197,7 +199,7 @@ ADDED = pytest.mark.filterwarnings("ignore:.* alone and count:boxscore.BoxscoreW
 @ADDED
 @pytest.mark.parametrize("way", ["table", "folder", "mapping"])
 def test_images_of_a_table_or_a_folder_are_images(way: str, tmp_path: Path) -> None:
-    truth, found = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", FOUND)
+    truth, detections = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", DETECTIONS)
     options: dict[str, Any] = {}
     if way == "table":
         options["image_sizes"] = write(
@@ -212,7 +214,7 @@ def test_images_of_a_table_or_a_folder_are_images(way: str, tmp_path: Path) -> N
     table = load_ground_truth(truth, **options)
     assert table.images.ids.tolist() == ["a", "b", "deep/q" if way == "folder" else "q"]
     assert table.images.sizes.tolist()[2] == [80, 70]
-    assert boxscore.evaluate(table, found)["AP"] == pytest.approx(WITH_FALSE_POSITIVE, abs=1e-15)
+    assert boxscore.evaluate(table, detections)["AP"] == pytest.approx(WITH_FALSE_POSITIVE, abs=1e-15)
 
 
 @ADDED
@@ -221,8 +223,8 @@ def test_numbers_of_a_table_are_numbers_of_images(tmp_path: Path) -> None:
     for names in (["1", "2", "3"], ["000001.jpg", "000002.jpg", "000003.jpg"]):
         table = load_ground_truth(truth, image_sizes=dict.fromkeys(names, (100, 100)))
         assert table.images.ids.tolist() == [1, 2, 3]
-        found = write(tmp_path, "dt.csv", f"{HEAD},score\n3,cat,0,0,9,9,0.9\n")
-        assert load_detections(found, table).image.tolist() == [2]
+        detections = write(tmp_path, "dt.csv", f"{HEAD},score\n3,cat,0,0,9,9,0.9\n")
+        assert load_detections(detections, table).image.tolist() == [2]
 
 
 def test_labels_without_images_take_those_of_the_folder(tmp_path: Path, run: Run) -> None:
@@ -333,11 +335,11 @@ def test_a_folder_without_images_is_refused(make: Any, text: str, tmp_path: Path
     ],
 )
 def test_chosen_images_have_commas_or_stand_in_a_file(words: list[str], tmp_path: Path, run: Run) -> None:
-    truth, found = str(coco(tmp_path)), str(write(tmp_path, "dt.csv", FOUND.replace("q,", "a,")))
+    truth, detections = str(coco(tmp_path)), str(write(tmp_path, "dt.csv", DETECTIONS.replace("q,", "a,")))
     if len(words) == 1 and words[0][-1] in "]\n":
         words = [str(write(tmp_path, "chosen.txt", words[0]))]
     assert (
-        json.loads(run("evaluate", truth, found, "--images", *words, "--output", "json").out)["counts"][
+        json.loads(run("evaluate", truth, detections, "--images", *words, "--output", "json").out)["counts"][
             "images"
         ]
         == 2
@@ -346,10 +348,10 @@ def test_chosen_images_have_commas_or_stand_in_a_file(words: list[str], tmp_path
 
 @pytest.mark.parametrize("text", ["[1, 2", "[[1]]", "[1.5]", "[]", "[true]"])
 def test_other_json_is_no_list_of_images(text: str, tmp_path: Path, run: Run) -> None:
-    truth, found = str(coco(tmp_path)), str(write(tmp_path, "dt.csv", FOUND.replace("q,", "a,")))
+    truth, detections = str(coco(tmp_path)), str(write(tmp_path, "dt.csv", DETECTIONS.replace("q,", "a,")))
     path = write(tmp_path, "chosen.json", text)
     assert "a file of ids must hold a line for each, or a JSON list of them. Got other JSON" in run.error(
-        "evaluate", truth, found, "--images", path
+        "evaluate", truth, detections, "--images", path
     )
 
 
@@ -365,7 +367,7 @@ SIZES = "image,width,height\na,100,100\nb,100,100\nq,100,100\nr,100,100\n"
 def test_what_is_said_of_unlisted_images_wins_over_a_table_of_sizes(
     how: Any, images: int, detections: int, ap: float, tmp_path: Path, run: Run
 ) -> None:
-    truth, found = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", FOUND)
+    truth, found = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", DETECTIONS)
     sizes = write(tmp_path, "sizes.csv", SIZES)
     said = [] if how is None else ["--unlisted-images", how]
     inputs = ["evaluate", str(truth), str(found), "--image-sizes", str(sizes), "--no-digest"]
@@ -381,12 +383,12 @@ def test_what_is_said_of_unlisted_images_wins_over_a_table_of_sizes(
 
 
 def test_an_error_that_is_asked_for_is_one_beside_a_table_or_a_folder(tmp_path: Path, run: Run) -> None:
-    truth, found = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", FOUND)
+    truth, detections = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", DETECTIONS)
     sizes = ["--image-sizes", str(write(tmp_path, "sizes.csv", SIZES))]
     for name in "abq":
         png(tmp_path / "images" / f"{name}.png", 100, 100)
     for option in (sizes, ["--image-folder", str(tmp_path / "images")]):
-        inputs = ["evaluate", str(truth), str(found), *option, "--no-digest"]
+        inputs = ["evaluate", str(truth), str(detections), *option, "--no-digest"]
         run(*inputs)
         assert "image_id must be in the ground truth. Got 'q'" in run.error(
             *inputs, "--unlisted-images", "error"
@@ -394,13 +396,13 @@ def test_an_error_that_is_asked_for_is_one_beside_a_table_or_a_folder(tmp_path: 
 
 
 def test_images_that_a_table_adds_are_counted(tmp_path: Path, run: Run) -> None:
-    truth, found = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", FOUND)
+    truth, detections = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", DETECTIONS)
     sizes = write(tmp_path, "sizes.csv", SIZES)
     note = (
         f"2 images are named by {sizes} alone and count as images without objects; "
         "--unlisted-images drop (in Python unlisted_images=) leaves their detections out."
     )
-    inputs = ["evaluate", str(truth), str(found), "--no-digest", "--strict", "--image-sizes"]
+    inputs = ["evaluate", str(truth), str(detections), "--no-digest", "--strict", "--image-sizes"]
     # a note is no warning
     assert run(*inputs, sizes).err == f"boxscore: note: {note.replace(' (in Python unlisted_images=)', '')}\n"
     with pytest.warns(BoxscoreWarning) as warned:
@@ -427,28 +429,30 @@ def test_pixels_beside_fractions_come_before_unlisted_images(tmp_path: Path, run
             for name in ("q.jpg", "a.jpg")
         ]
     )
-    found = write(tmp_path, "dt.json", text)
+    detections = write(tmp_path, "dt.json", text)
     expected = (
         "ground truth and detections must be both in pixels, or both in fractions of the image's size. Got "
         "fractions and pixels; give the sizes of images: --image-folder DIR, or --image-sizes FILE.csv or "
         "WIDTHxHEIGHT (in Python image_folder= or image_sizes=)."
     )
     typed = expected.replace(" (in Python image_folder= or image_sizes=)", "")
-    assert run.error("evaluate", tmp_path / "labels", found).splitlines()[-1] == f"boxscore: error: {typed}"
+    assert (
+        run.error("evaluate", tmp_path / "labels", detections).splitlines()[-1] == f"boxscore: error: {typed}"
+    )
     with quiet():
         truth = load_ground_truth(tmp_path / "labels")
         for given in (truth, tmp_path / "labels"):
             with pytest.raises(InputError) as caught:
-                boxscore.evaluate(given, found)
+                boxscore.evaluate(given, detections)
             assert str(caught.value) == expected
         sizes = {"a": (100, 100), "q": (100, 100)}
-        result = boxscore.evaluate(tmp_path / "labels", found, image_sizes=sizes)
+        result = boxscore.evaluate(tmp_path / "labels", detections, image_sizes=sizes)
         assert (result.counts["images"], result.ground_truth.units) == (2, "pixels")
 
 
 def test_sizes_are_refused_beside_tables(tmp_path: Path) -> None:
-    truth, found = load_ground_truth(coco(tmp_path)), write(tmp_path, "dt.csv", FOUND)
-    table = load_detections(found, truth, unlisted_images="background")
+    truth, detections = load_ground_truth(coco(tmp_path)), write(tmp_path, "dt.csv", DETECTIONS)
+    table = load_detections(detections, truth, unlisted_images="background")
     with pytest.raises(InputError, match=r"image_sizes must be given where files are read\. Got '9x9'\."):
         boxscore.evaluate(truth, table, image_sizes="9x9")
 

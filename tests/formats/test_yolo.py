@@ -52,11 +52,13 @@ def png(width: int, height: int) -> bytes:
 def summary(path: Path, **options: Any) -> dict[str, list[Any]]:
     """Return the boxes of each image as class name and corners."""
     table = load_ground_truth(path, **options)
-    found: dict[str, list[Any]] = {str(identifier): [] for identifier in table.images.ids.tolist()}
+    by_image: dict[str, list[Any]] = {str(identifier): [] for identifier in table.images.ids.tolist()}
     for row in range(len(table)):
         image = str(table.images.ids[table.image[row]])
-        found[image].append((table.categories.names[table.category[row]], table.boxes[row].round(9).tolist()))
-    return found
+        by_image[image].append(
+            (table.categories.names[table.category[row]], table.boxes[row].round(9).tolist())
+        )
+    return by_image
 
 
 # ---------------------------------------------------------------- where files lie
@@ -133,8 +135,8 @@ def test_images_of_the_folder_count_and_give_their_sizes(tmp_path: Path) -> None
 def test_sizes_by_file_name_are_found_by_the_name_without_ending(tmp_path: Path) -> None:
     sizes = {"x/a.jpg": (8, 4), "b.c.png": (2, 3), "d.jpg": (5, 5), "d.png": (6, 6)}
     write(tmp_path, {f"labels/{name}.txt": "0 .5 .5 .5 .5" for name in SIZES})
-    found = load_ground_truth(tmp_path / "labels", image_sizes=sizes).images.sizes
-    np.testing.assert_equal(found, [[8, 4], [2, 3], [np.nan, np.nan]])  # d is two images
+    sizes_read = load_ground_truth(tmp_path / "labels", image_sizes=sizes).images.sizes
+    np.testing.assert_equal(sizes_read, [[8, 4], [2, 3], [np.nan, np.nan]])  # d is two images
 
 
 def test_labels_without_image_are_left_out_with_a_warning(tmp_path: Path) -> None:
@@ -238,10 +240,10 @@ def test_keypoints_of_predictions_are_told_by_the_ground_truth(tmp_path: Path) -
     write(tmp_path, {"data.yaml": yaml, "labels/a.txt": "0 0.5 0.5 0.5 0.5 0.25 0.5 2 0.75 0.5 2\n"})
     write(tmp_path / "dt", {"a.txt": "0 0.5 0.5 0.5 0.5 0.25 0.5 0.9 0.75 0.5 0.8 0.7\n"})
     truth = load_ground_truth(tmp_path, image_sizes={"a": (200, 100)})
-    found = load_detections(tmp_path / "dt", truth)
-    assert found.keypoints is not None
-    assert found.scores.tolist() == [0.7]
-    assert found.keypoints.tolist() == [[[50, 50, 0.9], [150, 50, 0.8]]]
+    detections = load_detections(tmp_path / "dt", truth)
+    assert detections.keypoints is not None
+    assert detections.scores.tolist() == [0.7]
+    assert detections.keypoints.tolist() == [[[50, 50, 0.9], [150, 50, 0.8]]]
 
 
 # ---------------------------------------------------------------- predictions
@@ -267,9 +269,9 @@ def predicted(tmp_path: Path, text: str, **options: Any) -> boxscore.Detections:
     ],
 )
 def test_forms_of_predictions(text: str, options: dict[str, Any], tmp_path: Path) -> None:
-    found = predicted(tmp_path, text, **options)
-    assert found.boxes.tolist() == [[50, 25, 150, 75]]
-    assert (found.scores.tolist(), found.category.tolist()) == ([0.75], [1])
+    detections = predicted(tmp_path, text, **options)
+    assert detections.boxes.tolist() == [[50, 25, 150, 75]]
+    assert (detections.scores.tolist(), detections.category.tolist()) == ([0.75], [1])
 
 
 def test_predictions_beside_coco_ground_truth_take_its_sizes_and_names(tmp_path: Path) -> None:
@@ -282,9 +284,9 @@ def test_predictions_beside_coco_ground_truth_take_its_sizes_and_names(tmp_path:
     }
     write(tmp_path, {"gt.json": json.dumps(content), "dt/a.txt": "1 0.5 0.5 0.5 0.5 0.75\n"})
     gt = load_ground_truth(tmp_path / "gt.json")
-    found = load_detections(tmp_path / "dt", gt, format="yolo", classes=["cat", "dog"])
-    assert found.boxes.tolist() == gt.boxes.tolist() == [[50, 25, 150, 75]]
-    assert found.category.tolist() == gt.category.tolist()
+    detections = load_detections(tmp_path / "dt", gt, format="yolo", classes=["cat", "dog"])
+    assert detections.boxes.tolist() == gt.boxes.tolist() == [[50, 25, 150, 75]]
+    assert detections.category.tolist() == gt.category.tolist()
     with pytest.raises(InputError, match="class numbers must have names where the ground truth"):
         load_detections(tmp_path / "dt", gt, format="yolo")
 
@@ -310,10 +312,10 @@ def test_the_place_of_the_confidence_is_that_of_most_lines(tmp_path: Path) -> No
 
 
 def test_polygon_predictions(tmp_path: Path) -> None:
-    found = predicted(tmp_path, "1 0.1 0.2 0.5 0.2 0.3 0.8 0.6\n1 0.1 0.2 0.5 0.2 0.3 0.8 0.3 0.9 0.5\n")
-    assert found.scores.tolist() == [0.6, 0.5]
-    assert found.masks is not None
-    assert len(found.masks) == 2
+    detections = predicted(tmp_path, "1 0.1 0.2 0.5 0.2 0.3 0.8 0.6\n1 0.1 0.2 0.5 0.2 0.3 0.8 0.3 0.9 0.5\n")
+    assert detections.scores.tolist() == [0.6, 0.5]
+    assert detections.masks is not None
+    assert len(detections.masks) == 2
 
 
 # ---------------------------------------------------------------- what is refused
@@ -543,13 +545,13 @@ def test_no_other_sample_is_taken_for_yolo() -> None:
         for path in (sample, *sample.rglob("*"))
         if path.is_dir() or path.suffix in (".yaml", ".txt", ".csv", ".json")
     ]
-    found = {
+    recognised = {
         str(path.relative_to(real("formats")))
         for path in folders
         if path.name != "ORIGIN.txt" and format_named("yolo").detect(Sniffer(path)) is not None
     }
     roboflow = "datumaro_roboflow_dataset/tests/assets/roboflow_dataset"
-    assert found == {
+    assert recognised == {
         "datumaro_kaggle_dataset/tests/assets/kaggle_dataset/relaxed_yolo",
         *(f"{roboflow}/yolo{name}" for name in ("", "/data.yaml", "/train", "/train/labels", "/val")),
         *(f"{roboflow}/{name}" for name in ("yolo/val/labels", "yolo_obb", "yolo_obb/data.yaml")),
