@@ -182,7 +182,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     truth = boxscore.load_ground_truth(SHAPES / "instances.json")
     with pytest.raises(boxscore.InputError, match="be a format that can hold ground truth"):
         lost(truth, ReadOnly())
-    with pytest.raises(boxscore.InputError, match="be said"):
+    with pytest.raises(boxscore.InputError, match="be given"):
         boxscore.save_as(truth, tmp_path / "out")
 
 

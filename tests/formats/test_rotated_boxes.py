@@ -170,6 +170,6 @@ def test_suppression_of_files_says_what_it_compares(tmp_path: Path) -> None:
         check=True,
     )
     assert "the upright boxes around them are suppressed or fused" in done.stderr
-    survivors = json.loads((tmp_path / "kept.json").read_text())
+    survivors = json.loads((tmp_path / "survivors.json").read_text())
     assert survivors
     assert all(row in detections for row in survivors)
