@@ -332,9 +332,9 @@ def test_another_numbering_is_said_once_with_its_remedy(
 ) -> None:
     """The warning has the option and the AP of the file read that way: no finding repeats it with less."""
     truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: (place + 1) % 6 + 1))
-    with pytest.warns(BoxscoreWarning) as said:
+    with pytest.warns(BoxscoreWarning) as caught:
         boxscore.evaluate(truth, load_detections(path, truth))
-    codes = [one.message.code for one in said if isinstance(one.message, BoxscoreWarning)]
+    codes = [one.message.code for one in caught if isinstance(one.message, BoxscoreWarning)]
     assert codes.count("classes-numbered-differently") == 1
     for command in (["evaluate"], ["report", "--report", str(tmp_path / "report")]):
         main([command[0], str(tmp_path / "gt.json"), str(path), *command[1:]])
@@ -567,10 +567,10 @@ def test_the_forecast_is_the_number_itself_where_rows_are_left_out(tmp_path: Pat
         of_some = boxscore.evaluate(truth, mapped, images=first)["AP"]
     assert table.left_out == {"6": 12}
     for given, images, value in ((table, None, exact), (path, None, exact), (table, first, of_some)):
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             boxscore.evaluate(truth, given, images=images, digest=False)
-        assert f"as they are, and {value:.4f} that way. Read" in str(said[-1].message)
+        assert f"as they are, and {value:.4f} that way. Read" in str(caught[-1].message)
     copied = pickle.loads(pickle.dumps(table))
     assert copied.left_out == {"6": 12}
     with pytest.warns(
@@ -609,12 +609,12 @@ def test_numbers_that_others_made_of_a_list_are_counted_as_the_boxes_show(
         with pytest.warns(BoxscoreWarning, match="36 detections left out"):
             assert not len(load_detections(path, truth))
         return
-    said = (
+    message = (
         r"dt\.json: class map one-based applied, because .*labels has class names without ids: "
         r"of the 36 best detections that lie on an annotation, 0 lie on one of their own class as they "
         r"are numbered, and 36 if the first class is number 1 \(one-based\)\. --class-map \(in Python class_map=\) chooses another\."
     )
-    with pytest.warns(BoxscoreWarning, match=said):
+    with pytest.warns(BoxscoreWarning, match=message):
         assert round(score(truth, load_detections(path, truth)), 9) == 1
     names = tmp_path / "names.txt"
     names.write_text("\n".join(NAMES))
@@ -643,11 +643,11 @@ def test_numbers_from_zero_are_places_as_they_are(tmp_path: Path) -> None:
 def test_numbers_that_boxes_do_not_explain_stay_and_that_is_said(tmp_path: Path) -> None:
     truth = load_ground_truth(listed_truth(tmp_path), classes=NAMES, image_sizes=tmp_path / "sizes.csv")
     few = records(lambda place: place + 1, lambda image: f"image{image}")[:5]
-    said = (
+    message = (
         "class numbers are taken for positions in the list .* counted from 0, for the boxes show nothing else: only "
         "5 of the best detections .* Say how they count with --class-map \\(in Python class_map=\\): one-based"
     )
-    with pytest.warns(BoxscoreWarning, match=said):
+    with pytest.warns(BoxscoreWarning, match=message):
         assert score(truth, load_detections(written(tmp_path, few), truth)) == 0
     swapped = records(lambda place: (1, 0, 2, 3, 4, 5)[place], lambda image: f"image{image}")
     with warnings.catch_warnings():  # two classes that change places may be the detector's: warned of later

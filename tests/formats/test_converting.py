@@ -169,8 +169,10 @@ def test_what_is_left_out_is_said_once_the_rest_is_written(
     """Where nothing is written, nothing was left out; ``--strict`` ends before anything is written."""
     call = ["convert", "--gt", str(COCO_TRUTH), "--output", str(tmp_path / "voc"), "--to", "voc", "--lossy"]
     assert main([*call, "--strict"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"boxscore: error: {tmp_path / 'voc'}: left out, for voc files cannot hold it: ")
+    message = capsys.readouterr().err
+    assert message.startswith(
+        f"boxscore: error: {tmp_path / 'voc'}: left out, for voc files cannot hold it: "
+    )
     assert not (tmp_path / "voc").exists()
     (tmp_path / "voc" / "Annotations").mkdir(parents=True)
     (tmp_path / "voc" / "Annotations" / "other.xml").write_text("<annotation/>")
@@ -179,7 +181,7 @@ def test_what_is_left_out_is_said_once_the_rest_is_written(
     (tmp_path / "voc" / "Annotations" / "other.xml").unlink()
     assert main(call) == 0
     left_out, written = capsys.readouterr().err.splitlines()
-    assert left_out == said.strip().replace("error", "warning")
+    assert left_out == message.strip().replace("error", "warning")
     assert written.endswith(f"rows written to {tmp_path / 'voc'}")
 
 
@@ -240,7 +242,7 @@ def test_an_image_without_a_size_is_named(tmp_path: Path) -> None:
 def test_a_result_given_for_data_is_called_so(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     path.write_text(boxscore.evaluate(COCO_TRUTH, COCO_FOUND).to_json())
-    said = (
+    message = (
         "result.json; this looks like a result of boxscore evaluate: it goes to boxscore check --result or "
         "--no-regression, or to compare."
     )
@@ -248,7 +250,7 @@ def test_a_result_given_for_data_is_called_so(tmp_path: Path) -> None:
         boxscore.load_ground_truth(path)
     with pytest.raises(boxscore.InputError) as of_detections:
         boxscore.evaluate(COCO_TRUTH, path)
-    assert [str(error.value)[-len(said) :] for error in (of_truth, of_detections)] == [said, said]
+    assert [str(error.value)[-len(message) :] for error in (of_truth, of_detections)] == [message, message]
 
 
 # ---------------------------------------------------------------- what would be lost

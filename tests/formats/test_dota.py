@@ -71,9 +71,9 @@ def test_which_of_two_folders_of_labels_is_read_is_said(tmp_path: Path) -> None:
     for name, count in (("labelTxt", 1), ("labelTxt-v1.5", 2)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_text("0 0 9 0 9 9 0 9 ship 0\n" * count)
-    with pytest.warns(BoxscoreWarning) as said:
+    with pytest.warns(BoxscoreWarning) as caught:
         assert len(load_ground_truth(tmp_path)) == 1
-    (warning,) = said
+    (warning,) = caught
     text = f"{tmp_path}: labelTxt is read, not labelTxt-v1.5; give the folder itself to choose."
     assert (str(warning.message), warning.message.severity) == (text, "info")  # type: ignore[union-attr]
     assert len(load_ground_truth(tmp_path / "labelTxt-v1.5")) == 2

@@ -135,23 +135,23 @@ def test_a_misspelt_column_is_refused(
     wrong = [f"{part}={name}" for part, name in SCORED.items()]
     there = "photo, kind, links, oben, rechts, unten"
 
-    def said(words: list[str], *, truth: str = gt) -> str:
+    def error_of(words: list[str], *, truth: str = gt) -> str:
         return (
             run("evaluate", truth, dt, *words, status=2)
             .err.splitlines()[-1]
             .removeprefix("boxscore: error: ")
         )
 
-    message = said(["--columns", *wrong, "area=flaeche"])
+    message = error_of(["--columns", *wrong, "area=flaeche"])
     assert message.startswith("--columns must name columns that are in one of the tables. Got 'flaeche' in ")
     assert sorted(message.split(" in ")[-1].split(";")[0].split(" and ")) == [dt, gt]
     assert f"; there are {there}, " in message
     columns = ", ".join(map(str, NAMED[1].columns))
-    assert said(["--gt-columns", *wrong[:-1], "--dt-columns", *wrong[:-1], "score=pp"]) == (
+    assert error_of(["--gt-columns", *wrong[:-1], "--dt-columns", *wrong[:-1], "score=pp"]) == (
         f"--dt-columns must name columns that are in the table. Got 'pp' in {dt}; did you mean 'p'? "
         f"There are {columns}."
     )
-    assert said(["--columns", *wrong[:-1], "score=pp"]) == (
+    assert error_of(["--columns", *wrong[:-1], "score=pp"]) == (
         f"detections must have a column score or confidence. Got only {columns} in {dt}; --columns names a "
         "column 'pp' that it does not have; did you mean 'p'?"
     )

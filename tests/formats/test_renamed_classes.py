@@ -24,7 +24,9 @@ from support.running import Run
 NAMES = ["bear", "dining table", "hot dog", "teddy bear"]
 
 
-def write(folder: Path, said: dict[str, Any], *, names: list[str] = NAMES) -> tuple[Path, Path]:
+def write(
+    folder: Path, names_of_detections: dict[str, Any], *, names: list[str] = NAMES
+) -> tuple[Path, Path]:
     """Write 12 images with an object of each class, all found; ``said`` are classes called otherwise."""
     images = [{"id": i, "width": 900, "height": 900, "file_name": f"{i}.jpg"} for i in range(1, 13)]
     annotations = [
@@ -44,7 +46,7 @@ def write(folder: Path, said: dict[str, Any], *, names: list[str] = NAMES) -> tu
         results.append(
             {
                 "image_id": one["image_id"],
-                "category_id": said.get(name, name),
+                "category_id": names_of_detections.get(name, name),
                 "bbox": one["bbox"],
                 "score": 0.001 + 0.999 / (1 + one["image_id"] + one["category_id"]),
             }

@@ -179,8 +179,8 @@ def test_four_numbers_are_told_by_the_boxes_or_asked(tmp_path: Path) -> None:
         InputError, match=r"fit as x1,y1,x2,y2 and as x,y,w,h from the corner .*--gt-box-format"
     ):
         load_ground_truth(records(tmp_path, corners))
-    said = load_ground_truth(records(tmp_path, corners), box_format="xywh")
-    assert said.sizes.tolist() == [[90, 90], [95, 30]]
+    table_read = load_ground_truth(records(tmp_path, corners), box_format="xywh")
+    assert table_read.sizes.tolist() == [[90, 90], [95, 30]]
     with pytest.raises(InputError, match="fit as x1,y1,x2,y2"):
         load_ground_truth(records(tmp_path, [[10, 10, 20, 20]], size=",100,100"))
     known = load_ground_truth(records(tmp_path, corners, size=",100,100"))  # w,h would leave the image
@@ -549,8 +549,8 @@ def test_data_frames_of_other_libraries() -> None:
         boxscore.GroundTruth.from_pandas(boxes)
     with pytest.raises(InputError, match="must be a DataFrame of pandas or Polars, or a table of Arrow"):
         boxscore.GroundTruth.from_pandas({"x1": [1]})
-    said = boxscore.GroundTruth.from_pandas(frame, box_format="xywh")
-    assert said.boxes.tolist() == [[1, 2, 32, 44], [10.5, 20.25, 60.5, 80.25]]
+    table_read = boxscore.GroundTruth.from_pandas(frame, box_format="xywh")
+    assert table_read.boxes.tolist() == [[1, 2, 32, 44], [10.5, 20.25, 60.5, 80.25]]
 
 
 def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

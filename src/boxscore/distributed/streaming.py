@@ -361,7 +361,7 @@ def _images_of_truth(truth: ParquetGroups, options: ReadOptions) -> _Images:
     categories: list[Categories] = []
     columns = (parts.image, parts.class_name, parts.class_id, parts.file_name, *parts.box[:1])
     for group in progress(truth.groups, desc="ground truth", unit="row group"):
-        table = truth.some(group, columns)
+        table = truth.read_columns(group, columns)
         values, positions = images_of(table, truth.parts)
         of_group.append(as_ids(values, name="image ids"))
         if parts.file_name is not None:
@@ -378,7 +378,7 @@ def _images_of_truth(truth: ParquetGroups, options: ReadOptions) -> _Images:
     else:
         images = Images.of_ids(ids[Vocabulary.order(ids)])
     if not categories:  # what the schema names
-        categories.append(_categories_of(BoxesTable(truth, [truth.nothing()]), parts, options))
+        categories.append(_categories_of(BoxesTable(truth, [truth.empty()]), parts, options))
     every = Categories.union(categories)
     rows = [images.rows(ids_of_one).astype(np.int32) for ids_of_one in of_group]
     return _Images(images, every, images.rows(ids).astype(np.int64), rows)
@@ -475,7 +475,7 @@ def _images_of_groups(
     index = images.index() if images.ids.dtype == object else None
     rows_of_groups, others, places = [], [], {}
     for group in progress(parquet.groups, desc="detections", unit="row group"):
-        table = parquet.some(group, [parquet.parts.image])
+        table = parquet.read_columns(group, [parquet.parts.image])
         values, positions = images_of(table, parquet.parts)
         if index is None:
             rows = images.rows(as_ids(values, name="image ids"))

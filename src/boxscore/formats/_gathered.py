@@ -173,7 +173,7 @@ class Gathered:
     def inclusive(self, numbers: Sequence[float]) -> Corners:
         """Return four numbers with inclusive corners made exclusive: the end moves behind the last pixel."""
         if self._given_form is None:
-            x1, y1, x2, y2 = around(numbers)
+            x1, y1, x2, y2 = box_around(numbers)
         else:
             x1, y1, x2, y2 = numbers
         end = 1 if self._given_form is None or self._given_form.form == "xyxy" else 0
@@ -198,7 +198,7 @@ class Gathered:
         area = abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1))) / 2
         self._polygons += 1
         mask = [outline.tolist()]
-        self.add(image, label, around(outline), origin, score=score, area=area, mask=mask, crowd=crowd)
+        self.add(image, label, box_around(outline), origin, score=score, area=area, mask=mask, crowd=crowd)
 
     def add_rotated(
         self, image: int, label: Id, corners: FloatArray, origin: Origin, *, score: float | None = None
@@ -206,7 +206,7 @@ class Gathered:
         """Add a rotated rectangle by its corners in order, [4, 2]."""
         _finite(corners.ravel(), origin)
         sides = np.hypot(*(corners[1] - corners[0])) * np.hypot(*(corners[3] - corners[0]))
-        box = around(corners.ravel())
+        box = box_around(corners.ravel())
         self.add(image, label, box, origin, score=score, area=float(sides), corners=corners)
 
     def leave_out(self, kind: str) -> None:
@@ -298,7 +298,7 @@ def _finite(numbers: Sequence[float] | FloatArray, origin: Origin) -> FloatArray
     return values
 
 
-def around(points: Sequence[float] | FloatArray) -> Corners:
+def box_around(points: Sequence[float] | FloatArray) -> Corners:
     """Return the box around points ``x, y, x, y, ...``."""
     return min(points[0::2]), min(points[1::2]), max(points[0::2]), max(points[1::2])
 

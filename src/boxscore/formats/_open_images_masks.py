@@ -98,9 +98,9 @@ def boxes_of_masks(masks: Sequence[Any], *, place: Place) -> NDArray[np.float64]
     """Return the boxes around masks as fractions of the sizes of the masks, [N, 4]; 0 without a mask."""
     column = Masks(masks, place=place)
     boxes = np.zeros((len(column), 4))
-    some = np.flatnonzero(~column.missing)
-    column = column[some]
-    boxes[some] = column.boxes / np.tile(column.sizes[:, ::-1], 2)
+    with_mask = np.flatnonzero(~column.missing)
+    column = column[with_mask]
+    boxes[with_mask] = column.boxes / np.tile(column.sizes[:, ::-1], 2)
     return boxes
 
 
@@ -174,13 +174,13 @@ def _together(first: Sequence[Any], second: Sequence[Any]) -> tuple[list[Any], l
     """Return the distinct values of two lists, and the index of each list's values among them."""
     known: dict[str, int] = {}
     values: list[Any] = []
-    where = []
+    positions = []
     for some in (first, second):
         for value in some:
             if known.setdefault(str(value), len(values)) == len(values):
                 values.append(value)
-        where.append(np.array([known[str(value)] for value in some], dtype=np.int64))
-    return values, where
+        positions.append(np.array([known[str(value)] for value in some], dtype=np.int64))
+    return values, positions
 
 
 def _rank(values: Sequence[Any]) -> NDArray[np.int64]:

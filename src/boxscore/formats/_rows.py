@@ -562,11 +562,11 @@ def file_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArr
 
 def _warn_of_fractions(rows: Rows, unknown: NDArray[np.bool_]) -> None:
     count = int(unknown.sum())
-    some = f"{counted_of(count, len(unknown), 'image')} {verb(count, 'have')} no known size"
+    unsized = f"{counted_of(count, len(unknown), 'image')} {verb(count, 'have')} no known size"
     if unknown.all():
-        some = "no image has a known size"
+        unsized = "no image has a known size"
     warn_user(
-        f"{rows.source}: {some}, so boxes stay fractions of them: AP and AR over all areas are "
+        f"{rows.source}: {unsized}, so boxes stay fractions of them: AP and AR over all areas are "
         "given; what needs pixels (small, medium and large "
         f"objects) is undefined. {checks.GIVE_SIZES[0].upper()}{checks.GIVE_SIZES[1:]}.",
     )

@@ -121,7 +121,7 @@ class Table(abc.ABC):
     def ids_of_cells(self, name: str, cells: Sequence[Any], positions: IntArray) -> Distinct:
         """Return the cells that rows point to as ids are: 7.0 is 7, and null, NaN and "" are empty."""
         known: dict[Any, int] = {}
-        where = np.full(len(cells) + 1, -1, dtype=np.int64)
+        position_of = np.full(len(cells) + 1, -1, dtype=np.int64)
         for number, cell in enumerate(cells):
             if cell is None or cell == "":
                 continue
@@ -132,8 +132,8 @@ class Table(abc.ABC):
             if type(cell) not in (int, str, bool):
                 got, place = repr(cell)[:60], self.place(int(np.argmax(positions == number)))
                 raise FileFormatError(name, "be a text or a whole number", got=got, place=place)
-            where[number] = known.setdefault(cell, len(known))
-        return Distinct(list(known), where[positions])
+            position_of[number] = known.setdefault(cell, len(known))
+        return Distinct(list(known), position_of[positions])
 
 
 class TableFormat(RowFormat):
@@ -278,7 +278,9 @@ def rows_of(
             side="dt" if of_results else "gt",
         )
     labels, label, names = classes_of(table, parts, options, with_box, place)
-    given, columns = _further(table, parts, with_box, boxes, form, fractions, place, of_results=of_results)
+    given, columns = _other_columns(
+        table, parts, with_box, boxes, form, fractions, place, of_results=of_results
+    )
     if masks is not None:
         given["masks"] = masks
     return Rows(
@@ -528,7 +530,7 @@ def _names_of(
     ]
 
 
-def _further(
+def _other_columns(
     table: Table,
     parts: ColumnParts,
     rows: NDArray[np.intp],

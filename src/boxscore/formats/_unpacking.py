@@ -73,7 +73,7 @@ class Unpacked(Format):
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read ground truth from the archive."""
         with self._named():
-            return self._called(self.inner.load_ground_truth(self.folder, options))
+            return self._with_archive_name(self.inner.load_ground_truth(self.folder, options))
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
@@ -82,7 +82,7 @@ class Unpacked(Format):
 
             def finish_named(ground_truth: GroundTruth | None) -> Detections:
                 with self._named():
-                    return self._called(finish(ground_truth))
+                    return self._with_archive_name(finish(ground_truth))
 
             yield finish_named
 
@@ -94,7 +94,7 @@ class Unpacked(Format):
         """Return the files that were unpacked."""
         return self.inner.results_files(self.folder)
 
-    def _called(self, table: _Table) -> _Table:
+    def _with_archive_name(self, table: _Table) -> _Table:
         return dataclasses.replace(table, source=table.source.replace(str(self.folder), str(self.packed)))
 
     @contextlib.contextmanager

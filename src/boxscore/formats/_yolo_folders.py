@@ -143,7 +143,7 @@ def data_set(path: Path, image_set: str | Path | None) -> DataSet:
     entries = value if isinstance(value, list) else [value]
     title = f"{source.path}, {name}" if name and len(source.splits) > 1 else str(source.path)
     files = [file for entry in entries for file in _files_of(source, name, entry)]
-    return _made(title, files, source)
+    return _data_set_of(title, files, source)
 
 
 def _source(path: Path) -> _Source:
@@ -446,7 +446,7 @@ def _chosen(source: _Source, name: str | None) -> str:
 def _files_of(source: _Source, name: str, entry: Any) -> list[_File]:
     """Return the files of each image."""
     location = _location_of(source, name, entry)
-    return _paired(location) if isinstance(location, _Split) else _listed(location, source.roots)
+    return _paired(location) if isinstance(location, _Split) else _listed_files(location, source.roots)
 
 
 def _location_of(source: _Source, name: str, entry: Any) -> _Split | Path:
@@ -549,7 +549,7 @@ def _twin(path: Path, name: str, replacement: str) -> Path | None:
     return None
 
 
-def _listed(file: Path, roots: Sequence[Path]) -> list[_File]:
+def _listed_files(file: Path, roots: Sequence[Path]) -> list[_File]:
     """Return the images of a list."""
     text = read_text(file, "a list of images", largest=LARGEST_LIST)
     folders: dict[str, tuple[Path, Path] | None] = {}
@@ -637,7 +637,7 @@ def files_below(
     return files
 
 
-def _made(source: str, files: Sequence[_File], data_source: _Source) -> DataSet:
+def _data_set_of(source: str, files: Sequence[_File], data_source: _Source) -> DataSet:
     if not files:
         rule = "have images or label files"
         raise FileFormatError("a split", rule, got="neither", place=source)

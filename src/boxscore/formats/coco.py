@@ -155,7 +155,7 @@ class CocoFormat(Format):
         def place(row: int) -> str:
             return f"annotation {row} (id {records['id'].tolist()[row]}) of {path}"
 
-        image, category = _listed(records, images, categories, path)
+        image, category = _listed_rows(records, images, categories, path)
         chosen = _rows_read(records["id"], image, category, path)
         rotated = rotated_boxes(records["bbox"])
 
@@ -651,7 +651,7 @@ def _warn_of_spelling(count: int, what: str, path: Path) -> None:
         )
 
 
-def _listed(
+def _listed_rows(
     records: Columns, images: Images, categories: Categories, path: Path
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Row of each annotation's image and category; -1 where the file does not list it."""

@@ -260,9 +260,9 @@ def _cells(path: Path, form: _Form) -> _Cells:
         for name in texts:
             codes, values = pd.factorize(frame[name])
             table = known[name]
-            where = [table.setdefault(value, len(table)) for value in values.tolist()]
+            position_of = [table.setdefault(value, len(table)) for value in values.tolist()]
             code_parts[name].append(
-                np.array([*where, -1], dtype=np.int32)[codes]
+                np.array([*position_of, -1], dtype=np.int32)[codes]
             )  # -1, a missing cell, takes the last
     return _Cells(
         rows,
@@ -446,9 +446,9 @@ _NO_BRACKETS = str.maketrans("[](){},;", "        ")
 def _stripped(texts: list[str], codes: NDArray[np.int64]) -> Distinct:
     """Return texts without surrounding blanks, each once, and the codes that then apply; "" is empty."""
     known: dict[str, int] = {}
-    where = np.empty(len(texts) + 1, dtype=np.int64)
-    where[-1] = -1
+    position_of = np.empty(len(texts) + 1, dtype=np.int64)
+    position_of[-1] = -1
     for number, text in enumerate(texts):
         short = text.strip()
-        where[number] = known.setdefault(short, len(known)) if short else -1
-    return Distinct(ids_of_texts(list(known)), where[codes])
+        position_of[number] = known.setdefault(short, len(known)) if short else -1
+    return Distinct(ids_of_texts(list(known)), position_of[codes])

@@ -126,8 +126,8 @@ def _read(path: Path) -> dict[str, tuple[list[str], Any]]:
             for frame in reader:
                 for name, table in known.items():
                     code, values = pd.factorize(frame[name].to_numpy(dtype=object), use_na_sentinel=False)
-                    where = [table.setdefault(value, len(table)) for value in values.tolist()]
-                    codes[name].append(np.array(where, dtype=np.int32)[code])
+                    position_of = [table.setdefault(value, len(table)) for value in values.tolist()]
+                    codes[name].append(np.array(position_of, dtype=np.int32)[code])
         return {
             name: (
                 [value if isinstance(value, str) else "" for value in table],

@@ -190,10 +190,10 @@ def _add(
             if kind not in ("choices", "textarea", "rating", "taxonomy", "number"):
                 gathered.leave_out(kind[:30])
             continue
-        here = Origin(f"task {origin.number}, region", number, origin.file)
+        region_origin = Origin(f"task {origin.number}, region", number, origin.file)
         across, down = result.original_width or width, result.original_height or height
         if not across or not down:
-            raise FileFormatError("a region", "have original_width", got="none", place=str(here))
+            raise FileFormatError("a region", "have original_width", got="none", place=str(region_origin))
         points = score if result.score is None else result.score
         if value.points is not None:
             flat = [
@@ -201,18 +201,20 @@ def _add(
                 for pair in value.points
                 for part, side in zip(pair, (across, down), strict=True)
             ]
-            gathered.add_polygon(image, labels[0], flat, here, score=points)
+            gathered.add_polygon(image, labels[0], flat, region_origin, score=points)
             continue
         if value.x is None or value.y is None or value.width is None or value.height is None:
-            raise FileFormatError("a region", "have x, y, width and height", got="not all", place=str(here))
+            raise FileFormatError(
+                "a region", "have x, y, width and height", got="not all", place=str(region_origin)
+            )
         if value.rotation:
             x1, y1 = value.x * across / 100, value.y * down / 100
             box = (x1, y1, x1 + value.width * across / 100, y1 + value.height * down / 100)
             corners = rotated_corners(box, value.rotation, centre=(x1, y1))
-            gathered.add_rotated(image, labels[0], corners, here, score=points)
+            gathered.add_rotated(image, labels[0], corners, region_origin, score=points)
             continue
         numbers, size = (value.x, value.y, value.width, value.height), (across, down)
-        gathered.add_box(image, labels[0], numbers, "xywh", here, score=points, percent_of=size)
+        gathered.add_box(image, labels[0], numbers, "xywh", region_origin, score=points, percent_of=size)
 
 
 def _labels(value: _Value) -> list[str] | None:

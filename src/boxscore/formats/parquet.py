@@ -286,7 +286,7 @@ def _promoted(table: pa.Table) -> Iterator[tuple[str, Any]]:
     names = set(table.column_names)
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_struct(column.type) and (name.lower() in (*OBJECTS, "image", "img") or is_box(name)):
-            flattened = whole(column).flatten()
+            flattened = one_array(column).flatten()
             for number in range(column.type.num_fields):
                 field = column.type.field(number).name
                 yield (field if field not in names else f"{name}.{field}"), flattened[number]
@@ -294,7 +294,7 @@ def _promoted(table: pa.Table) -> Iterator[tuple[str, Any]]:
             yield name, column
 
 
-def whole(column: Any) -> Any:
+def one_array(column: Any) -> Any:
     """Return a column as one array."""
     pa, _ = arrow()
     if isinstance(column, pa.ChunkedArray):
@@ -436,7 +436,7 @@ def by_box(
 ) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
     """Return the columns with one row per box, and each row's row in the file where these are images."""
     pa, _ = arrow()
-    columns = {name: whole(column) for name, column in _promoted(table)}
+    columns = {name: one_array(column) for name, column in _promoted(table)}
     boxes = next(
         (
             name
@@ -484,7 +484,7 @@ def by_box(
         )
         for field, values in inners:
             key = field if field not in columns or field == name else f"{name}.{field}"
-            by_box[key] = whole(values)
+            by_box[key] = one_array(values)
             if len(empty):
                 by_box[key] = pa.concat_arrays([by_box[key], pa.nulls(len(empty), by_box[key].type)])
     return by_box, rows

@@ -32,9 +32,9 @@ from boxscore.formats.parquet import (
     class_names_of,
     converted_errors,
     joined,
+    one_array,
     part_files,
     wanted_columns,
-    whole,
 )
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class ParquetGroups(PicklesFields):
         flat[AT] = pa.array(np.arange(count) if parents is None else parents)
         return pa.table(flat).replace_schema_metadata(self.schema.metadata)
 
-    def some(self, group: RowGroup, names: Sequence[str | None]) -> BoxesTable:
+    def read_columns(self, group: RowGroup, names: Sequence[str | None]) -> BoxesTable:
         """Read a few columns by name; with any that is inside a structure or list, all of them."""
         pa, _ = arrow()
         known = [name for name in names if name is not None]
@@ -217,7 +217,7 @@ class ParquetGroups(PicklesFields):
             return self
         return dataclasses.replace(self, names=tuple(name for name in self.names if name not in pair))
 
-    def nothing(self) -> pa.Table:
+    def empty(self) -> pa.Table:
         """Return a table of no boxes."""
         pa, _ = arrow()
         flat, _ = by_box(self.schema.empty_table(), str(self.path), self.column_map)
@@ -253,7 +253,7 @@ class BoxesTable(ArrowTable):
         table = joined(tables, self.source)
         self._keys, self._at = (np.asarray(table.column(name)) for name in (KEY, AT))
         names = [name for name in table.column_names if name != AT]
-        self._columns = {name: whole(table.column(name)) for name in names}
+        self._columns = {name: one_array(table.column(name)) for name in names}
         self.names, self.count = names, len(table)
         parts = groups.parts
         label = parts.class_name if parts.class_id is None else parts.class_id

@@ -315,8 +315,8 @@ def _results_files(path: Path) -> list[Path]:
 def classes_without_file(path: Path, classes: Sequence[str]) -> list[str]:
     """Name the classes that have no results file in a folder; none where it is no folder of results."""
     files = sorted(path.glob(RESULTS)) if path.is_dir() else []
-    there = set(_results_classes(files, classes)) if files else set(classes)
-    return [name for name in classes if name not in there]
+    with_file = set(_results_classes(files, classes)) if files else set(classes)
+    return [name for name in classes if name not in with_file]
 
 
 def _stem_parts(file: Path) -> tuple[str, str]:
