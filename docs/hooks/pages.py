@@ -58,6 +58,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "error-types",
             "confusion-matrix",
             "score-threshold",
+            "guaranteed-threshold",
             "froc",
             "calibration",
             "slices",

@@ -138,6 +138,7 @@ INPUT = [GT, DT]
         (["evaluate", *INPUT, "--output", "jsn"], "--output must be text, json, csv, markdown, latex, or a file that ends in .txt, .json, .csv, .md, .tex. Got 'jsn'; did you mean 'json'?", "boxscore evaluate --help shows its options."),
         (["evaluate", *INPUT, "--output", "out/a"], "--output must be text, json, csv, markdown, latex, or a file that ends in .txt, .json, .csv, .md, .tex. Got 'out/a'; --report DIR writes a folder.", "boxscore evaluate --help shows its options."),
         (["check", *INPUT, "--baseline", "a.json"], "check has no option --baseline; did you mean --no-regression or --baseline-detections?", "boxscore check --help shows its options."),
+        (["operating-points", *INPUT, "--guarantee", "recall"], "--guarantee must be recall=R, precision=P or fppi=N, each with a number. Got 'recall'; for example recall=0.9.", "boxscore operating-points --help shows its options."),
         (["operating-points", *INPUT, "--curve", "--at-score", ".5"], "--at-score and --curve exclude each other.", "boxscore operating-points --help shows its options."),
     ],
 )  # fmt: skip

@@ -33,6 +33,8 @@ def call(name, truth, found):
         return diagnostics.compare_detectors({"a": evaluation, "b": evaluation}, resamples=5)
     if name == "bootstrap_intervals":
         return diagnostics.bootstrap_intervals(evaluation, resamples=5)
+    if name == "threshold_guarantee":
+        return diagnostics.threshold_guarantee(evaluation, recall=0.6)
     if name == "slice_scores":
         return diagnostics.slice_scores(evaluation, by="size")
     if name == "explain":

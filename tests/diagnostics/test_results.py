@@ -23,6 +23,7 @@ PER_CLASS = {
     "localisation_recall_precision": {},
     "operating_points": {},
     "reliability": {},
+    "threshold_guarantee": {"recall": 0.5},
     "tie_bounds": {},
 }
 

@@ -56,6 +56,48 @@ def test_counts_are_those_of_the_evaluation(protocol: str) -> None:
 
 
 @by_protocol
+def test_dropping_low_scores_changes_no_other_match(protocol: str) -> None:
+    """On which every threshold rests that is chosen from one evaluation."""
+    if not load_protocol(protocol).scope.is_matched_alone:
+        return  # where the others decide which detections count, or scale scores
+    for seed in SEEDS:
+        truth, found = drawn(protocol, seed)
+        whole = boxscore.evaluate(truth, found, protocol=protocol)
+        for threshold in np.quantile(found.scores, [0.3, 0.7]).tolist():
+            left = found.take(np.flatnonzero(found.scores >= threshold))
+            alone = diagnostics.image_scores(
+                boxscore.evaluate(truth, left, protocol=protocol), score_threshold=EVERYTHING
+            )
+            counted = diagnostics.image_scores(whole, score_threshold=threshold)
+            same(alone.true_positives, counted.true_positives)
+            same(alone.false_positives, counted.false_positives)
+
+
+@by_protocol
+def test_guarantees_are_of_what_counts(protocol: str) -> None:
+    for result in results(protocol):
+        if not result.protocol.scope.is_matched_alone:
+            with pytest.raises(boxscore.InputError, match="matches each image by itself"):
+                diagnostics.threshold_guarantee(result, recall=0.1)
+            continue
+        area = first_area(result)
+        images = diagnostics.image_scores(result, area=area, score_threshold=EVERYTHING)
+        with_objects = (images.true_positives + images.false_negatives) > 0
+        found = diagnostics.threshold_guarantee(result, recall=1e-6, area=area).total
+        assert found.images == with_objects.sum()
+        if not np.isnan(found.score):
+            at = diagnostics.image_scores(result, area=area, score_threshold=float(found.score))
+            if result.protocol.group.weight in (0, 1):
+                assert found.value == pytest.approx(float(at.recall[with_objects].mean()), abs=1e-12)
+        few = diagnostics.threshold_guarantee(result, fppi=1000, at_most=500, area=area).total
+        if np.isnan(few.score):
+            assert few.note == "no detections"
+            continue
+        at = diagnostics.image_scores(result, area=area, score_threshold=float(few.score))
+        assert few.value == pytest.approx(at.false_positives.mean(), abs=1e-12)
+
+
+@by_protocol
 def test_no_resampling_gives_the_metrics(protocol: str) -> None:
     for result in results(protocol):
         rows = list(result.protocol.rows)

@@ -68,6 +68,7 @@ def test_bootstrap_slices_and_confidence_of_merged_parts() -> None:
         lambda e: diagnostics.slice_scores(e, by="night").to_frame(),
         lambda e: diagnostics.operating_points(e).to_frame(),
         lambda e: diagnostics.confidence_curve(e).to_frame(),
+        lambda e: diagnostics.threshold_guarantee(e, recall=0.2).printed_frame(),
         lambda e: diagnostics.froc_scores(e).to_frame(),
         lambda e: e.summary,
         lambda e: e.per_class,

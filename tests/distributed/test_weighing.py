@@ -171,6 +171,7 @@ ANSWERED: dict[str, dict[str, Any]] = {
     "froc_scores": {},
     "operating_points": {},
     "slice_scores": {"by": "night"},
+    "threshold_guarantee": {"recall": 0.2},
 }
 REFUSED = {
     "calibration_error": "calibration",

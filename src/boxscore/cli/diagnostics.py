@@ -11,8 +11,10 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from boxscore._utils import checks
 from boxscore.cli.arguments import MEMORY_LIMIT, METRICS, OUTPUT, PER_CLASS, ROWS, Option, inputs_beside
 from boxscore.cli.parameters import options_of
+from boxscore.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +45,8 @@ class Diagnostic(NamedTuple):
         Names of options of which one at most is given.
     instead : mapping of str to str
         An option that chooses another function, and that function.
+    only_with, not_with : mapping of str to str
+        An option that is read only with another one of ``instead``, or only without it.
     digits : int
         Decimals in text, Markdown and LaTeX.
     first_out : function of a table, optional
@@ -65,6 +69,8 @@ class Diagnostic(NamedTuple):
     extra: tuple[Option, ...] = ()
     exclusive: tuple[str, ...] = ()
     instead: Mapping[str, str] = {}
+    only_with: Mapping[str, str] = {}
+    not_with: Mapping[str, str] = {}
     digits: int = 4
     examples: tuple[str, ...] = ("",)
     first_out: Callable[[pd.DataFrame], Sequence[str | tuple[str, ...]]] | None = None
@@ -111,6 +117,7 @@ class Diagnostic(NamedTuple):
         from boxscore.cli.streams import say
         from boxscore.reports.rows import ALL_ROWS
 
+        self._refuse_unread(arguments)
         rows = ALL_ROWS if self.sort is None else rows_of(arguments, sort=self.sort)
         in_memory = getattr(arguments, "memory_limit", None) is None
         with contextlib.ExitStack() as stack:
@@ -128,6 +135,18 @@ class Diagnostic(NamedTuple):
         for line in digest.lines:
             say(line)
         return 0
+
+    def _refuse_unread(self, arguments: argparse.Namespace) -> None:
+        """Refuse options that what is asked for does not read."""
+        for option in self.options:
+            given = getattr(arguments, option.dest)
+            if given == option.default:
+                continue
+            for others, is_read in ((self.only_with, True), (self.not_with, False)):
+                other = others.get(option.dest)
+                if other is not None and _is_given(getattr(arguments, other)) != is_read:
+                    rule = f"be left out with{'out' if is_read else ''} --{other.replace('_', '-')}"
+                    raise InputError(option.typed(), rule, got=given)
 
     def _print(self, evaluation: Evaluation, arguments: argparse.Namespace, rows: Rows) -> None:
         import inspect
@@ -147,6 +166,9 @@ class Diagnostic(NamedTuple):
         for option in self.options:
             value = getattr(arguments, option.dest)
             values[option.dest] = option.combine(value) if option.combine and value is not None else value
+        for value in [*values.values()]:
+            if isinstance(value, dict):  # an option that is several parameters
+                values |= value
         options = {
             parameter: values[parameter]
             for parameter in inspect.signature(function).parameters
@@ -162,10 +184,11 @@ class Diagnostic(NamedTuple):
             note = note or rest
         frame, words = chosen_rows(frame, rows, falling=evaluation.protocol.lower_is_better)
         frame = frame if totals is None else _below(frame, totals)
-        title = self.title.format_map(vars(arguments))
+        title = getattr(result, "title", "") or self.title.format_map(vars(arguments))
         if arguments.output == "text" and "class" in frame and (frame["class"] == EVERY_CLASS).all():
             frame, title = frame.drop(columns="class"), f"{title}, all classes together"
         first_out = self.first_out(frame) if self.first_out is not None and not instead else []
+        first_out = first_out or getattr(result, "first_out", [])
         print_frame(
             frame,
             evaluation,
@@ -202,6 +225,18 @@ def _below(frame: pd.DataFrame, totals: pd.DataFrame) -> pd.DataFrame:
 def _edges_or_count(values: list[float]) -> int | list[float]:
     """Read a single whole number as a count of slices."""
     return int(values[0]) if len(values) == 1 and values[0].is_integer() else values
+
+
+def _guarantee(text: str) -> dict[str, float]:
+    """Read ``recall=0.9``: what is to be guaranteed, and the level."""
+    measure, _, level = text.partition("=")
+    try:
+        if measure in ("recall", "precision", "fppi"):
+            return {measure: checks.plain_number(level)}
+    except ValueError:
+        pass
+    rule = "be recall=R, precision=P or fppi=N, each with a number"
+    raise InputError("--guarantee", rule, got=repr(text), cause="for example recall=0.9")
 
 
 def _best_score(evaluation: Evaluation) -> float:
@@ -274,10 +309,35 @@ DIAGNOSTICS = {
         "Find the score threshold to use: that of the best F-score, or of a wanted precision or recall.",
         "operating_points",
         "Score thresholds (operating points)",
-        (Option("curve", "print one row per threshold instead", kind=bool, default=False),),
-        exclusive=("at-score", "at-precision", "at-recall", "curve"),
-        instead={"curve": "confidence_curve"},
-        examples=("", "--at-score 0.5", "--at-precision 0.9 --output csv"),
+        (
+            Option("curve", "print one row per threshold instead", kind=bool, default=False),
+            Option(
+                "guarantee",
+                "print thresholds with a guarantee for new images: recall=R or precision=P, at least this in "
+                "the mean over images, or fppi=N, false positives per image, at most this",
+                kind=_guarantee,
+                metavar="MEASURE=LEVEL",
+            ),
+            Option(
+                "at-most",
+                "for --guarantee fppi: an image counts at most N false positives (default: the max "
+                "detections of the protocol, for all classes together times the classes)",
+                kind=int,
+                metavar="N",
+            ),
+            Option(
+                "confidence",
+                "for --guarantee precision: the share of sets of images that give a right threshold "
+                "(default: 0.95)",
+                kind=float,
+                metavar="P",
+            ),
+        ),
+        exclusive=("at-score", "at-precision", "at-recall", "curve", "guarantee"),
+        instead={"curve": "confidence_curve", "guarantee": "threshold_guarantee"},
+        only_with={"at_most": "guarantee", "confidence": "guarantee"},
+        not_with={"beta": "guarantee"},
+        examples=("", "--at-score 0.5", "--at-precision 0.9 --output csv", "--guarantee recall=0.9"),
     ),
     "calibration": Diagnostic(
         "are scores probabilities? does 0.8 mean right in 80% of cases?",

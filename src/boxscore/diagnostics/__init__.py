@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.explaining import readings as readings
     from boxscore.diagnostics.froc import froc_curve as froc_curve
     from boxscore.diagnostics.froc import froc_scores as froc_scores
+    from boxscore.diagnostics.guarantee import threshold_guarantee as threshold_guarantee
     from boxscore.diagnostics.images import image_scores as image_scores
     from boxscore.diagnostics.lrp import localisation_recall_precision as localisation_recall_precision
     from boxscore.diagnostics.slices import slice_names as slice_names
@@ -55,6 +56,7 @@ else:
         "confusion": "confusion_matrix top_confusions",
         "explaining": "Explanation Reading Readings ablation expansions explain find_number readings",
         "froc": "froc_curve froc_scores",
+        "guarantee": "threshold_guarantee",
         "images": "image_scores",
         "lrp": "localisation_recall_precision",
         "slices": "slice_names slice_scores",
