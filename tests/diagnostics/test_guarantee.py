@@ -380,6 +380,21 @@ def test_false_positives_without_a_bound_are_refused() -> None:
     )
 
 
+def test_too_few_images_for_all_classes_may_do_for_each() -> None:
+    truth = boxscore.GroundTruth.from_arrays(
+        range(150), ["cat"] * 150, [BOX] * 150, categories=["cat", "dog"]
+    )
+    found = boxscore.Detections.from_arrays(range(150), ["cat"] * 150, [BOX] * 150, [0.5] * 150)
+    evaluation = boxscore.evaluate(truth, found)
+    table = rows(threshold_guarantee(evaluation, fppi=1))
+    assert (table["cat"]["score"], table["cat"]["images_needed"]) == (0.5, 99)
+    assert table["(all)"]["note"] == "needs 199 images, has 150"
+    with pytest.raises(
+        boxscore.InputError, match=r"at least 199 to guarantee fppi 0.5 .* up to 100. Got 150"
+    ):
+        threshold_guarantee(evaluation, fppi=0.5)
+
+
 def test_scores_outside_the_grid_are_refused() -> None:
     truth = boxscore.GroundTruth.from_arrays(range(60), ["cat"] * 60, [BOX] * 60)
     found = boxscore.Detections.from_arrays(range(60), ["cat"] * 60, [BOX] * 60, [0.5] * 59 + [73.0])

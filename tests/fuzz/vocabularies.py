@@ -373,6 +373,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "confusion": ("confusion", *INPUTS),
     "confusions": ("confusion", *INPUTS, "--top", "9", "--score-threshold", "0"),
     "operating points": ("operating-points", *INPUTS),
+    "guarantees": ("operating-points", *INPUTS, "--guarantee", "recall=0.2"),
     "calibration": ("calibration", *INPUTS),
     "lrp": ("lrp", *INPUTS),
     "froc": ("froc", *INPUTS),

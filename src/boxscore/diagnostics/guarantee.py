@@ -207,9 +207,9 @@ def threshold_guarantee(
     Raises
     ------
     InputError
-        When not one of ``recall``, ``precision`` and ``fppi`` is given, a value is out of range, all images
-        together are too few, detections of an image count or not by those of others, or scores lie outside
-        [0, 1] where precision is asked for.
+        When not one of ``recall``, ``precision`` and ``fppi`` is given, a value is out of range, the images
+        are too few for every class, detections of an image count or not by those of others, or scores lie
+        outside [0, 1] where precision is asked for.
 
     Examples
     --------
@@ -260,15 +260,16 @@ def threshold_guarantee(
             f"guaranteed: on average over new images of the same source, at most {level:g} false positives "
             f"per image, counted up to {caps[0]:,}{in_all}"
         )
-    total = answers.pop()
-    if total.images < total.images_needed:
+    if all(one.images < one.images_needed for one in answers):
+        nearest = min(answers[::-1], key=lambda one: (one.images_needed, -one.images))
         raise InputError(
             f"images {_WHICH[measure]}".strip(),
-            f"be at least {total.images_needed:,} to guarantee {measure} {level:g}"
-            + (f" where an image counts up to {caps[-1]:,}" if measure == "fppi" else ""),
-            got=f"{total.images:,}",
-            cause=_what_to_do(measure, total.images),
+            f"be at least {nearest.images_needed:,} to guarantee {measure} {level:g}"
+            + (f" where an image counts up to {caps[0]:,}" if measure == "fppi" else ""),
+            got=f"{nearest.images:,}",
+            cause=_what_to_do(measure, nearest.images),
         )
+    total = answers.pop()
     columns: list[Any] = [np.array(column) for column in zip(*answers, strict=True)]
     columns[-1] = np.array([one.note for one in answers], dtype=object)
     if not answers:
@@ -304,10 +305,8 @@ def _share(value: float, name: str) -> float:
 
 
 def _refuse_unread(measure: str, **given: float | None) -> None:
-    for name, (value, reader) in zip(
-        given, zip(given.values(), ("fppi", "precision"), strict=True), strict=True
-    ):
-        if value is not None and measure != reader:
+    for name, value in given.items():
+        if value is not None and measure != _READ_FOR[name]:
             raise InputError(name, f"be left out where {measure} is guaranteed", got=value)
 
 

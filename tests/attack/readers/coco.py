@@ -321,6 +321,8 @@ def commands(protocol: str, rng: random.Random) -> tuple[str, ...]:
             ),
             ("errors", *INPUT, *choice),
             ("operating-points", *INPUT, *choice),
+            ("operating-points", *INPUT, *choice, "--guarantee", rng.choice(["recall=.2", "precision=.1"])),
+            ("operating-points", *INPUT, *choice, "--guarantee", "fppi=2", "--at-most", "9"),
             ("calibration", *INPUT, *choice),
             ("lrp", *INPUT, *choice),
             ("slices", *INPUT, *choice, "--by", rng.choice(["size", "aspect_ratio", "crowdedness"])),
