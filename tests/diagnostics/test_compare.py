@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
-import statistics
 
 import numpy as np
 import pytest
 
 import boxscore
-from boxscore._utils.resampling import Draws
 from boxscore.diagnostics import bootstrap_intervals, compare_detectors
-from boxscore.diagnostics.bootstrap import chosen_rows
+from boxscore.diagnostics.swapping import holm
 
 
 def two(scene, *, noise):
@@ -132,41 +129,42 @@ def test_every_pair_is_what_two_alone_are(four):
             np.testing.assert_array_equal(pairs.low[i, j], alone.total.low[0])
             np.testing.assert_array_equal(pairs.high[i, j], alone.total.high[0])
             np.testing.assert_array_equal(pairs.low[j, i], -pairs.high[i, j])
-            # A pair alone is judged by its interval; among others never more often.
+            # Alone a pair is not adjusted; among others it is never more significant.
             apart = alone.total.verdict[0] != "cannot tell"
             np.testing.assert_array_equal(alone.pairs.significant[1, 0], apart)
-            assert not (pairs.significant[i, j] & ~apart).any()
+            assert (pairs.p_value[i, j] >= alone.total.p_value[0]).all()
             np.testing.assert_array_equal(pairs.significant[i, j], pairs.significant[j, i])
 
 
 def test_the_family_of_pairs_by_hand(four):
-    """Single-step max-T, one draw and one pair at a time."""
-    resamples = 60
+    """Swap tests of two alone, and Holm's steps from the smallest p-value on."""
+    resamples, names = 200, list(four)
     every = compare_detectors(four, resamples=resamples, metrics=["AP"])
-    images = len(four["a"].ground_truth.images)
-    weights = Draws.of_seed(images, resamples, 0)
-    drawn = {
-        name: result.weighted_metrics(chosen_rows(result, ["AP"]), weights).values[:, 0, -1].tolist()
-        for name, result in four.items()
-    }
-    draws = [{name: drawn[name][draw] for name in four} for draw in range(resamples)]
-    couples = list(itertools.combinations(four, 2))
-    differences = {(a, b): [draw[b] - draw[a] for draw in draws] for a, b in couples}
-    error = {couple: statistics.stdev(values) for couple, values in differences.items()}
-    largest = sorted(
-        max(abs(differences[c][r] - statistics.mean(differences[c])) / error[c] for c in couples)
-        for r in range(resamples)
-    )
-    limit = largest[math.ceil(0.95 * (resamples - 1))]
-    found = 0
-    for a, b in couples:
-        j, i = every.names.index(a), every.names.index(b)
-        delta = four[b].metrics["AP"] - four[a].metrics["AP"]
-        apart = every.pairs.low[i, j, 0] > 0 or every.pairs.high[i, j, 0] < 0
-        expected = bool(apart and abs(delta) / error[a, b] > limit)
-        assert every.pairs.significant[i, j, 0] == expected
-        found += expected
-    assert 0 < found < len(couples)
+    alone = {}
+    for a, b in itertools.combinations(names, 2):
+        two = compare_detectors({a: four[a], b: four[b]}, resamples=resamples, metrics=["AP"])
+        alone[a, b] = float(two.total.p_value[0, 0])
+    largest, left = 0.0, len(alone)
+    for (a, b), p_value in sorted(alone.items(), key=lambda item: item[1]):
+        largest = max(largest, min(1.0, p_value * left))
+        left -= 1
+        j, i = names.index(a), names.index(b)
+        assert every.pairs.p_value[i, j, 0] == pytest.approx(largest, abs=1e-12)
+        assert every.pairs.significant[i, j, 0] == (largest <= 0.05)
+    assert 0 < every.pairs.significant[..., 0].sum() / 2 < len(alone)
+
+
+def test_verdicts_allow_for_the_detectors_and_the_classes(four):
+    every = compare_detectors(four, resamples=200, metrics=["AP", "AP75"])
+    np.testing.assert_array_equal(every.total.p_value, holm(every.unadjusted))
+    for i, name in enumerate(every.others):
+        two = compare_detectors({"a": four["a"], name: four[name]}, resamples=200, metrics=["AP", "AP75"])
+        np.testing.assert_array_equal(every.unadjusted[i], two.total.p_value[0])
+        adjusted = np.minimum(two.per_class.p_value[0] * len(every.others), 1)
+        np.testing.assert_array_equal(every.per_class.p_value[i], adjusted)
+    for part in (every.per_class, every.total):
+        told = np.isin(part.verdict, ["better", "worse"])
+        np.testing.assert_array_equal(told, part.p_value <= 0.05)
 
 
 def test_the_best_is_clear_only_where_the_second_is_not_as_good(four):
@@ -176,7 +174,7 @@ def test_the_best_is_clear_only_where_the_second_is_not_as_good(four):
         best, second = sorted(range(4), key=lambda i: -values[i])[:2]
         expected = best if every.pairs.significant[best, second, m] else None
         assert every.clear_best(m) == expected
-    twin = compare_detectors({"x": four["a"], "y": four["a"], "z": four["d"]}, resamples=40, metrics=["AP"])
+    twin = compare_detectors({"x": four["a"], "y": four["a"], "z": four["d"]}, resamples=99, metrics=["AP"])
     assert twin.clear_best(0) is None
     assert twin.pairs.significant[0, 2, 0]
 
@@ -191,6 +189,6 @@ def test_the_table_of_a_terminal_says_what_its_columns_are(scene, tmp_path, run)
     printed = " ".join(run("compare", *paths, "--metrics", "AP", "--resamples", "5").out.split())
     assert (
         "delta: other minus first, with its interval from low to high; other_wins: share "
-        "of the resamples in which the other is better metric"
+        "of the resamples in which the other is better verdict: swap test, p_value at most 0.05: the chance of"
     ) in printed
     assert "-0.0000" not in printed

@@ -174,7 +174,9 @@ def test_tables() -> None:
 
 
 def test_intervals_enclose_the_value_and_follow_the_seed() -> None:
-    result = example()
+    few = example(9).bootstrap_intervals(resamples=5).to_frame()
+    assert few.low.isna().all()
+    result = example(10)
     one, other = (result.bootstrap_intervals(resamples=50, seed=1).to_frame() for _ in range(2))
     assert one.equals(other)
     assert ((one.low <= one.value) & (one.value <= one.high)).all()

@@ -177,11 +177,13 @@ def test_tables_and_intervals() -> None:
     worst = images.image_id[0]
     part = semantic_iou(*_maps_of(worst), classes=5)
     assert part.metrics == dict(images.loc[0, ["mIoU", "fwIoU", "mAcc", "pAcc"]])
+    assert result.bootstrap_intervals(resamples=5).to_frame().low.isna().all()  # of five images
+    result = example(10)
     frame = result.bootstrap_intervals(resamples=50).to_frame()
     assert ((frame.low <= frame.value) & (frame.value <= frame.high)).all()
     assert frame.value.tolist() == list(result.metrics.values())
     assert pickle.loads(pickle.dumps(result)).metrics == result.metrics
-    assert repr(result).startswith("SemanticIoU of 5 images\nmIoU ")
+    assert repr(result).startswith("SemanticIoU of 10 images\nmIoU ")
 
 
 def _maps_of(image: int) -> tuple[Any, Any]:

@@ -14,6 +14,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import boxscore
@@ -129,8 +130,8 @@ def fewer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("tolerance", "confidence"), [(0.0, 0.95), (0.0036, 0.95), (0.02, 0.5)])
-def test_a_drop_fails_where_its_whole_interval_lies_below(
+@pytest.mark.parametrize(("tolerance", "confidence"), [(0.0036, 0.95), (0.02, 0.5)])
+def test_a_drop_fails_where_its_whole_interval_lies_beyond_the_tolerance(
     fewer: Path, tolerance: float, confidence: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sides = {"old": boxscore.evaluate(GT, DT), "new": boxscore.evaluate(GT, fewer)}
@@ -140,20 +141,61 @@ def test_a_drop_fails_where_its_whole_interval_lies_below(
     status = main([*arguments, "--tolerance", str(tolerance)])
     checks = json.loads(capsys.readouterr().out)["checks"]
     assert [check["metric"] for check in checks] == expected["metric"].tolist()
-    assert [check["passed"] for check in checks] == (expected["high"] >= -tolerance).tolist()
-    assert [check["low"] for check in checks] == expected["low"].tolist()
+    assert [check["passed"] for check in checks] == (~(expected["high"] < -tolerance)).tolist()
+    lows = [None if np.isnan(low) else low for low in expected["low"].tolist()]
+    assert [check["low"] for check in checks] == lows
     assert status == int((expected["high"] < -tolerance).any())
 
 
+def test_a_drop_without_a_tolerance_is_tested_by_exchanges(fewer: Path, run: Run) -> None:
+    """One-sided and adjusted for all metrics that are checked, in both directions."""
+    rows = json.loads(Path(DT).read_text())
+    fewer = fewer.with_name("half.json")
+    fewer.write_text(json.dumps(rows[::2]))
+    sides = {"old": boxscore.evaluate(GT, DT), "new": boxscore.evaluate(GT, fewer)}
+    expected = compare_detectors(sides, resamples=99, seed=3)
+    chosen = ["--resamples", "99", "--seed", "3", "--output", "json"]
+    printed = run("check", "--gt", GT, "--dt", fewer, "--baseline-detections", DT, *chosen, status=1).out
+    checks = json.loads(printed)["checks"]
+    assert [check["p_value"] for check in checks] == expected.drops[0].tolist()
+    assert [check["passed"] for check in checks] == (expected.drops[0] > 0.05).tolist()
+    assert not all(check["passed"] for check in checks)
+    run("check", "--gt", GT, "--dt", DT, "--baseline-detections", fewer, *chosen)  # which is better
+
+
+def test_too_few_images_to_tell_are_no_failure(tmp_path: Path, run: Run) -> None:
+    boxes = [[10.0, 10.0, 50.0, 50.0]] * 5
+    truth = boxscore.GroundTruth.from_arrays(range(5), ["cat"] * 5, boxes)
+    old = boxscore.Detections.from_arrays(range(5), ["cat"] * 5, boxes, [0.9, 0.8, 0.7, 0.6, 0.5])
+    new = boxscore.Detections.from_arrays(range(5), ["cat"] * 5, [[70, 70, 90, 90]] * 5, [0.9] * 5)
+    paths = [tmp_path / f"{name}.npz" for name in ("truth", "old", "new")]
+    for table, path in zip((truth, old, new), paths, strict=True):
+        boxscore.save_columns(table, path)
+    call = [
+        "check",
+        "--gt",
+        paths[0],
+        "--dt",
+        paths[2],
+        "--baseline-detections",
+        paths[1],
+        "--metrics",
+        "AP50",
+    ]
+    text = run(*call, "--wide").out
+    assert "too few images\n" in text
+    assert "1 of 1 undecided: too few images; none failed" in text
+
+
 def test_chance_is_no_drop(fewer: Path, run: Run) -> None:
-    """AP50 is lower, and within chance: the plain comparison fails, the interval does not."""
+    """AP50 is lower, and within chance: the plain comparison fails, the test does not."""
     chosen = ["--metrics", "AP50", "--resamples", "200"]
     baseline = fewer.with_name("baseline.json")
     baseline.write_text(boxscore.evaluate(GT, DT).to_json())
     run("check", "--gt", GT, "--dt", fewer, "--no-regression", baseline, *chosen, status=1)
     text = run("check", "--gt", GT, "--dt", fewer, "--baseline-detections", DT, *chosen).out
     assert "no significant drop from 0.5936" in text
-    assert "significant: the whole 95 % interval of the difference lies below 0" in text
+    assert "significant: p_value at most 0.05, the chance of such a drop if the two results" in text
 
 
 def test_a_baseline_without_images_is_refused(tmp_path: Path, run: Run) -> None:
@@ -552,7 +594,7 @@ def test_an_error_in_the_baseline_fails_too(half: list[str], run: Run) -> None:
     arguments = ["check", GT, DT, "--baseline-detections", half[1], "--metrics", "AP", "--resamples", "9"]
     captured = run(*arguments, "--output", "csv", status=1)
     lines = [line for line in captured.out.splitlines() if line.endswith("FAILED")]
-    assert lines == ["image-without-detections (baseline),,absent from the input,,FAILED"]
+    assert lines == ["image-without-detections (baseline),,absent from the input,,,FAILED"]
     assert captured.err.startswith(
         "boxscore: baseline: error in the input: 16 images with annotations (73%) have no"
     )
@@ -569,7 +611,7 @@ def test_boxes_of_a_baseline_in_another_order_fail(tmp_path: Path, run: Run) -> 
     baseline = ["--baseline-detections", str(tmp_path / "corners.json"), "--resamples", "9"]
     assert failed_lines(
         run("check", GT, DT, *baseline, "--metrics", "AP", "--output", "csv", status=1).out
-    ) == ["detection-box-order (baseline),,absent from the input,,FAILED"]
+    ) == ["detection-box-order (baseline),,absent from the input,,,FAILED"]
 
 
 @pytest.mark.parametrize(("bound", "cause"), [("20", "is 0.2 meant, in place of per cent?"), ("-1", "")])

@@ -1,15 +1,27 @@
-"""Draws with replacement, and intervals from what was computed on each draw.
+"""Draws with replacement, exchanges between two detectors, and intervals from what was computed on each draw.
 
 Conventions
 -----------
-- The draws depend only on the seed and on the number of images.
+- A *unit* is what is drawn or exchanged as a whole: an image, or a group of images (a video, a patient).
+- The draws depend only on the seed and on how many units there are.
+- Intervals are expanded percentiles of the draws: percentiles of few units are too narrow, by the factor
+  sqrt(n / (n - 1)) and by what Student's t is wider than the normal distribution. ``"percentile"`` gives them
+  as they are, ``"bias_corrected"`` shifts them.
 - Weights of many images are many numbers: sets of them are made one at a time, wherever they are needed, and
   never held together. What describes them is small, and pickles.
+
+References
+----------
+T. C. Hesterberg, "What Teachers Should Know About the Bootstrap", The American Statistician 69, 2015
+(expanded percentiles). B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993, chapters 13
+and 14. M. Abramowitz and I. A. Stegun, *Handbook of Mathematical Functions*, 26.7 (Student's t).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 from collections.abc import Iterator
 from typing import Any, Literal, Protocol, get_args
 
@@ -20,14 +32,24 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.progress import progress as shown
 
-Method = Literal["bias_corrected", "percentile"]
+Method = Literal["expanded_percentile", "percentile", "bias_corrected"]
+
+Units = NDArray[np.int32]
+"""Unit of each image, [images], numbered from 0."""
 
 MOST_RESAMPLES = 10_000_000
 LARGEST_SEED = 2**128 - 1
+MANY_DEGREES = 1000
+
+LEAST_UNITS, LEAST_UNITS_OF_CLASS, LEAST_GROUPS = 10, 5, 5
+"""Of fewer images, of fewer images with the class, and of fewer groups an interval does not hold."""
+
+LEAST_UNITS_OF_VERDICT = 6
+"""Of fewer, no exchange is rare enough to be significant: 5 have 2 ** 4, each with its opposite."""
 
 
 def check_intervals(confidence: float, method: str) -> None:
-    """Check the options of intervals."""
+    """Check what intervals are asked for."""
     checks.number_between(confidence, 0, 1, name="confidence", open_low=True)
     checks.one_of(method, get_args(Method), name="method")
 
@@ -48,46 +70,97 @@ class WeightSets(Protocol):
         ...
 
 
+def unit_count(images: int, units: Units | None) -> int:
+    """Return how many units there are; None: each image is one."""
+    return images if units is None else int(units.max(initial=-1)) + 1
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Draws:
-    """Draws of images with replacement, as sets of weights: how many times each image was drawn."""
+    """Draws of units with replacement, as sets of weights: how many times each image was drawn."""
 
     images: int
     count: int
     state: Any
     """Of the generator, before the first draw."""
+    units: Units | None = None
 
     @classmethod
-    def of_seed(cls, images: int, resamples: int, seed: int) -> Draws:
+    def of_seed(cls, images: int, resamples: int, seed: int, units: Units | None = None) -> Draws:
         """Describe the draws of a seed."""
-        checks.whole_number(resamples, 1, name="resamples", high=MOST_RESAMPLES)
-        checks.whole_number(seed, 0, name="seed", high=LARGEST_SEED)
-        return cls(images, resamples, np.random.PCG64(seed).state)
+        return cls(images, resamples, _state_of(resamples, seed), units)
 
     def __len__(self) -> int:
         return self.count
 
     def __iter__(self) -> Iterator[FloatArray]:
-        """Yield how many times each image was drawn, [images]."""
-        random = self._generator()
+        """Yield how often each image was drawn, [images]."""
+        random, size = _generator(self.state), unit_count(self.images, self.units)
         for _ in range(self.count):
-            yield np.bincount(self._draw(random), minlength=self.images).astype(np.float64)
+            times = np.bincount(random.integers(0, size, size), minlength=size).astype(np.float64)
+            yield times if self.units is None else times[self.units]
 
     def batches(self, size: int) -> Iterator[Draws]:
         """Cut them into runs of at most ``size`` draws."""
-        random = self._generator()
+        random, count = _generator(self.state), unit_count(self.images, self.units)
         for first in range(0, self.count, size):
-            yield Draws(self.images, min(size, self.count - first), random.bit_generator.state)
+            state = random.bit_generator.state
+            yield dataclasses.replace(self, count=min(size, self.count - first), state=state)
             for _ in range(size if first + size < self.count else 0):
-                self._draw(random)
+                random.integers(0, count, count)
 
-    def _generator(self) -> np.random.Generator:
-        bits = np.random.PCG64()
-        bits.state = self.state
-        return np.random.Generator(bits)
 
-    def _draw(self, random: np.random.Generator) -> NDArray[np.int64]:
-        return random.integers(0, self.images, self.images)
+def _state_of(resamples: int, seed: int) -> Any:
+    checks.whole_number(resamples, 1, name="resamples", high=MOST_RESAMPLES)
+    checks.whole_number(seed, 0, name="seed", high=LARGEST_SEED)
+    return np.random.PCG64(seed).state
+
+
+def _generator(state: Any) -> np.random.Generator:
+    bits = np.random.PCG64()
+    bits.state = state
+    return np.random.Generator(bits)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Swaps:
+    """Exchanges of two detectors' results: none first, then every one if those are few, or some at random.
+
+    For each exchange two sets of weights of 2 x images virtual images, those of the first detector at even
+    positions: what the first detector is credited with, then the other. The exchange of all other units has
+    the opposite difference, and is not among them where every one is made.
+    """
+
+    images: int
+    count: int
+    state: Any
+    every: bool
+    units: Units | None = None
+
+    @classmethod
+    def of_seed(cls, images: int, resamples: int, seed: int, units: Units | None = None) -> Swaps:
+        """Describe the exchanges of a seed, at most as many as asked for."""
+        state, free = _state_of(resamples, seed), max(unit_count(images, units) - 1, 0)
+        every = free < 63 and 1 << free <= resamples
+        return cls(images, 1 << free if every else resamples + 1, state, every, units)
+
+    def __len__(self) -> int:
+        return 2 * self.count
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        """Yield the weights of the virtual images, [2 x images]."""
+        random, size = _generator(self.state), unit_count(self.images, self.units)
+        for number in range(self.count):
+            if self.every or not number:
+                exchanged = (number >> np.arange(size) & 1).astype(np.float64)
+            else:
+                exchanged = random.integers(0, 2, size).astype(np.float64)
+            if self.units is not None:
+                exchanged = exchanged[self.units]
+            weights = np.empty(2 * self.images)
+            weights[::2], weights[1::2] = 1 - exchanged, exchanged
+            yield weights
+            yield 1 - weights
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -115,34 +188,80 @@ class Groups:
 
 
 def draw_weights(images: int, resamples: int, *, seed: int, progress: bool = False) -> Iterator[FloatArray]:
-    """Yield, for each draw, how many times each image was drawn, [images]."""
+    """Yield, for each draw, how often each image was drawn, [images]."""
     draws = Draws.of_seed(images, resamples, seed)
     yield from shown(draws, total=resamples, desc="bootstrap", unit="draw") if progress else draws
 
 
 def interval(
-    draws: FloatArray, value: FloatArray, confidence: float, method: Method
+    draws: FloatArray, value: FloatArray, confidence: float, method: Method, units: Any = math.inf
 ) -> tuple[FloatArray, FloatArray]:
     """Low and high ends that enclose a share of the draws (axis 0); NaN where no draw is defined.
 
-    Bias correction shifts the percentiles by how far ``value`` is from the draws' median.
+    ``units`` is how many units each value is of, one number or an array of the shape of ``value``: expanded
+    percentiles of fewer reach further out. NaN below two, where they reach all the way.
     """
     from statistics import NormalDist
 
     normal = NormalDist()
-    z_score = normal.inv_cdf((1 + min(confidence, 1 - 1e-9)) / 2)
+    upper = (1 + min(confidence, 1 - 1e-9)) / 2
+    plain = normal.inv_cdf(upper)
+    counts = np.broadcast_to(np.asarray(units, dtype=np.float64), value.shape).ravel()
     ends = np.full((2, value.size), np.nan)
-    for i, (column, estimate) in enumerate(zip(draws.reshape(len(draws), -1).T, value.ravel(), strict=True)):
+    columns = zip(draws.reshape(len(draws), -1).T, value.ravel(), counts.tolist(), strict=True)
+    for i, (column, whole, count) in enumerate(columns):
         defined = np.sort(column[np.isfinite(column)])
         if not len(defined):
             continue
-        shift = 0.0
-        if method == "bias_corrected" and np.isfinite(estimate):
-            below = np.searchsorted(defined, [estimate - 1e-12, estimate + 1e-12]).mean() / len(defined)
+        shift, reach = 0.0, plain
+        if method == "expanded_percentile" and math.isfinite(count):
+            if count < 2:
+                continue
+            reach = math.sqrt(count / (count - 1)) * student_quantile(upper, int(count) - 1)
+        if method == "bias_corrected" and np.isfinite(whole):
+            below = np.searchsorted(defined, [whole - 1e-12, whole + 1e-12]).mean() / len(defined)
             edge = 0.5 / len(defined)
             shift = 2 * normal.inv_cdf(min(max(below, edge), 1 - edge))
-        ends[:, i] = np.quantile(defined, [normal.cdf(shift - z_score), normal.cdf(shift + z_score)])
+        ends[:, i] = np.quantile(defined, [normal.cdf(shift - reach), normal.cdf(shift + reach)])
     return ends[0].reshape(value.shape), ends[1].reshape(value.shape)
+
+
+@functools.cache
+def student_quantile(probability: float, freedom: int) -> float:
+    """Quantile of Student's t, for a probability of one half or more."""
+    from statistics import NormalDist
+
+    x = NormalDist().inv_cdf(probability)
+    if freedom > MANY_DEGREES:  # 26.7.5; the next term is below 1e-11
+        terms = (
+            (x**3 + x) / 4,
+            (5 * x**5 + 16 * x**3 + 3 * x) / 96,
+            (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
+            (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
+        )
+        return x + math.fsum(term / freedom**power for power, term in enumerate(terms, start=1))
+    low, high = 0.0, 1.0
+    while _student_within(high, freedom) < 2 * probability - 1:
+        low, high = high, 2 * high
+    while (middle := (low + high) / 2) not in (low, high):
+        if _student_within(middle, freedom) < 2 * probability - 1:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _student_within(t: float, freedom: int) -> float:
+    """Probability of less than ``t`` on either side: 26.7.3 and 26.7.4."""
+    angle = math.atan2(t, math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd: int = freedom % 2
+    steps = np.arange(1 + odd, freedom - 2, 2)
+    terms = np.cumprod(np.append(1.0, steps / (steps + 1) * cosine**2))
+    if not odd:
+        return float(sine * terms.sum())
+    series = float(sine * cosine * terms.sum()) if freedom > 1 else 0.0
+    return float(2 / math.pi * (angle + series))
 
 
 def spread(draws: FloatArray) -> FloatArray:

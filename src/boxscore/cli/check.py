@@ -4,9 +4,9 @@ The result is computed from --gt and --dt, or read from the JSON that boxscore w
 
 A bound is METRIC=NUMBER, or "CLASS METRIC=NUMBER" for one class. Against a baseline's result
 (--no-regression), a metric fails when it is lower by more than --tolerance. Against a baseline's detections
-(--baseline-detections), it fails when the drop is significant: when the whole interval of the difference,
-over resampled images, lies below minus --tolerance. An error in the input, such as boxes in the wrong format,
-fails as well, also in the baseline's detections; --allow NAME accepts it.
+(--baseline-detections), it fails when the drop is significant by a swap test over the images; with
+--tolerance, when the whole interval of the difference lies below minus --tolerance. An error in the input,
+such as boxes in the wrong format, fails as well, also in the baseline's detections; --allow NAME accepts it.
 
 Examples
 --------
@@ -43,6 +43,7 @@ from boxscore.cli.parameters import options_of
 from boxscore.cli.streams import coloured, say, show, signature_lines, table_width
 from boxscore.data.unlisted import listing
 from boxscore.diagnostics import bootstrap_intervals
+from boxscore.diagnostics.compare import TOO_FEW
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.reading import read_detections, read_options
@@ -75,7 +76,7 @@ OPTIONS = (
     *(
         option
         for option in options_of(bootstrap_intervals)
-        if option.name in ("resamples", "confidence", "seed")
+        if option.name in ("resamples", "confidence", "seed", "group")
     ),
     ALLOW.but(key=""),
     Option("name", "name of the model, for the record", metavar="TEXT"),
@@ -202,6 +203,7 @@ def _differences(
         confidence=arguments.confidence,
         seed=arguments.seed,
         metrics=arguments.metrics or None,
+        group=arguments.group,
     )
     differences = gate.check_difference(
         comparison,
@@ -240,12 +242,20 @@ def _written(
 ) -> str:
     failed = sum(not check.passed for check in done)
     note = f"{failed} of {len(done)} failed" if failed else "all checks passed"
+    undecided = sum(check.undecided for check in done)
+    if undecided and not failed:
+        note = f"{undecided} of {len(done)} undecided: {TOO_FEW}; none failed"
     if not done:
         note = "recorded, nothing checked"
     if arguments.baseline_detections:
-        below = f"-{arguments.tolerance:g}" if arguments.tolerance else "0"
         share = f"{100 * arguments.confidence:g} %"
-        note += f"\nsignificant: the whole {share} interval of the difference lies below {below}"
+        text = (
+            f"the whole {share} interval of the difference lies below -{arguments.tolerance:g}"
+            if arguments.tolerance
+            else f"p_value at most {1 - arguments.confidence:.4g}, the chance of such a drop if the two "
+            "results of each image are exchanged at random; adjusted for all metrics that are checked"
+        )
+        note += f"\nsignificant: {text}"
     if any(check.rule == gate.NO_ERROR for check in done):
         note += f"\n{gate.NO_ERROR}: correct it, or accept it with --allow NAME"
     columns, form = _columns(done), arguments.output
@@ -276,7 +286,13 @@ def _columns(done: Sequence[gate.Check]) -> dict[str, Any]:
             None if check.low is None or check.high is None else f"[{fixed(check.low)}, {fixed(check.high)}]"
             for check in done
         ]
-    return {**columns, "result": ["passed" if check.passed else "FAILED" for check in done]}
+    if any(check.p_value is not None for check in done):
+        columns["p_value"] = [check.p_value for check in done]
+    return {**columns, "result": [_result(check) for check in done]}
+
+
+def _result(check: gate.Check) -> str:
+    return TOO_FEW if check.undecided else "passed" if check.passed else "FAILED"
 
 
 def _annotate(done: Sequence[gate.Check]) -> None:

@@ -59,7 +59,7 @@ from boxscore.similarity.registry import needs_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from boxscore.diagnostics.compare import DetectorComparison
+    from boxscore.diagnostics.compare import DetectorComparison, Resampling
 
 OPTIONS = (
     *(option.but(many=True) if option is DETECTIONS else option for option in INPUTS),
@@ -145,6 +145,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         method=arguments.method,
         seed=arguments.seed,
         metrics=arguments.metrics,
+        group=arguments.group,
         progress=True,
     )
     table = None
@@ -213,9 +214,10 @@ def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, wo
         f"{counts['detections']:,} and {counted(detections, 'detection')}, "
         f"{counted(counts['ground_truths'], 'ground truth')}, {counted(counts['images'], 'image')}; "
         f"{100 * how.confidence:g} % intervals of the difference from "
-        f"{counted(how.resamples, 'paired resample')}\n"
+        f"{counted(how.resamples, 'paired resample')} of {_units(how)}\n"
         "delta: other minus first, with its interval from low to high; other_wins: share of the resamples in "
-        "which the other is better"
+        "which the other is better\n"
+        f"{comparison.verdict_text()}"
     )
     rows = frame[frame["other"] == other].drop(columns=["first", "other", "standard_error"])
     for name, nothing in (("class", EVERY_CLASS), ("decided_by_ties", False)):
@@ -225,6 +227,11 @@ def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, wo
     title = f"{printable(comparison.first)} (first) and {printable(other)} (other)"
     title += f", {words}" if words else ""
     return Section(title, table_columns(rows), note, first_out=first_out, paint=_painted)
+
+
+def _units(how: Resampling) -> str:
+    """Say what was resampled."""
+    return counted(how.units, "image" if how.group is None else "group")
 
 
 def _painted(_: int, name: str, text: str) -> str:

@@ -15,7 +15,7 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from boxscore.cli.arguments import Option
 
@@ -27,6 +27,7 @@ METAVARS = {
     "background_iou": "T",
     "confidence": "P",
     "fppi": "N",
+    "group": "COLUMN",
     "iou_threshold": "T",
     "score_threshold": "S",
 }
@@ -78,7 +79,7 @@ def _option(parameter: inspect.Parameter, text: str, names: Mapping[str, Any]) -
         text,
         kind=_KINDS.get(each, str),
         default=parameter.default,
-        choices=() if each in _KINDS else get_args(names[each]),
+        choices=get_args(names[each]) if get_origin(names.get(each)) is Literal else (),
         metavar=METAVARS.get(parameter.name, "N" if each == "int" else ""),
         many=many,
         commas=many,

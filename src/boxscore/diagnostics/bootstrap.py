@@ -11,15 +11,19 @@ Conventions
   repetitions, as some tools do, leaves about 63 % of the images in every draw and gives wrong intervals.
 - Nothing is matched again. The draws depend only on ``seed`` and the number of images, so two results on one
   data set get the same draws.
-- Intervals are bias-corrected percentiles of the draws (BC): AP of a small sample is biased upwards, and the
-  draws are biased once more. ``method="percentile"`` gives plain percentiles.
+- Intervals are expanded percentiles of the draws: percentiles are too narrow for few images, and reach
+  further out here, as Student's t does, by the number of images with an object that the value is over.
+- There is no interval (NaN) for a class in fewer than 5 images, or over all classes of fewer than 10 images
+  with objects: none holds there.
+- Images of one ``group`` (a video, a patient) are drawn together. They are alike, and intervals that take
+  them for independent are too narrow.
 - A class without ground truth in a draw is undefined there. It is left out of that draw's mean, as the
   protocol does.
 
 References
 ----------
-B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993, chapters 13
-and 14.
+T. C. Hesterberg, "What Teachers Should Know About the Bootstrap", The American Statistician 69, 2015.
+B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993, chapters 13 and 14.
 """
 
 from __future__ import annotations
@@ -29,11 +33,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.progress import stage
-from boxscore._utils.resampling import Draws, Method, check_intervals, interval, spread
+from boxscore._utils.resampling import Draws, Method, Units, check_intervals, interval, spread
 from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
+from boxscore.diagnostics._units import (
+    Group,
+    enough_units,
+    units_of_images,
+    units_of_values,
+    warn_of_frames,
+)
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.metric_names import metric_named
@@ -55,6 +67,8 @@ class Intervals(NamedTuple):
     """Standard deviation over the draws."""
     draws: Counts
     """Number of draws in which it is defined."""
+    images: Counts
+    """Images, or groups of images, with an object that it is over: what the interval counts."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -84,9 +98,10 @@ def bootstrap_intervals(
     *,
     resamples: int = 1000,
     confidence: float = 0.95,
-    method: Method = "bias_corrected",
+    method: Method = "expanded_percentile",
     seed: int = 0,
     metrics: Sequence[str] | None = None,
+    group: Group = None,
     progress: bool = False,
 ) -> BootstrapIntervals:
     """Confidence intervals for every summary metric, over all classes and for every class.
@@ -98,12 +113,16 @@ def bootstrap_intervals(
         Number of resamples.
     confidence : float, default 0.95
         Confidence level of the intervals.
-    method : {"bias_corrected", "percentile"}, default "bias_corrected"
+    method : {"expanded_percentile", "percentile", "bias_corrected"}, default "expanded_percentile"
         How intervals are computed.
     seed : int, default 0
         Random seed.
     metrics : sequence of str, optional
         Names of summary metrics; all by default.
+    group : str or sequence, optional
+        What is drawn together, such as the frames of a video: a column of the images, or a regular
+        expression whose first group is read off their file names. Or a label for each image, in the order
+        of their ids.
     progress : bool, default False
         Show a progress bar if stderr is a terminal.
 
@@ -128,9 +147,15 @@ def bootstrap_intervals(
     """
     rows = chosen_rows(evaluation, metrics)
     check_intervals(confidence, method)
-    value, draws = resampled_metrics(evaluation, rows, resamples=resamples, seed=seed, progress=progress)
+    warn_of_frames(evaluation, group)
+    value, draws = resampled_metrics(
+        evaluation, rows, resamples=resamples, seed=seed, group=group, progress=progress
+    )
     defined = np.isfinite(draws).sum(axis=0)
-    columns = (value, *interval(draws, value, confidence, method), spread(draws), defined)
+    units = units_of_images(evaluation, group)
+    counts = units_of_values(evaluation, rows, units)
+    ends = intervals_that_hold(draws, value, confidence, method, counts, units)
+    columns = (value, *ends, spread(draws), defined, counts)
     return BootstrapIntervals(
         evaluation.labels,
         Intervals(*(column[:, :-1].T for column in columns)),
@@ -140,7 +165,13 @@ def bootstrap_intervals(
 
 
 def resampled_metrics(
-    evaluation: Evaluation, rows: Sequence[SummaryRow], *, resamples: int, seed: int, progress: bool = False
+    evaluation: Evaluation,
+    rows: Sequence[SummaryRow],
+    *,
+    resamples: int,
+    seed: int,
+    group: Group = None,
+    progress: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """Compute metrics of all images, [rows, K + 1], and of each draw, [resamples, rows, K + 1].
 
@@ -152,14 +183,29 @@ def resampled_metrics(
 
     def compute() -> tuple[FloatArray, FloatArray]:
         stage("intervals over resampled images")
-        draws = Draws.of_seed(evaluation.image_count, resamples, seed)
+        draws = Draws.of_seed(evaluation.image_count, resamples, seed, units_of_images(evaluation, group))
         resampled = evaluation.weighted_metrics(rows, draws, progress=progress)
         return summary_table(rows, evaluation.protocol, evaluation.curves_of), resampled.values
 
     if resamples * len(rows) * (len(evaluation.labels) + 1) > MOST_CACHED_DRAWS:
         return compute()
-    key = ("draws of metrics", tuple(row.key for row in rows), resamples, seed)
+    grouped = group if group is None or isinstance(group, str) else tuple(group)
+    key = ("draws of metrics", tuple(row.key for row in rows), resamples, seed, grouped)
     return evaluation.once(key, compute)
+
+
+def intervals_that_hold(
+    draws: FloatArray,
+    value: FloatArray,
+    confidence: float,
+    method: Method,
+    counts: NDArray[np.int64],
+    units: Units | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of intervals, [..., K + 1]; NaN where too few units have an object."""
+    low, high = interval(draws, value, confidence, method, counts)
+    enough = enough_units(counts, units)
+    return np.where(enough, low, np.nan), np.where(enough, high, np.nan)
 
 
 def chosen_rows(evaluation: Evaluation, metrics: Sequence[str] | None) -> list[SummaryRow]:

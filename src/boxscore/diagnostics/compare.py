@@ -2,24 +2,25 @@
 
 Conventions
 -----------
-- All results get the same draws of images (:mod:`boxscore.diagnostics.bootstrap`), so an image's difficulty
-  cancels: the interval of a difference is narrower than the intervals of its two sides suggest.
+- Intervals: all results get the same draws of images (:mod:`boxscore.diagnostics.bootstrap`), so an image's
+  difficulty cancels: the interval of a difference is narrower than the intervals of its two sides suggest.
 - ``delta`` is other minus first. ``other_wins`` is the share of draws in which the other is better, ties
-  counted as half; ``verdict`` is ``better`` or ``worse`` when the interval of the difference excludes 0.
-- Many classes mean many tests: at 95 %, one verdict in twenty between equal detectors is wrong.
-- Every pair of detectors is compared as well (:class:`PairedDifferences`). An interval is of its pair alone;
-  ``significant`` allows for the number of pairs (max-T): the difference, in standard errors, must also be
-  larger than the largest of all pairs of the metric is in 5 % of the draws, each about its mean. The number
-  of metrics is not allowed for.
-
-References
-----------
-P. H. Westfall and S. S. Young, *Resampling-Based Multiple Testing*, 1993, chapter 2 (single-step max-T).
+  counted as half.
+- Verdicts: the two detectors' results of an image are exchanged at random
+  (:mod:`boxscore.diagnostics.swapping`). ``verdict`` is ``better`` or ``worse`` where ``p_value`` is at most
+  1 - confidence; ``too few images`` below six.
+- ``p_value`` allows for the number of detectors compared with the first (Holm), and per class for the number
+  of classes (max-T). The number of metrics is not allowed for.
+- Every pair of detectors is compared as well, when it is asked for (:class:`PairedDifferences`):
+  ``significant`` allows for the number of pairs (Holm). An interval is of its pair alone.
+- Results of some millions of detections that were merged from parts are not exchanged: there
+  the verdict is whether the interval excludes 0, and ``p_value`` is NaN.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,19 +28,39 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.progress import stage
-from boxscore._utils.read_only import unchangeable
-from boxscore._utils.resampling import Method, check_intervals, interval, spread
+from boxscore._utils.read_only import read_only, unchangeable
+from boxscore._utils.resampling import (
+    LEAST_UNITS_OF_VERDICT,
+    Method,
+    Units,
+    check_intervals,
+    spread,
+    unit_count,
+)
 from boxscore.data.class_names import EVERY_CLASS
 from boxscore.diagnostics._result import DiagnosticResult, Floats
-from boxscore.diagnostics.bootstrap import Intervals, chosen_rows, resampled_metrics
+from boxscore.diagnostics._units import Group, units_of_images, units_of_values, warn_of_frames
+from boxscore.diagnostics.bootstrap import (
+    Intervals,
+    chosen_rows,
+    intervals_that_hold,
+    resampled_metrics,
+)
+from boxscore.diagnostics.swapping import SwappedDifferences, holm, swapped_differences
 from boxscore.diagnostics.ties import decided_by_ties
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.protocols.summary import SummaryRow
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+TOO_FEW = "too few images"
+"""The verdict where no exchange is rare enough."""
 
 
 class Differences(NamedTuple):
@@ -54,8 +75,10 @@ class Differences(NamedTuple):
     standard_error: Floats
     other_wins: Floats
     """Share of draws in which the other is better, ties as half."""
+    p_value: Floats
+    """Adjusted p-value of the swap test: for several detectors, and per class for all classes."""
     verdict: Any
-    """``better``, ``worse`` (the other, in both) or ``cannot tell``."""
+    """``better``, ``worse`` (the other, in both), ``cannot tell`` or ``too few images``."""
 
     def take(self, *index: int | slice) -> Differences:
         """Index every array."""
@@ -69,8 +92,10 @@ class PairedDifferences(NamedTuple):
     low: Floats
     """Lower end of the interval of ``delta``, of this pair alone."""
     high: Floats
+    p_value: Floats
+    """Of the swap test, adjusted for the number of pairs."""
     significant: Any
-    """Whether the interval excludes 0, and the difference stands among all pairs of the metric."""
+    """Whether the p-value is at most 1 - confidence."""
 
 
 class Resampling(NamedTuple):
@@ -80,6 +105,11 @@ class Resampling(NamedTuple):
     confidence: float
     method: Method
     seed: int
+    group: Group = None
+    units: int = 0
+    """Images, or groups of images, that were drawn and exchanged."""
+    test: str = "swap"
+    """What verdicts are of: ``swap``, or ``interval`` where results could not be exchanged."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -103,7 +133,12 @@ class DetectorComparison(DiagnosticResult):
         for metrics other than AP, and where merged parts do not know it.
     intervals : Intervals, [N, M]
         The score of each result itself, the first one first, over all classes; from the same draws.
-    pairs : PairedDifferences, [N, N, M]
+    draws : ndarray, float64 [N, resamples, M]
+        The score of each result in each draw of images, over all classes.
+    unadjusted : ndarray, float64 [O, M]
+        The p-value of each ``total`` alone, without an allowance for the number of detectors.
+    drops : ndarray, float64 [O, M]
+        The p-value of each result being worse than the first, adjusted for all metrics (max-T): for a gate.
     resampling : Resampling
     evaluations : mapping of str to Evaluation
         The compared results, the first one first.
@@ -117,7 +152,9 @@ class DetectorComparison(DiagnosticResult):
     total: Differences
     decided_by_ties: NDArray[np.object_]
     intervals: Intervals
-    pairs: PairedDifferences
+    draws: FloatArray
+    unadjusted: FloatArray
+    drops: FloatArray
     resampling: Resampling
     evaluations: Mapping[str, Evaluation]
 
@@ -127,10 +164,9 @@ class DetectorComparison(DiagnosticResult):
         return [self.first, *self.others]
 
     def with_other(self, name: str) -> DetectorComparison:
-        """Return the comparison with one of the others alone; its pair is judged alone."""
+        """Return the comparison with one of the others alone; its p-values stay adjusted."""
         i = self.others.index(name)
         only, both = slice(i, i + 1), [0, i + 1]
-        pairs = PairedDifferences(*(values[np.ix_(both, both)] for values in self.pairs))
         return dataclasses.replace(
             self,
             others=[name],
@@ -138,8 +174,28 @@ class DetectorComparison(DiagnosticResult):
             total=self.total.take(only),
             decided_by_ties=self.decided_by_ties[only],
             intervals=Intervals(*(values[both] for values in self.intervals)),
-            pairs=pairs._replace(significant=(pairs.low > 0) | (pairs.high < 0)),
+            draws=self.draws[both],
+            unadjusted=self.total.p_value[only],
+            drops=self.drops[only],
             evaluations={key: self.evaluations[key] for key in (self.first, name)},
+        )
+
+    @functools.cached_property
+    def pairs(self) -> PairedDifferences:
+        """Every pair of results, computed when it is first asked for: a swap test each; arrays [N, N, M]."""
+        return PairedDifferences(*map(read_only, _every_pair(self)))
+
+    def verdict_text(self) -> str:
+        """Say what the verdicts are of, in a sentence or two."""
+        how, others = self.resampling, len(self.others)
+        if how.test == "interval":
+            return f"verdict: whether the {100 * how.confidence:g} % interval of the difference excludes 0"
+        unit = "image" if how.group is None else "group"
+        family = f", adjusted for {others} comparisons (Holm)" if others > 1 else ""
+        return (
+            f"verdict: swap test, p_value at most {1 - how.confidence:.4g}: the chance of such a difference "
+            f"if the two detectors' results of each {unit} are exchanged at random{family}; per class, "
+            "adjusted for all classes (max-T)"
         )
 
     def clear_best(self, metric: int) -> int | None:
@@ -198,7 +254,7 @@ class DetectorComparison(DiagnosticResult):
         """Return one row per other result, class and metric.
 
         ``first, other, class, metric, value_first, value_other, delta, low, high, standard_error,
-        other_wins, verdict, decided_by_ties``.
+        other_wins, p_value, verdict, decided_by_ties``.
         """
         ties = np.full((len(self.others), len(self.metrics), len(self.classes)), None, dtype=object)
         return self._frame(self.classes, self.per_class, ties)
@@ -230,9 +286,10 @@ def compare_detectors(
     *,
     resamples: int = 1000,
     confidence: float = 0.95,
-    method: Method = "bias_corrected",
+    method: Method = "expanded_percentile",
     seed: int = 0,
     metrics: Sequence[str] | None = None,
+    group: Group = None,
     progress: bool = False,
 ) -> DetectorComparison:
     """Compare the first result with each of the others.
@@ -241,9 +298,9 @@ def compare_detectors(
     ----------
     evaluations : mapping of str to Evaluation
         Two or more, by name, of one ground truth under one protocol.
-    resamples, confidence, method, seed, metrics, progress
-        As in :func:`~boxscore.diagnostics.bootstrap.bootstrap_intervals`. Area ranges are metrics:
-        ``APs`` and so on.
+    resamples, confidence, method, seed, metrics, group, progress
+        As in :func:`~boxscore.diagnostics.bootstrap.bootstrap_intervals`; ``resamples`` is also the number of
+        exchanges. Area ranges are metrics: ``APs`` and so on.
 
     Returns
     -------
@@ -257,87 +314,148 @@ def compare_detectors(
     check_intervals(confidence, method)
     names, results = list(evaluations), list(evaluations.values())
     _check_comparable(names, results)
-    rows = chosen_rows(results[0], metrics)
+    first = results[0]
+    rows = chosen_rows(first, metrics)
+    warn_of_frames(first, group)
+    units = units_of_images(first, group)
     resampled = [
-        resampled_metrics(result, rows, resamples=resamples, seed=seed, progress=progress)
+        resampled_metrics(result, rows, resamples=resamples, seed=seed, group=group, progress=progress)
         for result in results
     ]
     values = np.stack([value for value, _ in resampled])
     draws = np.stack([of_draws for _, of_draws in resampled])  # [results, resamples, rows, K + 1]
+    counts = units_of_values(first, rows, units)
+    how = Resampling(
+        resamples,
+        confidence,
+        method,
+        seed,
+        group,
+        unit_count(first.image_count, units),
+        "swap" if all(result.holds_matches for result in results) else "interval",
+    )
+    exchanged = [_exchanged(first, other, rows, how, units, progress) for other in results[1:]]
+    falls = np.isin([row.key for row in rows], list(first.protocol.lower_is_better))
+    drops = np.stack([values.p_values_of_drops(falls) for values in exchanged])
+    tests = [[values.p_values_of_classes(), values.p_values()[:, -1]] for values in exchanged]
+    p_values = np.stack([np.column_stack(test) for test in tests])  # [O, M, K + 1]
+    p_values[..., :-1] = np.minimum(p_values[..., :-1] * len(tests), 1.0)
+    unadjusted = p_values[..., -1].copy()
+    p_values[..., -1] = holm(unadjusted)
     parts = []
     for i in range(1, len(names)):
         delta, of_draws = values[i] - values[0], draws[i] - draws[0]
-        low, high = interval(of_draws, delta, confidence, method)
+        low, high = intervals_that_hold(of_draws, delta, confidence, method, counts, units)
         defined = np.maximum(np.isfinite(of_draws).sum(axis=0), 1)
         better = ((of_draws > 0).sum(axis=0) + 0.5 * (of_draws == 0).sum(axis=0)) / defined
         better = np.where(np.isfinite(delta), better, np.nan)
-        verdict = np.where(low > 0, "better", np.where(high < 0, "worse", "cannot tell")).astype(object)
-        parts.append((values[0], values[i], delta, low, high, spread(of_draws), better, verdict))
+        p_value = p_values[i - 1]
+        verdict = _verdicts(delta, low, high, p_value, counts[:, -1:], how)
+        parts.append((values[0], values[i], delta, low, high, spread(of_draws), better, p_value, verdict))
     every = Differences(*(np.stack(column) for column in zip(*parts, strict=True)))  # [O, M, K + 1]
     known = all(result.holds_overlaps for result in results)
     stage("orders of equal scores")
     ties = [
-        [
-            decided_by_ties(results[0], other, row.key) if known and row.metric == "AP" else None
-            for row in rows
-        ]
+        [decided_by_ties(first, other, row.key) if known and row.metric == "AP" else None for row in rows]
         for other in results[1:]
     ]
     all_of = (slice(None), slice(None))
     means, means_of_draws = values[..., -1], draws[..., -1]  # [N,M], [N,resamples,M]
     intervals = [
-        interval(of_draws, mean, confidence, method)
+        intervals_that_hold(of_draws[..., None], mean[:, None], confidence, method, counts[:, -1:], units)
         for of_draws, mean in zip(means_of_draws, means, strict=True)
     ]
     return unchangeable(
         DetectorComparison(
             names[0],
             names[1:],
-            results[0].labels,
+            first.labels,
             [row.key for row in rows],
             every.take(*all_of, slice(-1)),
             every.take(*all_of, -1),
             np.array(ties, dtype=object).reshape(len(ties), len(rows)),
             Intervals(
                 means,
-                np.stack([low for low, _ in intervals]),
-                np.stack([high for _, high in intervals]),
+                np.stack([low[:, 0] for low, _ in intervals]),
+                np.stack([high[:, 0] for _, high in intervals]),
                 np.stack([spread(of_draws) for of_draws in means_of_draws]),
                 np.isfinite(means_of_draws).sum(axis=1),
+                np.broadcast_to(counts[:, -1], means.shape),
             ),
-            _every_pair(means, means_of_draws, confidence, method),
-            Resampling(resamples, confidence, method, seed),
+            means_of_draws,
+            unadjusted,
+            drops,
+            how,
             dict(evaluations),
         )
     )
 
 
-def _every_pair(
-    values: NDArray[np.float64], draws: NDArray[np.float64], confidence: float, method: Method
-) -> PairedDifferences:
-    """Compare each with each, from values [N, M] and draws [N, resamples, M]."""
+def _exchanged(
+    first: Evaluation,
+    other: Evaluation,
+    rows: Sequence[SummaryRow],
+    how: Resampling,
+    units: Units | None,
+    progress: bool = False,
+) -> SwappedDifferences:
+    """Exchange the results of two detectors; nothing is known of them where they cannot be."""
+    if how.test == "interval":
+        return SwappedDifferences(np.full((1, len(rows), len(first.labels) + 1), np.nan))
+    return swapped_differences(
+        first, other, rows, resamples=how.resamples, seed=how.seed, units=units, progress=progress
+    )
+
+
+def _verdicts(
+    delta: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    p_value: FloatArray,
+    units: NDArray[np.int64],
+    how: Resampling,
+) -> NDArray[np.object_]:
+    """Say whether the other is better or worse; all arrays [M, K + 1], ``units`` [M, 1]."""
+    if how.test == "interval":
+        apart = (low > 0) | (high < 0)
+    else:
+        apart = p_value <= _level(how)
+    words = np.where(apart & (delta > 0), "better", np.where(apart & (delta < 0), "worse", "cannot tell"))
+    return np.where(units < LEAST_UNITS_OF_VERDICT, TOO_FEW, words).astype(object)
+
+
+def _level(how: Resampling) -> float:
+    """Return the largest p-value that is significant; the last bits of 1 - confidence do not decide."""
+    return 1 - how.confidence + 1e-12
+
+
+def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
+    """Compare each with each."""
+    how, results = comparison.resampling, list(comparison.evaluations.values())
+    first, values, draws = results[0], comparison.intervals.value, comparison.draws
     N, M = values.shape
-    delta, low, high = (np.full((N, N, M), np.nan) for _ in range(3))
-    observed = np.zeros((N, N, M))  # differences in standard errors
-    largest = np.zeros(draws.shape[1:])  # of all pairs in each draw, about their mean [resamples,M]
-    for j in range(N):
-        for i in range(j + 1, N):
-            difference, of_draws = values[i] - values[j], draws[i] - draws[j]
-            ends = interval(of_draws, difference, confidence, method)
-            for one, other, sign, (lower, upper) in ((i, j, 1, ends), (j, i, -1, (-ends[1], -ends[0]))):
-                delta[one, other], low[one, other], high[one, other] = sign * difference, lower, upper
-            error, defined = spread(of_draws), np.isfinite(of_draws)
-            varies = error > 0
-            scale = np.where(varies, error, 1.0)
-            middle = np.where(defined, of_draws, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
-            away = np.where(defined & varies, np.abs(of_draws - middle) / scale, 0.0)
-            largest = np.maximum(largest, away)
-            certain = np.where(np.nan_to_num(difference) != 0, np.inf, 0.0)  # the same in every draw
-            observed[i, j] = observed[j, i] = np.where(varies, np.abs(difference) / scale, certain)
-    apart = (low > 0) | (high < 0)
-    if N > 2:
-        apart &= observed > np.quantile(largest, confidence, axis=0, method="higher")
-    return PairedDifferences(delta, low, high, apart)
+    rows, units = chosen_rows(first, comparison.metrics), units_of_images(first, how.group)
+    counts = comparison.intervals.images[0][:, None]
+    delta, low, high, p_value = (np.full((N, N, M), np.nan) for _ in range(4))
+    pairs = [(i, j) for j in range(N) for i in range(j + 1, N)]
+    alone = np.full((len(pairs), M), np.nan)
+    for number, (i, j) in enumerate(pairs):
+        difference, of_draws = values[i] - values[j], draws[i] - draws[j]
+        ends = intervals_that_hold(
+            of_draws[..., None], difference[:, None], how.confidence, how.method, counts, units
+        )
+        lower, upper = (end[:, 0] for end in ends)
+        delta[i, j], low[i, j], high[i, j] = difference, lower, upper
+        delta[j, i], low[j, i], high[j, i] = -difference, -upper, -lower
+        if not j:
+            alone[number] = comparison.unadjusted[i - 1]
+        else:
+            between = _exchanged(results[j], results[i], rows, how, units, progress=True)
+            alone[number] = between.p_values()[:, -1]
+    for (i, j), adjusted in zip(pairs, holm(alone), strict=True):
+        p_value[i, j] = p_value[j, i] = adjusted
+    apart = (low > 0) | (high < 0) if how.test == "interval" else p_value <= _level(how)
+    return PairedDifferences(delta, low, high, p_value, apart)
 
 
 def _check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> None:

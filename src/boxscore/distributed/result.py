@@ -42,6 +42,9 @@ from boxscore.scoring.summary import Key, WeightedMetrics
 FETCHED = 1 << 24
 """Detections whose parts are brought here, 20 to 30 bytes each, and several hundred while they are used."""
 
+GATHERED = 1 << 20
+"""Detections whose matches are brought together for intervals and verdicts, unasked."""
+
 RATED = 1 << 19
 """Most detections that are brought together for precision, recall and F1 per class."""
 
@@ -145,6 +148,11 @@ class MergedEvaluation(Evaluation):
     def holds_overlaps(self) -> bool:
         """No."""
         return False
+
+    @property
+    def holds_matches(self) -> bool:
+        """Whether all matches are few enough to be held at once."""
+        return int(self.class_counts["detections"].sum()) <= min(GATHERED, FETCHED)
 
     def require_overlaps(self, what: str) -> None:
         """Refuse what parts do not hold.

@@ -592,6 +592,11 @@ class Evaluation(PicklesFields):
         """Whether overlaps and every candidate are there; merged parts hold outcomes alone."""
         return True
 
+    @property
+    def holds_matches(self) -> bool:
+        """Whether :attr:`matched` is there, or small enough to be brought here."""
+        return True
+
     def require_overlaps(self, what: str) -> None:
         """Refuse to answer a question about overlaps where there are none.
 

@@ -3,6 +3,7 @@
 Conventions
 -----------
 An image that is drawn three times counts three times: its counts are multiplied, nothing is matched again.
+Below 10 images there is no interval (NaN): none holds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
-from boxscore._utils.resampling import Method, check_intervals, draw_weights, interval, spread
+from boxscore._utils.resampling import (
+    LEAST_UNITS,
+    Method,
+    check_intervals,
+    draw_weights,
+    interval,
+    spread,
+)
 from boxscore.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,7 +72,7 @@ class ResampledImages:
         *,
         resamples: int = 1000,
         confidence: float = 0.95,
-        method: Method = "bias_corrected",
+        method: Method = "expanded_percentile",
         seed: int = 0,
         progress: bool = False,
     ) -> MetricIntervals:
@@ -74,7 +82,7 @@ class ResampledImages:
         ----------
         resamples : int, default 1000
         confidence : float, default 0.95
-        method : {"bias_corrected", "percentile"}, default "bias_corrected"
+        method : {"expanded_percentile", "percentile", "bias_corrected"}, default "expanded_percentile"
         seed : int, default 0
         progress : bool, default False
             Show a progress bar if stderr is a terminal.
@@ -96,5 +104,7 @@ class ResampledImages:
         weights = draw_weights(len(self.images), resamples, seed=seed, progress=progress)
         draws = np.array([list(metrics_of(weights_of_draw).values()) for weights_of_draw in weights])
         value = np.array(list(metrics.values()))
-        low, high = interval(draws, value, confidence, method)
+        low, high = interval(draws, value, confidence, method, len(self.images))
+        if len(self.images) < LEAST_UNITS:
+            low, high = np.full_like(low, np.nan), np.full_like(high, np.nan)
         return MetricIntervals(list(metrics), value, low, high, spread(draws), np.isfinite(draws).sum(axis=0))

@@ -286,6 +286,34 @@ class Matches(PicklesFields):
             order = _tie_order(vars(selected), selected.extra, len(selected.images), self.equal_scores)
         return pooled._reordered(order[descending_order(selected.score[order])])
 
+    def repeated(self, count: int) -> Matches:
+        """Put copies side by side: copy ``c`` has the images from ``c`` x images on, and classes likewise.
+
+        Class order stays, as classes do not mix. For counting alone: rows and ids say nothing of a copy.
+        """
+        rows: dict[str, Take] = dict.fromkeys(_COLUMNS, lambda values: np.concatenate([values] * count))
+        columns = self._columns(rows)
+        images, classes = len(self.images), len(self.categories)
+        for name, step in (
+            ("image", images),
+            ("truth_image", images),
+            ("category", classes),
+            ("truth_category", classes),
+            ("pair_detection", len(self)),
+            ("pair_truth", len(self.truth_image)),
+        ):
+            size = len(columns[name]) // count
+            columns[name] += np.repeat(np.arange(count, dtype=columns[name].dtype) * step, size)
+        return dataclasses.replace(
+            self,
+            **{
+                **columns,
+                "images": Images.of_ids(np.broadcast_to(np.int64(0), count * images)),
+                "categories": Categories.build(np.arange(count * classes)),
+                "extra": of_rows(columns["extra"]),
+            },
+        )
+
     def in_class_order(self) -> Matches:
         """Put detections that were matched in another order into class order."""
         return self._reordered(

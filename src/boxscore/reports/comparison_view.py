@@ -73,7 +73,7 @@ def comparison_view(
         "detections": [len(result.detections) for result in results],
         "interval": f"{_level(comparison)} intervals of the differences from "
         f"{comparison.resampling.resamples:,} paired resamples of the images "
-        f"(seed {comparison.resampling.seed}). No allowance is made for the number of metrics and classes.",
+        f"(seed {comparison.resampling.seed}). {comparison.verdict_text().capitalize()}.",
         "kinds": KINDS,
         "summary": summary,
         "classes": first.labels,
@@ -177,13 +177,16 @@ def significance_text(comparison: DetectorComparison) -> str:
     count, how = len(comparison.names), comparison.resampling
     pairs = count * (count - 1) // 2
     share = f"{100 * (1 - how.confidence):.4g} %"
+    intervals = (
+        f"Intervals: all detectors are scored on the same {counted(how.resamples, 'resample')} of the images "
+        f"(seed {how.seed}); each is of its pair alone."
+    )
+    if how.test == "interval":
+        return f"{intervals} A difference is marked as significant if its interval excludes 0."
     return (
-        "Paired bootstrap over images: all detectors are scored on the same "
-        f"{counted(how.resamples, 'resample')} (seed {how.seed}). Intervals are of each pair alone. A "
-        "difference is marked as significant if its interval excludes 0 and it is also larger, in standard "
-        f"errors, than the largest of the {counted(pairs, 'difference')} of its metric is in {share} of the "
-        "resamples of equal detectors (max-T). That allows for the number of pairs; the number of metrics is "
-        "not allowed for."
+        f"{intervals} A difference is marked as significant if one as large comes up in at most {share} of "
+        "the exchanges of the two detectors' results of each image (swap test), adjusted for "
+        f"{counted(pairs, 'pair')} (Holm). The number of metrics is not allowed for."
     )
 
 

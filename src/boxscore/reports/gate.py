@@ -12,9 +12,13 @@ Conventions
   version. Otherwise a drop could come from a change of rules.
 - A baseline must be of the same images and classes, and define the same metrics: what it lacks fails. Results
   of older versions do not say which images; then their number must be the same, and a warning says so.
-- Against a baseline's numbers, a metric fails when it is worse by more than the tolerance. Against a
-  baseline's detections, it fails when the interval of the difference lies below minus the tolerance as a
-  whole: the drop is then more than chance in which images were collected.
+- Against a baseline's numbers, a metric fails when it is worse by more than the tolerance.
+- Against a baseline's detections, it fails when the drop is more than chance: by the swap test
+  (:mod:`boxscore.diagnostics.swapping`), of drops alone and adjusted for all metrics that are checked. At the
+  default confidence one in twenty of equal detectors fails, however many metrics there are.
+- With a tolerance it fails when the whole interval of the difference lies below it: a margin cannot be
+  exchanged. That is not adjusted for the number of metrics.
+- Too few images to tell are no failure, and the result says so.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from boxscore._utils.files import read_bytes
 from boxscore._utils.text import short_list
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.class_names import ambiguous
+from boxscore.diagnostics.compare import TOO_FEW
 from boxscore.errors import FileFormatError, InputError
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.metric_names import metric_named
@@ -85,6 +90,10 @@ class Check(NamedTuple):
     low: float | None = None
     """Ends of the interval of the difference to the baseline, where there is one."""
     high: float | None = None
+    p_value: float | None = None
+    """Of the drop, adjusted for all metrics that are checked."""
+    undecided: bool = False
+    """Whether there are too few images to tell; that passes."""
 
     @property
     def title(self) -> str:
@@ -329,26 +338,32 @@ def check_difference(
 ) -> list[Check]:
     """Check that no metric of a comparison's first other is significantly worse than that of its first.
 
-    A metric fails when the whole interval of the difference lies below minus the tolerance; one of those
-    whose lower values are better, when it lies above the tolerance.
+    Without a tolerance by the swap test; with one, where the whole interval of the difference lies beyond it.
     """
     done = []
-    total = comparison.total.take(0)
+    total, how = comparison.total.take(0), comparison.resampling
+    exchanged = tolerance == 0 and how.test == "swap"
     for row, metric in enumerate(comparison.metrics):
-        before, value, low, high = (
+        before, value, low, high, p_value = (
             _defined(float(column[row]))
-            for column in (total.value_first, total.value_other, total.low, total.high)
+            for column in (total.value_first, total.value_other, total.low, total.high, comparison.drops[0])
         )
         if before is None:
             continue
         falls = metric in lower_is_better
         change, slack = ("rise", "+") if falls else ("drop", "-")
         rule = f"no significant {change} from {before:.4f}" + (f" {slack} {tolerance:g}" if tolerance else "")
-        if falls:
+        few = total.verdict[row] == TOO_FEW or (not exchanged and low is None)
+        undecided = value is not None and few
+        if undecided:
+            met = True
+        elif exchanged:
+            met = value is not None and p_value is not None and p_value > 1 - how.confidence + 1e-12
+        elif falls:
             met = value is not None and low is not None and low <= tolerance
         else:
             met = value is not None and high is not None and high >= -tolerance
-        done.append(Check(metric, value, rule, met, None, before, low, high))
+        done.append(Check(metric, value, rule, met, None, before, low, high, p_value, undecided))
     if not done:
         raise InputError("a baseline", "define a metric to compare", got="none", place=place)
     return done

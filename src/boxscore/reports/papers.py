@@ -135,11 +135,13 @@ def _caption(
     unit = ", times 100" if scale == 100 else ""
     names = (("images", "image"), ("ground_truths", "ground truth"), ("classes", "class"))
     data = ", ".join(counted(counts[key], noun) for key, noun in names)
-    family = "" if count == 2 else f" over all {count * (count - 1) // 2} pairs of detectors, max-T"
-    test = f"paired bootstrap over images, {share}{family}"
+    family = "" if count == 2 else f" over all {count * (count - 1) // 2} pairs of detectors, Holm"
+    name = "swap test over" if how.test == "swap" else "intervals of differences over"
+    unit_name = "images" if how.group is None else "groups of images"
+    test = f"{name} {unit_name}, {share}{family}"
     sentences = [f"{first.protocol.title or first.protocol.name}{unit}: {data}."]
     if intervals:
-        sentences.append(f"In brackets: {level} bootstrap intervals over images ({resamples}).")
+        sentences.append(f"In brackets: {level} bootstrap intervals over {unit_name} ({resamples}).")
     else:
         test += f"; {resamples}"
     if any(cell.bold for row in rows for cell in row):

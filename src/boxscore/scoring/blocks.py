@@ -95,6 +95,28 @@ class HeldValues:
         mean[classes] = by_class.mean(axis=1)
         return mean
 
+    def of_copies(self, count: int) -> list[HeldValues]:
+        """Cut the classes into equally many for each of some copies."""
+        return [HeldValues(part) for part in np.split(self.values, count, axis=-1)]
+
+    def means_of_copies(self, count: int) -> FloatArray:
+        """:meth:`mean_of_defined` of each copy, with its bits, [count]."""
+        *axes, classes = self.values.shape
+        by_copy = self.values.reshape(math.prod(axes), count, classes // count)
+        undefined = np.isnan(by_copy)
+        absent = undefined.all(axis=0)
+        if not (undefined == absent).all():
+            return np.array([copy.mean_of_defined() for copy in self.of_copies(count)])
+        means = np.full(count, np.nan)
+        patterns, pattern_of = np.unique(absent, axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            if not pattern.all():
+                copies = np.flatnonzero(pattern_of.ravel() == number)
+                # A contiguous row is added up as an array of its own would be.
+                rows = by_copy[:, copies][:, :, ~pattern].transpose(1, 0, 2).reshape(len(copies), -1)
+                means[copies] = rows.mean(axis=1)
+        return means
+
     @functools.cached_property
     def _defined(self) -> tuple[NDArray[np.intp], FloatArray]:
         """Classes and their values, without those of NaN alone where no other value is NaN."""

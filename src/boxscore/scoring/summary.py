@@ -9,8 +9,9 @@ and classes. NaN is left out; the mean of none is NaN.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 from typing import Protocol as Protocol_
 
 import numpy as np
@@ -21,7 +22,7 @@ from boxscore.data.vocabulary import rows_where
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
-from boxscore.scoring.blocks import Values
+from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import counted_for, kind_of
 from boxscore.scoring.weighted import ImageWeights
@@ -107,29 +108,100 @@ class WeightedMetrics(NamedTuple):
     """The matched ones, [W]."""
 
 
+LARGEST_BATCH = 64
+"""Sets of weights that are counted together."""
+
+COUNTED_TOGETHER = 1 << 16
+"""Detections and ground truths of all copies that are."""
+
+VALUES_TOGETHER = 1 << 18
+"""Values [T, R, K] of all copies, 8 bytes each: what a processor's cache holds."""
+
+
 def weighted_metrics(
     matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow], weights: Iterable[FloatArray]
 ) -> WeightedMetrics:
-    """Compute summary rows for each set of weights of the images, whole numbers, [images]."""
+    """Compute summary rows for each set of weights of the images, whole numbers, [images].
+
+    Of a small data set many sets are counted at once: each on a copy of the matches, with classes of its own.
+    """
     matches = counted_for(matches, protocol)
     truth_image = matches.truth_image[matches.counted(0)]
-
-    @functools.cache
-    def prepared(area: int, cap: int, pooled: str | None) -> ImageWeights:
-        chosen = matches if pooled is None else counted_for(matches.pooled(pooled), protocol)
-        return ImageWeights(chosen, protocol, area, cap)
-
-    def table(weights: FloatArray) -> FloatArray:
-        @functools.cache
-        def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
-            return Curves(prepared(area, cap, pooled).counts(weights), protocol.ap)
-
-        return summary_table(rows, protocol, curves_of)
-
-    made = [(table(one), one[truth_image].sum(), one[matches.image].sum()) for one in weights]
+    size = _copies(matches, protocol, rows)
+    tables = _tables_of_copies(matches, protocol, rows, size)
+    made = []
+    sets = iter(weights)
+    while batch := list(itertools.islice(sets, size)):
+        values = tables(np.concatenate(batch + [batch[0]] * (size - len(batch))))
+        made += [
+            (table, one[truth_image].sum(), one[matches.image].sum())
+            for table, one in zip(values, batch, strict=False)
+        ]
     K = len(matches.categories)
     return WeightedMetrics(
         np.array([values for values, _, _ in made]).reshape(-1, len(rows), K + 1),
         np.array([count for _, count, _ in made], dtype=np.int64),
         np.array([count for _, _, count in made], dtype=np.int64),
     )
+
+
+def _copies(matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow]) -> int:
+    """Return how many sets of weights are counted together; 1 where a class does not stand alone."""
+    if not all(kind_of(row.metric).of_classes_alone for row in rows):
+        return 1
+    counted = max(len(matches) + len(matches.truth_image), 1)
+    values = matches.threshold_count * len(protocol.ap.recall_points) * max(len(matches.categories), 1)
+    return max(1, min(LARGEST_BATCH, COUNTED_TOGETHER // counted, VALUES_TOGETHER // values))
+
+
+def _tables_of_copies(
+    matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow], size: int
+) -> Callable[[FloatArray], FloatArray]:
+    """Return what computes :func:`summary_table` of each copy, [size, rows, K + 1], from their weights."""
+
+    @functools.cache
+    def prepared(area: int, cap: int, pooled: str | None) -> ImageWeights:
+        chosen = matches if pooled is None else counted_for(matches.pooled(pooled), protocol)
+        return ImageWeights(chosen if size == 1 else chosen.repeated(size), protocol, area, cap)
+
+    def tables(weights: FloatArray) -> FloatArray:
+        @functools.cache
+        def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
+            return Curves(prepared(area, cap, pooled).counts(weights), protocol.ap)
+
+        if size == 1:
+            return summary_table(rows, protocol, curves_of)[None]
+        return _summary_tables(rows, protocol, curves_of, size, matches.categories.columns)
+
+    return tables
+
+
+def _summary_tables(
+    rows: Sequence[SummaryRow],
+    protocol: Protocol,
+    curves_of: CurvesOf,
+    size: int,
+    class_columns: Mapping[str, NDArray[Any]],
+) -> FloatArray:
+    """Return :func:`summary_table` of each copy, with its bits, from curves of all of them."""
+    columns = []
+    for row in rows:
+        values, curves = _values(row, protocol, curves_of)
+        assert isinstance(values, HeldValues)
+        of_classes = values.mean_per_class().reshape(size, -1)
+        chosen = rows_where(class_columns, row.classes, of_classes.shape[1])
+        if protocol.ap.pool == "classes":
+            values, curves = _values(row, protocol, curves_of, pooled=row.classes)
+        elif row.classes:
+            values = values.of_classes(np.tile(chosen, size))
+        assert isinstance(values, HeldValues)
+        if protocol.ap.pool != "classes" and not row.classes and protocol.ap.class_mean == "by_images":
+            multiplicity = curves.totals.images_of_class.reshape(size, -1)
+            copies = zip(values.of_copies(size), multiplicity, strict=True)
+            totals = np.array([copy.repeated(times).mean_of_defined() for copy, times in copies])
+        elif protocol.ap.pool != "classes" and protocol.ap.class_mean == "nanmean":
+            totals = np.array([copy.mean_of_slots() for copy in values.of_copies(size)])
+        else:
+            totals = values.means_of_copies(size)
+        columns.append(np.column_stack([np.where(chosen, of_classes, np.nan), totals]))
+    return np.stack(columns, axis=1)

@@ -12,4 +12,5 @@ KIND = Kind(
     fold=lambda protocol: {},
     bounded=True,
     of_numbers=True,
+    of_classes_alone=True,
 )

@@ -29,4 +29,4 @@ def _values(curves: Curves, protocol: Protocol) -> Values:
     return HeldValues(curves.defined(KIND.state(curves, protocol)["best_f1"]))
 
 
-KIND = Kind("F1", _fields, _values, fold=lambda protocol: {"best_f1": LARGEST})
+KIND = Kind("F1", _fields, _values, fold=lambda protocol: {"best_f1": LARGEST}, of_classes_alone=True)

@@ -29,6 +29,8 @@ class Kind:
     """Whether a true positive that is moved up never makes it worse, so that bins bound it."""
     of_numbers: bool = False
     """Whether the numbers of closed curves are enough."""
+    of_classes_alone: bool = False
+    """Whether a class has its value whatever images there are without it."""
     count: Callable[[Matches, Protocol], Matches] | None = None
     """Counts what it needs of overlaps, once, and stores it with the matches."""
 

@@ -1,0 +1,150 @@
+"""What intervals and verdicts count: images, or groups of images that belong together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.resampling import (
+    LEAST_GROUPS,
+    LEAST_UNITS,
+    LEAST_UNITS_OF_CLASS,
+    Units,
+    unit_count,
+)
+from boxscore._utils.text import counted
+from boxscore._utils.user_warnings import warn_user
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.protocols.summary import SummaryRow
+
+Group = str | Sequence[Any] | None
+"""A column of the images, a pattern with a group for their names, or a label for each image, by id."""
+
+FEWEST_FRAMES = 5
+"""Consecutive numbers under one name, on average, that look like the frames of a video."""
+
+
+def units_of_images(evaluation: Evaluation, group: Group) -> Units | None:
+    """Return the group of each image, [I]; None where each stands alone.
+
+    Raises
+    ------
+    InputError
+        When there is no such column, the pattern fits a name nowhere, or an image has no group.
+    """
+    if group is None:
+        return None
+    labels = _labels(evaluation, group)
+    images = evaluation.images
+    for row, label in enumerate(labels):
+        if label is None or label != label or label == "":
+            raise InputError(
+                "group", "be known of every image", got="none", place=f"image {images.ids.tolist()[row]!r}"
+            )
+    _, units = np.unique(np.array([str(label) for label in labels]), return_inverse=True)
+    return units.ravel().astype(np.int32)
+
+
+def _labels(evaluation: Evaluation, group: str | Sequence[Any]) -> list[Any]:
+    images = evaluation.images
+    if not isinstance(group, str):
+        labels = list(group)
+        checks.same_length(len(images), of="the images", group=labels)
+        return labels
+    if group in images.columns:
+        return list(images.columns[group].tolist())
+    if "(" not in group:
+        known = [repr(name) for name in images.columns]
+        rule = f"be a column of the images ({', '.join(known)})" if known else "be a column of the images"
+        cause = "a pattern with a group reads it off the file names: '(.+)_[0-9]+'"
+        raise InputError("group", rule, got=repr(group), cause=cause)
+    try:
+        pattern = re.compile(group)
+    except re.error as error:
+        raise InputError("group", "be a regular expression", got=repr(group), cause=str(error)) from None
+    if not pattern.groups:
+        raise InputError("group", "have a group in brackets: '(.+)_[0-9]+'", got=repr(group))
+    labels = []
+    for name in names_of_images(evaluation):
+        match = pattern.search(name)
+        if match is None:
+            raise InputError("group", "fit the name of every image", got=f"{group!r}, not in {name!r}")
+        labels.append(match[1])
+    return labels
+
+
+def names_of_images(evaluation: Evaluation) -> list[str]:
+    """Return the file name of each image, or its id."""
+    images = evaluation.images
+    pairs = zip(images.file_names.tolist(), images.ids.tolist(), strict=True)
+    return [str(identifier) if name is None else name for name, identifier in pairs]
+
+
+def warn_of_frames(evaluation: Evaluation, group: Group) -> None:
+    """Warn where names count up like the frames of videos, and nobody says which belong together."""
+    if group is not None:
+        return
+    runs, images = _numbered_runs(names_of_images(evaluation)), evaluation.image_count
+    if 1 < runs <= images / FEWEST_FRAMES:
+        warn_user(
+            f"the images look like frames of {counted(runs, 'video')}: their names count up. "
+            "Frames of one video are alike; intervals and verdicts that take them for independent images are "
+            "too certain. Name what belongs together: --group COLUMN, or a pattern for file names as "
+            "--group '(.+)_[0-9]+' (group= in Python)."
+        )
+
+
+def _numbered_runs(names: list[str]) -> int:
+    """Count the runs of names that differ in a last number alone, which counts up; 0 where some have none."""
+    last = re.compile(r"^(.*?\D)(\d+)(\D*)$")
+    parts = [last.match(name) for name in names]
+    if not names or not all(parts):
+        return 0
+    stems: dict[tuple[str, str], list[int]] = {}
+    for part in parts:
+        assert part is not None
+        stems.setdefault((part[1], part[3]), []).append(int(part[2]))
+    return len(stems) if all(_counts_up(numbers) for numbers in stems.values()) else 0
+
+
+def _counts_up(numbers: list[int]) -> bool:
+    """Whether numbers are equally spaced, but for a few that are missing."""
+    steps = np.diff(np.sort(numbers))
+    return len(steps) > 0 and bool(np.mean(steps == np.median(steps)) >= 0.9)
+
+
+def units_of_values(
+    evaluation: Evaluation, rows: Sequence[SummaryRow], units: Units | None
+) -> NDArray[np.int64]:
+    """Count the units with an object that each metric is over, per class and, last, in all: [rows, K + 1]."""
+    protocol, every = evaluation.protocol, unit_count(evaluation.image_count, units)
+    known: dict[int, NDArray[np.int64]] = {}
+    for row in rows:
+        area, cap = protocol.position_of(row)
+        if area in known:
+            continue
+        if not evaluation.holds_matches:  # of so many detections a bound will do: an object is in one image
+            objects = evaluation.curves_of(area, cap).positive.astype(np.int64)
+            known[area] = np.minimum(np.append(objects, objects.sum()), every)
+            continue
+        matched = evaluation.matched
+        objects = np.flatnonzero(matched.taking_part(area))
+        unit = matched.truth_image[objects] if units is None else units[matched.truth_image[objects]]
+        K = len(matched.categories)
+        pairs = np.unique(unit.astype(np.int64) * K + matched.truth_category[objects])
+        known[area] = np.append(np.bincount(pairs % max(K, 1), minlength=K), len(np.unique(unit)))
+    return np.array([known[protocol.position_of(row)[0]] for row in rows], dtype=np.int64)
+
+
+def enough_units(counts: NDArray[np.int64], units: Units | None) -> NDArray[np.bool_]:
+    """Whether an interval of a value holds, by the units that it is of, [..., K + 1]; the last is of all."""
+    least = np.full(counts.shape[-1], LEAST_UNITS_OF_CLASS)
+    least[-1] = LEAST_UNITS if units is None else LEAST_GROUPS
+    enough: NDArray[np.bool_] = counts >= least
+    return enough
