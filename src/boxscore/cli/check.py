@@ -287,7 +287,7 @@ def _columns(done: Sequence[gate.Check]) -> dict[str, Any]:
             for check in done
         ]
     if any(check.p_value is not None for check in done):
-        columns["p_value"] = [check.p_value for check in done]
+        columns["p"] = [check.p_value for check in done]
     return {**columns, "result": [_result(check) for check in done]}
 
 
