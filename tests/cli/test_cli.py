@@ -294,7 +294,8 @@ def test_report(run: Run, tmp_path: Path, evaluation: boxscore.Evaluation) -> No
         *("per_class.csv", "report.html", "report.md", "result.json", "summary.csv"),
     ]
     result = json.loads(files["result.json"])
-    assert set(result.pop("intervals")) == set(evaluation.metrics)
+    large = {"APl", "ARl"}  # in seven images: no interval holds
+    assert set(result.pop("intervals")) == set(evaluation.metrics) - large
     assert result == run.json(*COCO)
     assert files["summary.csv"] == run(*COCO, "--output", "csv")[0]
     assert files["per_class.csv"] == run(*COCO, "--output", "csv", "--per-class")[0]
