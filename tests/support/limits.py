@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from boxscore.distributed import bin_counts, bins, cluster, local, reduction, result, weighing
+from boxscore.scoring import summary
 
 
 def few_detections_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
@@ -20,6 +21,11 @@ def few_detections_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
     patch.setattr(local, "MOST", count)
     patch.setattr(weighing, "MOST", count)
     patch.setattr(weighing, "ALONE", -1)
+
+
+def few_sets_together(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Count at most so many sets of image weights at once."""
+    patch.setattr(summary, "LARGEST_BATCH", count)
 
 
 def few_detections_of_an_owner(patch: pytest.MonkeyPatch, count: int) -> None:
