@@ -328,6 +328,17 @@ def test_parts_of_objects_weigh_as_in_recall() -> None:
     assert (total.score, total.value) == (0.4, 1.0)
 
 
+def test_parts_of_objects_weigh_as_in_precision() -> None:
+    images = np.repeat(np.arange(60), 2)
+    true, weight = np.tile([True, False], 60), np.tile([0.25, 1.0], 60)
+    sample = Sample(
+        *(images, np.full(120, 0.7), true, weight),
+        *(np.arange(60), np.full(60, 0.7), np.full(60, 0.25)),
+    )
+    answer = guaranteed_precision(sample, 0.05, 0.9)
+    assert (answer.value, answer.pooled) == (pytest.approx(0.2, abs=1e-12), 0.2)
+
+
 def test_one_object_is_detected_once() -> None:
     """Though a protocol may count two true positives of it."""
     images = [*range(9), *range(9)]
@@ -485,5 +496,9 @@ def test_sequences_stop_at_the_first_test_that_fails() -> None:
 
     assert lowest_passed(value, 0.005) == 46
     assert asked == [*range(6), *range(10, 14), 20, 30, *range(40, 48), *range(50, 100, 10)]
+    asked.clear()
+    passing = {*range(25)}
+    assert lowest_passed(value, 0.005) == 24
+    assert asked == [*range(26), *range(30, 100, 10)]  # none twice
     assert lowest_passed(lambda _: 1.0, 0.005) == -1
     assert lowest_passed(lambda _: 0.0, 0.005) == 99
