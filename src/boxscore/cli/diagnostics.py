@@ -346,6 +346,9 @@ DIAGNOSTICS = {
         "Calibration error",
         (Option("reliability", "print every bin instead", kind=bool, default=False),),
         instead={"reliability": "reliability"},
+        note="chance adds to expected_error, not to debiased_error; low and high are an interval of the true "
+        "error",
+        first_out=lambda _: ["accuracy", "confidence", "maximum_error"],
         examples=("", "--bins 15 --score-threshold 0.05", "--reliability --output csv"),
     ),
     "lrp": Diagnostic(

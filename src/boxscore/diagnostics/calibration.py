@@ -7,6 +7,13 @@ Conventions
   overconfident.
 - The expected calibration error (ECE) is the mean absolute gap over detections; the maximum error (MCE)
   is the largest absolute gap of a bin. Empty bins are left out.
+- Chance alone makes the ECE of calibrated scores larger than 0, by .1 and more of few detections. The
+  *debiased* error stands beside it: 0 on average for calibrated scores, so it can be negative, and too small
+  rather than too large for others (:mod:`boxscore.diagnostics._residuals`). Chance adds to MCE and LaECE too,
+  which stay as they are.
+- The interval is one of the true error in the same bins: from the low end of the debiased error to the high
+  end of the plain one. It starts at 0 where the scores may be calibrated. There is none for a class with
+  detections in fewer than 5 images, or in all in fewer than 10.
 - For the localisation-aware error (LaECE) a detection's confidence should equal precision times the mean IoU
   of the true positives.
 - Missed objects have no effect: calibration says nothing about recall. Detections of a class without ground
@@ -25,10 +32,22 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore._utils.progress import stage
+from boxscore._utils.resampling import (
+    MOST_RESAMPLES,
+    Draws,
+    Method,
+    Units,
+    check_intervals,
+    interval,
+    spread,
+)
 from boxscore.diagnostics._reading import area_index, threshold_index
+from boxscore.diagnostics._residuals import BinnedResiduals, Errors
 from boxscore.diagnostics._result import (
     ClassResult,
     ClassResultWithMean,
@@ -37,6 +56,7 @@ from boxscore.diagnostics._result import (
     mean_over_classes,
     once_per_evaluation,
 )
+from boxscore.diagnostics._units import Group, enough_units, units_of_images, warn_of_frames
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.score_counts import counted_detections
@@ -45,6 +65,11 @@ if TYPE_CHECKING:
     pass
 
 Binning = Literal["width", "count"]
+
+METHOD: Method = "expanded_percentile"
+
+BESIDE = ("debiased_error", "low", "high")
+"""Columns whose mean over classes is resampled itself."""
 
 
 class ReliabilityBins(NamedTuple):
@@ -92,6 +117,11 @@ class CalibrationErrors(NamedTuple):
     detections: Counts
     expected_error: Floats
     """ECE."""
+    debiased_error: Floats
+    """ECE without what chance adds to it; negative where the gaps are smaller than chance makes them."""
+    low: Floats
+    high: Floats
+    """Ends of the interval of the ECE; NaN of too few images."""
     maximum_error: Floats
     """MCE."""
     localisation_expected_error: Floats
@@ -147,6 +177,32 @@ def reliability(
     InputError
         As in :func:`calibration_error`.
     """
+    return _reliability(
+        evaluation.labels, _binned(evaluation, iou_threshold, area, bins, binning, score_threshold)
+    )
+
+
+class _Binned(NamedTuple):
+    """The N counted detections that a score threshold leaves, and the bin of each; arrays [N]."""
+
+    category: IntArray
+    bin: IntArray
+    image: NDArray[np.int32]
+    score: FloatArray
+    true: FloatArray
+    iou: FloatArray
+    edges: FloatArray
+    """[B + 1]."""
+
+
+def _binned(
+    evaluation: Evaluation,
+    iou_threshold: float | None,
+    area: str,
+    bins: int,
+    binning: Binning,
+    score_threshold: float,
+) -> _Binned:
     checks.whole_number(bins, 1, name="bins", high=checks.MOST_BINS)
     checks.one_of(binning, get_args(Binning), name="binning")
     evaluation.require_overlaps("calibration")
@@ -155,7 +211,7 @@ def reliability(
         evaluation.matched, threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
     )
     rows = np.flatnonzero(counted.score >= score_threshold)
-    score, true = counted.score[rows], counted.true[rows]
+    score = counted.score[rows]
     outside = np.flatnonzero((score < 0) | (score > 1))
     if len(outside):
         raise InputError(
@@ -167,19 +223,31 @@ def reliability(
     edges = np.linspace(0, 1, bins + 1)
     if binning == "count" and len(score):
         edges = np.quantile(score, edges)
-    K = len(evaluation.labels)
-    inner = np.searchsorted(edges[1:-1], score, side="left")
-    class_bin = counted.category[rows].astype(np.int64) * bins + inner
+    return _Binned(
+        counted.category[rows].astype(np.int64),
+        np.searchsorted(edges[1:-1], score, side="left"),
+        counted.image[rows],
+        score,
+        counted.true[rows].astype(np.float64),
+        np.nan_to_num(counted.iou[rows]),
+        edges,
+    )
+
+
+def _reliability(classes: list[str], binned: _Binned) -> Reliability:
+    """Add up the detections of each bin of each class."""
+    K, bins = len(classes), len(binned.edges) - 1
+    class_bin = binned.category * bins + binned.bin
     sums: list[FloatArray] = [
         np.bincount(class_bin, weights=values, minlength=K * bins).reshape(K, bins).astype(np.float64)
-        for values in (np.ones(len(rows)), true.astype(np.float64), score, np.nan_to_num(counted.iou[rows]))
+        for values in (np.ones(len(class_bin)), binned.true, binned.score, binned.iou)
     ]
     return Reliability(
-        evaluation.labels,
+        classes,
         _bins(*sums),
         _bins(*(values.sum(axis=0) for values in sums)),
-        edges[:-1],
-        edges[1:],
+        binned.edges[:-1],
+        binned.edges[1:],
     )
 
 
@@ -202,6 +270,10 @@ def calibration_error(
     bins: int = 10,
     binning: Binning = "width",
     score_threshold: float = 0.0,
+    resamples: int = 200,
+    confidence: float = 0.95,
+    seed: int = 0,
+    group: Group = None,
 ) -> Calibration:
     """Calibration errors of each class and of all detections together.
 
@@ -219,6 +291,16 @@ def calibration_error(
         are counted together.
     score_threshold : float, default 0
         Leave out detections that score below this.
+    resamples : int, default 200
+        Number of resamples for the intervals; 0: no intervals.
+    confidence : float, default 0.95
+        Confidence level of the intervals.
+    seed : int, default 0
+        Random seed.
+    group : str or sequence, optional
+        What is resampled together, such as the frames of a video: a column of the images, or a regular
+        expression whose first group is read off their file names. Or a label for each image, in the order
+        of their ids.
 
     Returns
     -------
@@ -229,21 +311,82 @@ def calibration_error(
     ------
     InputError
         When a score is not in [0, 1], or an option is out of range.
+
+    Examples
+    --------
+    Four detections of score 0.8, of which three are true: chance explains the gap of 0.05.
+
+    >>> from boxscore import Detections, GroundTruth, evaluate
+    >>> boxes = [[0, 0, 9, 9]] * 4
+    >>> truth = GroundTruth.from_arrays([1, 2, 3], ["cat"] * 3, boxes[:3], images=[1, 2, 3, 4])
+    >>> detections = Detections.from_arrays([1, 2, 3, 4], ["cat"] * 4, boxes, [0.8] * 4)
+    >>> total = calibration_error(evaluate(truth, detections)).total
+    >>> round(float(total.expected_error), 4), bool(total.debiased_error < 0)
+    (0.05, True)
     """
-    result = reliability(
-        evaluation,
-        bins=bins,
-        binning=binning,
-        score_threshold=score_threshold,
-        iou_threshold=iou_threshold,
-        area=area,
+    checks.whole_number(resamples, 0, name="resamples", high=MOST_RESAMPLES)
+    check_intervals(confidence, METHOD)
+    binned = _binned(evaluation, iou_threshold, area, bins, binning, score_threshold)
+    result, units = _reliability(evaluation.labels, binned), units_of_images(evaluation, group)
+    residuals = BinnedResiduals.of(
+        binned.category,
+        binned.bin,
+        binned.image.astype(np.int64),
+        (binned.image if units is None else units[binned.image]).astype(np.int64),
+        binned.true - binned.score,
+        binned.score * (1 - binned.score),
+        len(result.classes),
     )
-    errors, total = _errors(result.per_class), _errors(result.total)
-    mean = CalibrationErrors(total.detections, *(mean_over_classes(values) for values in errors[1:]))
-    return Calibration(result.classes, errors, total, mean)
+    value = residuals.errors([np.ones(evaluation.image_count)])
+    unknown = np.full(value.plain.shape[1], np.nan)
+    ends = unknown, unknown
+    if resamples:
+        stage("intervals over resampled images")
+        warn_of_frames(evaluation, group)
+        draws = residuals.errors(Draws.of_seed(evaluation.image_count, resamples, seed, units))
+        ends = _ends(residuals, value, draws, confidence, units, seed)
+    beside = (value.debiased[0], *ends)
+    K = len(result.classes)
+    errors = _errors(result.per_class, *(values[:K] for values in beside))
+    total = _errors(result.total, *(values[K] for values in beside))
+    means = dict(zip(BESIDE, (values[K + 1] for values in beside), strict=True))
+    for name in CalibrationErrors._fields[1:]:
+        means.setdefault(name, mean_over_classes(getattr(errors, name)))
+    return Calibration(result.classes, errors, total, CalibrationErrors(total.detections, **means))
 
 
-def _errors(bins: ReliabilityBins) -> CalibrationErrors:
+def _ends(
+    residuals: BinnedResiduals,
+    value: Errors,
+    draws: Errors,
+    confidence: float,
+    units: Units | None,
+    seed: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Low ends of the debiased error and high ends of the plain one, [K + 2]; NaN of too few images."""
+    counts, enough = (
+        np.append(values, values[-1]) for values in (residuals.units, enough_units(residuals.units, units))
+    )
+    noise, least = np.random.default_rng(seed).standard_normal(len(draws.plain)), residuals.spread()
+
+    def around(of_draws: FloatArray, of_all: FloatArray) -> FloatArray:
+        """Shift draws so that their mean is the value: chance adds to each once more. Add lacking noise."""
+        defined = np.isfinite(of_draws)
+        mean = np.where(defined, of_draws, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
+        lacking = np.sqrt(np.maximum(least**2 - np.nan_to_num(spread(of_draws)) ** 2, 0))
+        shifted: FloatArray = of_draws - mean + of_all + lacking * noise[:, None]
+        return shifted
+
+    (low, _), (_, high) = (
+        interval(around(of_draws, of_all[0]), of_all[0], confidence, METHOD, counts)
+        for of_draws, of_all in ((draws.debiased, value.debiased), (draws.plain, value.plain))
+    )
+    return np.where(enough, np.maximum(low, 0), np.nan), np.where(enough, np.minimum(high, 1), np.nan)
+
+
+def _errors(
+    bins: ReliabilityBins, debiased: FloatArray, low: FloatArray, high: FloatArray
+) -> CalibrationErrors:
     """Weight the bins, the last axis, by their detections."""
     count = bins.detections.astype(np.float64)
     total = count.sum(axis=-1)
@@ -256,6 +399,9 @@ def _errors(bins: ReliabilityBins) -> CalibrationErrors:
     return CalibrationErrors(
         bins.detections.sum(axis=-1),
         weighted(gap),
+        debiased,
+        low,
+        high,
         np.where(total == 0, np.nan, np.nan_to_num(gap).max(axis=-1)),
         weighted(np.abs(bins.localisation_gap)),
         weighted(bins.confidence),

@@ -196,7 +196,9 @@ def _precision_reached(
     category, score = detections.category[order], detections.scores[order]
     unknown = np.full(len(order), np.nan)
     counts = ScoreCounts.of(
-        CountedDetections(category, score, right[order], unknown, np.zeros(K, dtype=np.int64))
+        CountedDetections(
+            category, score, right[order], unknown, np.zeros(K, dtype=np.int64), detections.image[order]
+        )
     )
     best = counts.precision
     for part in map(counts.part, range(K)):

@@ -169,10 +169,11 @@ def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:
     filled = bins.detections > 0
     if filled.sum() < 2:
         return None
-    error = float(calibration_error(evaluation).total.expected_error)
+    errors = calibration_error(evaluation, resamples=0).total
     return {
         "confidence": significant(bins.confidence[filled]),
         "precision": significant(bins.accuracy[filled]),
         "count": bins.detections[filled].tolist(),
-        "text": f"On average they differ by {error:.3f} (expected calibration error).",
+        "text": f"On average they differ by {errors.expected_error:.3f} (expected calibration error), by "
+        f"{max(errors.debiased_error, 0):.3f} without what chance adds.",
     }

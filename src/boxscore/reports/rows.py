@@ -25,7 +25,7 @@ COSTS = frozenset(
     {
         *("FP", "FN", "false_positives", "false_negatives", "false_positive", "false_negative"),
         *("cost", "lrp", "localisation", "expected_error", "maximum_error", "localisation_expected_error"),
-        *("standard_error", "suspicion"),
+        *("debiased_error", "standard_error", "suspicion"),
     }
 )
 """Columns of which a larger value is worse; counts of anything else go from the largest, too."""

@@ -24,6 +24,7 @@ class CountedDetections(NamedTuple):
     """With the ground truth it matched; NaN unless a true positive."""
     positive: NDArray[Any]
     """Counted ground truths of each class, [K]; float64 where they have weights."""
+    image: NDArray[np.int32]
     weight: FloatArray | None = None
     """How much each counts where it is true; None: 1."""
 
@@ -39,6 +40,7 @@ def counted_detections(matches: Matches, threshold: int, area: int) -> CountedDe
         true,
         np.where(true, outcomes.iou[counted_rows], np.nan),
         matches.positives(area),
+        matches.image[counted_rows],
         None if outcomes.weight is None else outcomes.weight[counted_rows],
     )
 

@@ -110,14 +110,15 @@ class ReliabilityDisplay(Display):
     Parameters
     ----------
     confidence, precision, count : ndarray of float64, [bins]
-    error : float
-        The expected calibration error.
+    error, debiased_error : float
+        The expected calibration error, and the same without what chance adds to it.
     """
 
     confidence: NDArray[np.float64]
     precision: NDArray[np.float64]
     count: NDArray[np.float64]
     error: float
+    debiased_error: float
 
     @classmethod
     def from_evaluation(cls, evaluation: Evaluation, *, bins: int = 10) -> Self:
@@ -126,16 +127,19 @@ class ReliabilityDisplay(Display):
 
         total = diagnostics.reliability(evaluation, bins=bins).total
         filled = total.detections > 0
-        error = float(diagnostics.calibration_error(evaluation, bins=bins).total.expected_error)
+        errors = diagnostics.calibration_error(evaluation, bins=bins, resamples=0).total
         count = total.detections[filled].astype(np.float64)
-        return cls(total.confidence[filled], total.accuracy[filled], count, error)
+        both = float(errors.expected_error), float(errors.debiased_error)
+        return cls(total.confidence[filled], total.accuracy[filled], count, *both)
 
     def _size(self) -> tuple[float, float]:
         return (4.2, 4.0)
 
     def _draw(self, ax: Any) -> None:
         ax.plot([0, 1], [0, 1], "--", color="#666666", linewidth=1, label="perfect calibration")
-        text = "detector" if self.error != self.error else f"detector (expected error {self.error:.3f})"
+        text = "detector"
+        if self.error == self.error:
+            text += f"\n(expected error {self.error:.3f}, debiased {self.debiased_error:.3f})"
         ax.plot(self.confidence, self.precision, "o-", color=COLOURS[0], label=text)
         ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="mean score", ylabel="precision")
         tidy(ax, legend=True)
