@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import boxscore
-from boxscore._utils.resampling import Draws
+from boxscore._utils.resampling import Draws, Swaps
+from boxscore.diagnostics import compare_detectors
 from boxscore.protocols import load_protocol, protocol_names
 from support import limits
 from support.scenes import CROWDS
@@ -38,3 +41,33 @@ def test_the_bits_of_one_set_at_a_time(scene, monkeypatch, rules):
     for each in (alone, by_fours):
         for mine, yours in zip(together, each, strict=True):
             np.testing.assert_array_equal(mine, yours)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("sets", [Draws.of_seed(12, 41, 2), Swaps.of_seed(6, 40, 2), Swaps.of_seed(6, 20, 2)])
+def test_processes_share_the_sets_in_their_order(scene, monkeypatch, sets, workers):
+    limits.little_worth_forking(monkeypatch)
+    evaluation = boxscore.evaluate(*scene(3, images=12))
+    rows = evaluation.protocol.rows
+    alone = evaluation.weighted_metrics(rows, sets)
+    shared = evaluation.weighted_metrics(rows, sets, workers=workers)
+    for mine, yours in zip(alone, shared, strict=True):
+        np.testing.assert_array_equal(mine, yours)
+    cut = [weights for batch in sets.batches(6) for weights in batch]
+    np.testing.assert_array_equal(list(sets), cut)
+
+
+def test_a_comparison_is_the_same_in_processes(scene, monkeypatch):
+    limits.little_worth_forking(monkeypatch)
+    truth, detections = scene(3, images=20)
+    worse = dataclasses.replace(detections, boxes=detections.boxes + 5)
+    results = {name: boxscore.evaluate(truth, table) for name, table in (("a", detections), ("b", worse))}
+    alone, shared = (
+        compare_detectors(
+            {name: dataclasses.replace(result) for name, result in results.items()},
+            resamples=60,
+            workers=workers,
+        ).to_frame()
+        for workers in (1, 2)
+    )
+    assert alone.equals(shared)

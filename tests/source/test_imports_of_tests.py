@@ -62,6 +62,7 @@ ALLOWED = {
             "boxscore.scoring.blocks.MOST_VALUES",
             "boxscore.scoring.blocks.SUMMED_TOGETHER",
             "boxscore.scoring.curves.MOST_VALUES",
+            "boxscore.scoring.shared",
             "boxscore.scoring.summary",
         ),
         "a limit that is made small, or what a plan counts with",

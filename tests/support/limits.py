@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from boxscore.distributed import bin_counts, bins, cluster, local, reduction, result, weighing
-from boxscore.scoring import summary
+from boxscore.scoring import shared, summary
 
 
 def few_detections_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
@@ -26,6 +26,11 @@ def few_detections_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
 def few_sets_together(patch: pytest.MonkeyPatch, count: int) -> None:
     """Count at most so many sets of image weights at once."""
     patch.setattr(summary, "LARGEST_BATCH", count)
+
+
+def little_worth_forking(patch: pytest.MonkeyPatch) -> None:
+    """Share sets of image weights out among processes, however little work they are."""
+    patch.setattr(shared, "WORTH_FORKING", 0)
 
 
 def few_detections_of_an_owner(patch: pytest.MonkeyPatch, count: int) -> None:

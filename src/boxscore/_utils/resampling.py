@@ -136,6 +136,8 @@ class Swaps:
     state: Any
     every: bool
     units: Units | None = None
+    first: int = 0
+    """Number of the first exchange; number 0 is none."""
 
     @classmethod
     def of_seed(cls, images: int, resamples: int, seed: int, units: Units | None = None) -> Swaps:
@@ -149,18 +151,31 @@ class Swaps:
 
     def __iter__(self) -> Iterator[FloatArray]:
         """Yield the weights of the virtual images, [2 x images]."""
-        random, size = _generator(self.state), unit_count(self.images, self.units)
-        for number in range(self.count):
-            if self.every or not number:
-                exchanged = (number >> np.arange(size) & 1).astype(np.float64)
-            else:
-                exchanged = random.integers(0, 2, size).astype(np.float64)
+        random = _generator(self.state)
+        for number in range(self.first, self.first + self.count):
+            exchanged = self._exchanged(number, random)
             if self.units is not None:
                 exchanged = exchanged[self.units]
             weights = np.empty(2 * self.images)
             weights[::2], weights[1::2] = 1 - exchanged, exchanged
             yield weights
             yield 1 - weights
+
+    def batches(self, size: int) -> Iterator[Swaps]:
+        """Cut them into runs of at most ``size`` sets, or of one exchange."""
+        random, step, end = _generator(self.state), max(size // 2, 1), self.first + self.count
+        for first in range(self.first, end, step):
+            count = min(step, end - first)
+            yield dataclasses.replace(self, first=first, count=count, state=random.bit_generator.state)
+            for number in range(first, first + count):
+                self._exchanged(number, random)
+
+    def _exchanged(self, number: int, random: np.random.Generator) -> FloatArray:
+        """Return which units are exchanged, [units]."""
+        size = unit_count(self.images, self.units)
+        if self.every or not number:
+            return (number >> np.arange(size) & 1).astype(np.float64)
+        return random.integers(0, 2, size).astype(np.float64)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

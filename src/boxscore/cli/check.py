@@ -37,7 +37,7 @@ from boxscore.cli.arguments import (
     OUTPUT,
     Option,
 )
-from boxscore.cli.inputs import Inputs, detection_arguments, evaluate_inputs, read_inputs
+from boxscore.cli.inputs import Inputs, detection_arguments, evaluate_inputs, read_inputs, readers
 from boxscore.cli.output import Digest, Section, digest_of, refuse_errors, remembered_warnings, written
 from boxscore.cli.parameters import options_of
 from boxscore.cli.streams import coloured, say, show, signature_lines, table_width
@@ -204,6 +204,7 @@ def _differences(
         seed=arguments.seed,
         metrics=arguments.metrics or None,
         group=arguments.group,
+        workers=readers(arguments),
     )
     differences = gate.check_difference(
         comparison,

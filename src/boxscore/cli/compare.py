@@ -29,7 +29,7 @@ from boxscore.cli.arguments import (
     ROWS,
     Option,
 )
-from boxscore.cli.inputs import detection_arguments, evaluate_inputs, read_inputs, resolve_columns
+from boxscore.cli.inputs import detection_arguments, evaluate_inputs, read_inputs, readers, resolve_columns
 from boxscore.cli.output import (
     Digest,
     Section,
@@ -147,6 +147,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         metrics=arguments.metrics,
         group=arguments.group,
         progress=True,
+        workers=readers(arguments),
     )
     table = None
     per_class = arguments.per_class or rows != ALL_ROWS

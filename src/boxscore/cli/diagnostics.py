@@ -153,6 +153,7 @@ class Diagnostic(NamedTuple):
 
         from boxscore import diagnostics
         from boxscore._utils.progress import stage
+        from boxscore.cli.inputs import readers
         from boxscore.cli.output import chosen_rows, print_frame
         from boxscore.data.class_names import EVERY_CLASS
         from boxscore.reports.rows import ALL_ROWS
@@ -162,7 +163,7 @@ class Diagnostic(NamedTuple):
                 setattr(arguments, dest, value_of(evaluation))
         instead = [name for dest, name in self.instead.items() if _is_given(getattr(arguments, dest))]
         function = getattr(diagnostics, instead[0] if instead else self.function)
-        values: dict[str, Any] = {"progress": True}
+        values: dict[str, Any] = {"progress": True, "workers": readers(arguments)}
         for option in self.options:
             value = getattr(arguments, option.dest)
             values[option.dest] = option.combine(value) if option.combine and value is not None else value

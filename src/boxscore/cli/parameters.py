@@ -42,7 +42,7 @@ def options_of(function: Callable[..., Any], extra: Sequence[Option] = ()) -> tu
     Parameters
     ----------
     function : callable
-        Documented in numpydoc. Its ``progress`` is no option.
+        Documented in numpydoc. Its ``progress`` is no option, and ``workers`` is one of every command.
     extra : sequence of Option
         Of the command; one for a parameter stands in the parameter's place.
     """
@@ -52,7 +52,7 @@ def options_of(function: Callable[..., Any], extra: Sequence[Option] = ()) -> tu
     options = [
         given.pop(name) if name in given else _option(parameter, texts.get(name, ""), names)
         for name, parameter in inspect.signature(function).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY and name != "progress"
+        if parameter.kind is parameter.KEYWORD_ONLY and name not in ("progress", "workers")
     ]
     return (*options, *given.values())
 

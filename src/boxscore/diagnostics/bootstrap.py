@@ -103,6 +103,7 @@ def bootstrap_intervals(
     metrics: Sequence[str] | None = None,
     group: Group = None,
     progress: bool = False,
+    workers: int = 1,
 ) -> BootstrapIntervals:
     """Confidence intervals for every summary metric, over all classes and for every class.
 
@@ -125,6 +126,8 @@ def bootstrap_intervals(
         of their ids.
     progress : bool, default False
         Show a progress bar if stderr is a terminal.
+    workers : int, default 1
+        Number of forked processes that share the draws, where these are enough work. The result is the same.
 
     Returns
     -------
@@ -149,7 +152,7 @@ def bootstrap_intervals(
     check_intervals(confidence, method)
     warn_of_frames(evaluation, group)
     value, draws = resampled_metrics(
-        evaluation, rows, resamples=resamples, seed=seed, group=group, progress=progress
+        evaluation, rows, resamples=resamples, seed=seed, group=group, progress=progress, workers=workers
     )
     defined = np.isfinite(draws).sum(axis=0)
     units = units_of_images(evaluation, group)
@@ -172,6 +175,7 @@ def resampled_metrics(
     seed: int,
     group: Group = None,
     progress: bool = False,
+    workers: int = 1,
 ) -> tuple[FloatArray, FloatArray]:
     """Compute metrics of all images, [rows, K + 1], and of each draw, [resamples, rows, K + 1].
 
@@ -184,7 +188,7 @@ def resampled_metrics(
     def compute() -> tuple[FloatArray, FloatArray]:
         stage("intervals over resampled images")
         draws = Draws.of_seed(evaluation.image_count, resamples, seed, units_of_images(evaluation, group))
-        resampled = evaluation.weighted_metrics(rows, draws, progress=progress)
+        resampled = evaluation.weighted_metrics(rows, draws, progress=progress, workers=workers)
         return summary_table(rows, evaluation.protocol, evaluation.curves_of), resampled.values
 
     if resamples * len(rows) * (len(evaluation.labels) + 1) > MOST_CACHED_DRAWS:

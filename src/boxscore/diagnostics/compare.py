@@ -110,6 +110,7 @@ class Resampling(NamedTuple):
     """Images, or groups of images, that were drawn and exchanged."""
     test: str = "swap"
     """What verdicts are of: ``swap``, or ``interval`` where results could not be exchanged."""
+    workers: int = 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -291,6 +292,7 @@ def compare_detectors(
     metrics: Sequence[str] | None = None,
     group: Group = None,
     progress: bool = False,
+    workers: int = 1,
 ) -> DetectorComparison:
     """Compare the first result with each of the others.
 
@@ -298,7 +300,7 @@ def compare_detectors(
     ----------
     evaluations : mapping of str to Evaluation
         Two or more, by name, of one ground truth under one protocol.
-    resamples, confidence, method, seed, metrics, group, progress
+    resamples, confidence, method, seed, metrics, group, progress, workers
         As in :func:`~boxscore.diagnostics.bootstrap.bootstrap_intervals`; ``resamples`` is also the number of
         exchanges. Area ranges are metrics: ``APs`` and so on.
 
@@ -319,7 +321,9 @@ def compare_detectors(
     warn_of_frames(first, group)
     units = units_of_images(first, group)
     resampled = [
-        resampled_metrics(result, rows, resamples=resamples, seed=seed, group=group, progress=progress)
+        resampled_metrics(
+            result, rows, resamples=resamples, seed=seed, group=group, progress=progress, workers=workers
+        )
         for result in results
     ]
     values = np.stack([value for value, _ in resampled])
@@ -333,6 +337,7 @@ def compare_detectors(
         group,
         unit_count(first.image_count, units),
         "swap" if all(result.holds_matches for result in results) else "interval",
+        workers,
     )
     exchanged = [_exchanged(first, other, rows, how, units, progress) for other in results[1:]]
     falls = np.isin([row.key for row in rows], list(first.protocol.lower_is_better))
@@ -403,7 +408,14 @@ def _exchanged(
     if how.test == "interval":
         return SwappedDifferences(np.full((1, len(rows), len(first.labels) + 1), np.nan))
     return swapped_differences(
-        first, other, rows, resamples=how.resamples, seed=how.seed, units=units, progress=progress
+        first,
+        other,
+        rows,
+        resamples=how.resamples,
+        seed=how.seed,
+        units=units,
+        progress=progress,
+        workers=how.workers,
     )
 
 

@@ -34,13 +34,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
-from boxscore._utils.progress import progress as shown
 from boxscore._utils.resampling import Swaps, Units
 from boxscore.data.vocabulary import Images
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches, merge
 from boxscore.protocols.summary import SummaryRow
-from boxscore.scoring.summary import weighted_metrics
+from boxscore.scoring.shared import weighted_metrics_shared
 
 NEGLIGIBLE = 1e-12
 """Differences closer than this are equal: the same numbers, added up in another order."""
@@ -103,6 +102,7 @@ def swapped_differences(
     seed: int,
     units: Units | None = None,
     progress: bool = False,
+    workers: int = 1,
 ) -> SwappedDifferences:
     """Exchange the results of two evaluations of the same images, at random or in every way.
 
@@ -117,14 +117,16 @@ def swapped_differences(
     units : ndarray of int32, [images], optional
         Group of each image, exchanged as a whole.
     progress : bool, default False
+    workers : int, default 1
+        Number of forked processes that share the exchanges, where these are enough work.
 
     Returns
     -------
     SwappedDifferences
     """
     swaps = Swaps.of_seed(first.image_count, resamples, seed, units)
-    sets = shown(swaps, total=len(swaps), desc="swap test", unit="set") if progress else swaps
-    values = weighted_metrics(_both(first, other), first.protocol, rows, sets).values
+    both, name = _both(first, other), "swap test" if progress else ""
+    values = weighted_metrics_shared(both, first.protocol, rows, swaps, progress=name, workers=workers).values
     return SwappedDifferences(values[1::2] - values[::2])
 
 

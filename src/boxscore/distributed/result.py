@@ -186,7 +186,7 @@ class MergedEvaluation(Evaluation):
         return self._numbers.identity
 
     def weighted_metrics(
-        self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False
+        self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False, workers: int = 1
     ) -> WeightedMetrics:
         """Compute summary metrics under image weights, where the parts are.
 
@@ -197,6 +197,8 @@ class MergedEvaluation(Evaluation):
             Sets of whole numbers, [images] each.
         progress : bool, default False
             Show a progress bar if stderr is a terminal.
+        workers : int, default 1
+            Not used: the parts are shared already, or few.
 
         Returns
         -------

@@ -537,7 +537,7 @@ class Evaluation(PicklesFields):
         return self.once(("curves", area, cap, pooled), lambda: Curves.of(matched, self.protocol, area, cap))
 
     def weighted_metrics(
-        self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False
+        self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False, workers: int = 1
     ) -> WeightedMetrics:
         """Compute summary metrics under image weights: a weight of 2 counts an image twice.
 
@@ -548,6 +548,8 @@ class Evaluation(PicklesFields):
             Sets of whole numbers, [images] each.
         progress : bool, default False
             Show a progress bar if stderr is a terminal.
+        workers : int, default 1
+            Number of forked processes that share the sets, where these are enough work.
 
         Returns
         -------
@@ -558,11 +560,16 @@ class Evaluation(PicklesFields):
         InputError
             When ground truths have weights.
         """
-        from boxscore._utils.progress import progress as shown
-        from boxscore.scoring.summary import weighted_metrics
+        from boxscore.scoring.shared import weighted_metrics_shared
 
-        sets = shown(weights, total=len(weights), desc="bootstrap", unit="draw") if progress else weights
-        return weighted_metrics(self.matched, self.protocol, rows, sets)
+        return weighted_metrics_shared(
+            self.matched,
+            self.protocol,
+            rows,
+            weights,
+            progress="bootstrap" if progress else "",
+            workers=workers,
+        )
 
     def weighed(self, rows: Sequence[SummaryRow], weights: WeightSets) -> WeightedMetrics:
         """Compute metrics under image weights, by the former name of the method.
