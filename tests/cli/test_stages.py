@@ -65,7 +65,9 @@ def test_a_short_command_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_pipe_is_told_line_by_line_and_a_library_hears_nothing(
     monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
-    assert run("evaluate", GT, DT, "--no-digest").err == "boxscore: matching ...\n"
+    first, *others = run("evaluate", GT, DT, "--no-digest").err.splitlines()
+    assert first == "boxscore: matching ..."
+    assert others in ([], ["boxscore: scoring ..."])  # a loaded machine takes its time for that too
     assert run("evaluate", GT, DT, "--no-digest", "--quiet").err == ""
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
