@@ -296,3 +296,39 @@ def test_refused(options, message):
     with pytest.raises(boxscore.InputError) as error:
         calibration_error(calibrated_of(range(12), [0.5] * 12, [True] * 12), **options)
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.long
+@each([0.2, 0.9])
+def test_calibrated_scores_may_be_calibrated(score):
+    """Of 40 calibrated detectors of one score, with 40 detections each; 2.5 % are 1."""
+    random = np.random.default_rng(1)
+    ends = np.array(
+        [
+            (errors.low, errors.high)
+            for seed in range(40)
+            for true in [random.random(40) < score]
+            for errors in [
+                calibration_error(
+                    calibrated_of(range(40), [score] * 40, true), seed=seed, resamples=100
+                ).total
+            ]
+        ]
+    )
+    assert (ends[:, 0] > 0).sum() <= 3
+    assert (ends[:, 1] > 0.05).all()
+
+
+@pytest.mark.long
+def test_the_interval_of_overconfident_scores():
+    """Of 40 detectors that are right in 60 % of cases at 0.8, with 40 detections each."""
+    random = np.random.default_rng(2)
+    holds = [
+        errors.low <= 0.2 <= errors.high
+        for seed in range(40)
+        for true in [random.random(40) < 0.6]
+        for errors in [
+            calibration_error(calibrated_of(range(40), [0.8] * 40, true), seed=seed, resamples=100).total
+        ]
+    ]
+    assert sum(holds) >= 36
