@@ -31,6 +31,8 @@ def call(name, truth, found):
     evaluation = boxscore.evaluate(truth, found)
     if name == "compare_detectors":
         return diagnostics.compare_detectors({"a": evaluation, "b": evaluation}, resamples=5)
+    if name == "compare_sequentially":
+        return diagnostics.compare_sequentially({"a": evaluation, "b": evaluation}, batch=2, resamples=5)
     if name == "bootstrap_intervals":
         return diagnostics.bootstrap_intervals(evaluation, resamples=5)
     if name == "threshold_guarantee":

@@ -64,8 +64,6 @@ class Option(NamedTuple):
     commas : bool
         They may have commas between as well: no value has one.
     required, positional : bool
-    instead : bool
-        Numbers that are typed in place of the paths of the input; always positional.
     key : str
         ``table.key`` in a run configuration; without one the option is not allowed there.
     ending : str
@@ -95,7 +93,6 @@ class Option(NamedTuple):
     commas: bool = False
     required: bool = False
     positional: bool = False
-    instead: bool = False
     key: str = ""
     ending: str = ""
     group: str = ""
@@ -322,6 +319,12 @@ CLASSES = Option(
     metavar="CLASS|FILE",
     key="evaluation.classes",
     group=INPUT,
+)
+BATCH = Option(
+    "batch",
+    "with --sequential: images of a batch, or groups (default: 50 images, 5 groups)",
+    kind=int,
+    metavar="N",
 )
 IMAGES = Option(
     "images",

@@ -5,14 +5,17 @@ The result is computed from --gt and --dt, or read from the JSON that boxscore w
 A bound is METRIC=NUMBER, or "CLASS METRIC=NUMBER" for one class. Against a baseline's result
 (--no-regression), a metric fails when it is lower by more than --tolerance. Against a baseline's detections
 (--baseline-detections), it fails when the drop is significant by a swap test over the images; with
---tolerance, when the whole interval of the difference lies below minus --tolerance. An error in the input,
-such as boxes in the wrong format, fails as well, also in the baseline's detections; --allow NAME accepts it.
+--tolerance, when the whole interval of the difference lies below minus --tolerance. For a pipeline that looks
+at every commit, --sequential keeps that promise over all looks of a --history together. An error in the
+input, such as boxes in the wrong format, fails as well, also in the baseline's detections; --allow NAME
+accepts it.
 
 Examples
 --------
   boxscore check instances.json results.json --min AP=0.35 "traffic light AP=0.2"
   boxscore check --result report/result.json --no-regression baseline.json --tolerance 0.002
   boxscore check instances.json new.json --baseline-detections old.json --metrics AP
+  boxscore check instances.json new.json --baseline-detections old.json --sequential --history scores.jsonl
   boxscore check instances.json results.json --min AP=0.35 --history scores.jsonl --junit check.xml
 """
 
@@ -22,7 +25,7 @@ import argparse
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
@@ -30,6 +33,7 @@ from boxscore._utils.text import fixed, markdown_table, text_table
 from boxscore._version import __version__
 from boxscore.cli.arguments import (
     ALLOW,
+    BATCH,
     DETECTIONS,
     GROUND_TRUTH,
     INPUTS,
@@ -49,6 +53,9 @@ from boxscore.evaluation import Evaluation
 from boxscore.formats.reading import read_detections, read_options
 from boxscore.reports import gate, history
 from boxscore.similarity.registry import needs_of
+
+if TYPE_CHECKING:
+    from boxscore.diagnostics.sequential import DropSoFar
 
 OPTIONS = (
     *(option.but(required=False) if option in (GROUND_TRUTH, DETECTIONS) else option for option in INPUTS),
@@ -71,6 +78,13 @@ OPTIONS = (
         kind=Path,
         metavar="PATH",
     ),
+    Option(
+        "sequential",
+        "equal detectors fail at any look of the --history with probability 1 - confidence at most",
+        kind=bool,
+        default=False,
+    ),
+    BATCH,
     Option("tolerance", "largest drop that passes", kind=float, default=0.0, metavar="X"),
     METRICS.but(help="check only these metrics (default: all)", default=()),
     *(
@@ -102,6 +116,7 @@ class _Checked(NamedTuple):
 def run(arguments: argparse.Namespace) -> int:
     """Read or evaluate, check, record, print; return the exit status."""
     tolerance = checks.number_between(arguments.tolerance, 0, 1, name="--tolerance")
+    _check_sequential(arguments)
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
         checked = _checked(arguments)
         result, digest = checked.result, Digest([], {})
@@ -120,22 +135,28 @@ def run(arguments: argparse.Namespace) -> int:
         done += gate.check_baseline(
             result, baseline, tolerance=tolerance, only=arguments.metrics, place=place
         )
-    of_baseline = Digest([], {})
+    of_baseline, drop = Digest([], {}), None
     if arguments.baseline_detections:
-        differences, of_baseline = _differences(checked, arguments, tolerance)
-        done += differences
+        baseline_evaluation, evaluation, of_baseline = _with_baseline(checked, arguments)
+        if arguments.sequential:
+            drop = _drop(baseline_evaluation, evaluation, arguments)
+        else:
+            done += _differences(baseline_evaluation, evaluation, arguments, tolerance)
         if arguments.strict:
             refuse_errors(of_baseline)
     if not done and arguments.history is None:
         raise InputError(
             "check must be given something to check: --min, --max, --no-regression or --baseline-detections."
         )
-    done += gate.check_input(digest.errors)
-    done += gate.check_input(
+    errors = gate.check_input(digest.errors)
+    errors += gate.check_input(
         [code for code in of_baseline.errors if code not in digest.errors], of="baseline"
     )
-    passed = all(check.passed for check in done)
-    record = _record(arguments, result, done, passed)
+    if drop is None:
+        done += errors
+        record = _record(arguments, result, done)
+    else:
+        done, record = _at_next_look(arguments, result, drop, done, errors)
     text = _written(done, record, result.signature, arguments)
     if arguments.junit is not None:
         from boxscore.reports.junit import as_junit
@@ -143,14 +164,94 @@ def run(arguments: argparse.Namespace) -> int:
         properties = {"signature": result.signature, "boxscore": __version__}
         properties |= {} if arguments.name is None else {"name": arguments.name}
         write_atomically(arguments.junit, as_junit(done, time=record["time"], properties=properties))
-    if arguments.history is not None:
+    if arguments.history is not None and drop is None:
         history.append_record(arguments.history, record)
     show(text)
     for line in [*digest.lines, *of_baseline.lines]:
         say(line)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(done)
-    return 0 if passed else 1
+    return 0 if record["passed"] else 1
+
+
+def _check_sequential(arguments: argparse.Namespace) -> None:
+    """Refuse what does not go with looks at every commit, before anything is read."""
+    if not arguments.sequential:
+        if arguments.batch is not None:
+            raise InputError("--batch", "be beside --sequential", got=arguments.batch)
+        return
+    if arguments.baseline_detections is None or arguments.history is None:
+        raise InputError(
+            "--sequential",
+            "be beside --baseline-detections and --history",
+            got="no " + ("--history" if arguments.baseline_detections else "--baseline-detections"),
+            cause="the history says how many looks there were before",
+        )
+    if arguments.tolerance:
+        raise InputError(
+            "--sequential",
+            "be without --tolerance",
+            got=f"--tolerance {arguments.tolerance:g}",
+            cause="results are exchanged, which cannot test a margin",
+        )
+    if len(arguments.metrics) > 1:
+        raise InputError(
+            "--sequential",
+            "decide by one metric",
+            got=f"--metrics {' '.join(arguments.metrics)}",
+            cause="name one; the others can have bounds: --min",
+        )
+
+
+def _drop(baseline: Evaluation, evaluation: Evaluation, arguments: argparse.Namespace) -> DropSoFar:
+    """Compare batch by batch."""
+    from boxscore.diagnostics.sequential import drop_in_batches
+
+    return drop_in_batches(
+        baseline,
+        evaluation,
+        metric=arguments.metrics[0] if arguments.metrics else None,
+        batch=arguments.batch,
+        resamples=arguments.resamples,
+        confidence=arguments.confidence,
+        seed=arguments.seed,
+        group=arguments.group,
+    )
+
+
+def _at_next_look(
+    arguments: argparse.Namespace,
+    result: gate.Result,
+    drop: DropSoFar,
+    done: Sequence[gate.Check],
+    errors: Sequence[gate.Check],
+) -> tuple[list[gate.Check], dict[str, Any]]:
+    """Decide by the looks in the history, and add this one to it: no other run comes in between."""
+    from boxscore.diagnostics.sequential import share_of_look
+
+    every, record = list[gate.Check](), _record(arguments, result, ())
+    place = str(arguments.baseline_detections)
+    gate.check_drop(drop, look=1, level=1.0, place=place)  # an error leaves no line
+
+    def decided(earlier: history.History) -> dict[str, Any]:
+        record["sequential"] = {
+            "metric": drop.metric,
+            "p_value": drop.p_value,
+            **{key: value for key, value in drop.reading._asdict().items() if key != "confidence"},
+        }
+        look = history.next_look(earlier, record)
+        level = (1 - arguments.confidence) * share_of_look(look.number)
+        record["sequential"] |= {"look": look.number, "again": look.again, "level": level}
+        at_look = gate.check_drop(
+            drop, look=look.number, level=level, lower_is_better=result.lower_is_better, place=place
+        )
+        every.extend([*done, at_look, *errors])
+        record["checks"] = [check.as_dict() for check in every]
+        record["passed"] = all(check.passed for check in every)
+        return record
+
+    history.append_after(arguments.history, decided)
+    return every, record
 
 
 def _checked(arguments: argparse.Namespace) -> _Checked:
@@ -180,12 +281,8 @@ def _checked(arguments: argparse.Namespace) -> _Checked:
     return _Checked(gate.result_of(evaluation), inputs, evaluation)
 
 
-def _differences(
-    checked: _Checked, arguments: argparse.Namespace, tolerance: float
-) -> tuple[list[gate.Check], Digest]:
-    """Evaluate the baseline's detections, compare over resampled images; say what is wrong with them."""
-    from boxscore.diagnostics.compare import compare_detectors
-
+def _with_baseline(checked: _Checked, arguments: argparse.Namespace) -> tuple[Evaluation, Evaluation, Digest]:
+    """Evaluate the baseline's detections, and the checked ones on the same images; say what is wrong."""
     inputs, evaluation = checked.inputs, checked.evaluation
     assert inputs is not None
     assert evaluation is not None
@@ -197,6 +294,15 @@ def _differences(
             evaluation = evaluate_inputs(inputs._replace(ground_truth=truth))
         baseline = evaluate_inputs(inputs._replace(ground_truth=truth, detections=table))
         digest = digest_of(baseline, name="baseline", allowed=arguments.allow, warned=messages)
+    return baseline, evaluation, digest
+
+
+def _differences(
+    baseline: Evaluation, evaluation: Evaluation, arguments: argparse.Namespace, tolerance: float
+) -> list[gate.Check]:
+    """Compare over all images."""
+    from boxscore.diagnostics.compare import compare_detectors
+
     comparison = compare_detectors(
         {"baseline": baseline, "checked": evaluation},
         resamples=arguments.resamples,
@@ -206,18 +312,15 @@ def _differences(
         group=arguments.group,
         workers=readers(arguments),
     )
-    differences = gate.check_difference(
+    return gate.check_difference(
         comparison,
         tolerance=tolerance,
         place=str(arguments.baseline_detections),
         lower_is_better=frozenset(evaluation.protocol.lower_is_better),
     )
-    return differences, digest
 
 
-def _record(
-    arguments: argparse.Namespace, result: gate.Result, done: Sequence[gate.Check], passed: bool
-) -> dict[str, Any]:
+def _record(arguments: argparse.Namespace, result: gate.Result, done: Sequence[gate.Check]) -> dict[str, Any]:
     """Return the record of the run; inputs are read again for their hashes only where these are shown."""
     named = ("ground_truth", "detections", "result", "no_regression", "baseline_detections")
     paths = {name: getattr(arguments, name) for name in named if getattr(arguments, name) is not None}
@@ -226,7 +329,7 @@ def _record(
         "time": history.now(),
         "name": arguments.name,
         "boxscore": __version__,
-        "passed": passed,
+        "passed": all(check.passed for check in done),
         "signature": result.signature,
         "metrics": dict(result.metrics),
         "checks": [check.as_dict() for check in done],
@@ -248,7 +351,9 @@ def _written(
         note = f"{undecided} of {len(done)} undecided: {TOO_FEW}; none failed"
     if not done:
         note = "recorded, nothing checked"
-    if arguments.baseline_detections:
+    if "sequential" in record:
+        note += f"\n{_look_text(record['sequential'], arguments.confidence)}"
+    elif arguments.baseline_detections:
         share = f"{100 * arguments.confidence:g} %"
         text = (
             f"the whole {share} interval of the difference lies below -{arguments.tolerance:g}"
@@ -269,6 +374,17 @@ def _written(
         return f"{table}{note}\n{signature_lines(signature)}"
     return written(
         form, [Section("boxscore check", columns, note.replace("\n", "; "))], value=record, footer=signature
+    )
+
+
+def _look_text(look: Mapping[str, Any], confidence: float) -> str:
+    """Say what a look of a history may spend."""
+    number, level = look["look"], 1 - confidence
+    which = f"look {number}" + (" again, the same data" if look["again"] else "")
+    return (
+        f"significant: p_value at most {look['level']:.3g}, {level:.4g} / ({number} x {number + 1}) at "
+        f"{which}; all looks of this history together fail equal detectors with probability "
+        f"{level:.4g} at most"
     )
 
 

@@ -5,6 +5,7 @@ Examples
   boxscore compare instances.json old.json new.json
   boxscore compare instances.json old.json new.json --report comparison
   boxscore compare instances.json a.json b.json --metrics AP --per-class
+  boxscore compare instances.json old.json new.json --sequential --metrics AP
   boxscore compare instances.json a.json b.json --names A B --output latex
 """
 
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 from boxscore._utils.progress import stage
 from boxscore._utils.text import counted, printable, short_list
 from boxscore.cli.arguments import (
+    BATCH,
     COMPARISON_REPORT,
     DETECTIONS,
     INPUTS,
@@ -29,7 +31,14 @@ from boxscore.cli.arguments import (
     ROWS,
     Option,
 )
-from boxscore.cli.inputs import detection_arguments, evaluate_inputs, read_inputs, readers, resolve_columns
+from boxscore.cli.inputs import (
+    chosen,
+    detection_arguments,
+    evaluate_inputs,
+    read_inputs,
+    readers,
+    resolve_columns,
+)
 from boxscore.cli.output import (
     Digest,
     Section,
@@ -68,6 +77,19 @@ OPTIONS = (
     ),
     OUTPUT.but(help="form of the result; latex and markdown: a table for a paper"),
     *options_of(bootstrap_intervals, (METRICS, PER_CLASS)),
+    Option(
+        "sequential",
+        "compare two detectors batch by batch, and stop as soon as they differ",
+        kind=bool,
+        default=False,
+    ),
+    BATCH,
+    Option(
+        "order",
+        "with --sequential: the order in which images are read, listed, random, or a file of ids (default: "
+        "listed)",
+        metavar="listed|random|FILE",
+    ),
     *ROWS,
     MEMORY_LIMIT,
     REPORT,
@@ -118,6 +140,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     from boxscore.reports import paper_table
 
     rows = rows_of(arguments)
+    _check_sequential(arguments, per_class=arguments.per_class or rows != ALL_ROWS)
     paths: list[Path] = arguments.detections
     if len(paths) < 2:
         raise InputError("--detections", "name two files or more to compare", got=len(paths))
@@ -138,6 +161,11 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     for digest in digests if arguments.strict else ():
         refuse_errors(digest)
     stage("comparing")
+    if arguments.sequential:
+        _show_sequential(named, arguments)
+        for line in _finding_lines_of(list(named), digests):
+            say(line)
+        return 0
     comparison = compare_detectors(
         named,
         resamples=arguments.resamples,
@@ -181,6 +209,53 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     for line in _finding_lines_of(list(named), digests):
         say(line)
     return 0
+
+
+def _check_sequential(arguments: argparse.Namespace, *, per_class: bool) -> None:
+    """Refuse what does not go with reading batch by batch, before anything is read."""
+    if not arguments.sequential:
+        for name in ("batch", "order"):
+            if getattr(arguments, name) is not None:
+                raise InputError(f"--{name}", "be beside --sequential", got=getattr(arguments, name))
+        return
+    if len(arguments.detections) != 2:
+        raise InputError("--sequential", "compare two files", got=len(arguments.detections))
+    if len(arguments.metrics or ()) > 1:
+        raise InputError(
+            "--sequential", "decide by one metric", got=f"--metrics {' '.join(arguments.metrics)}"
+        )
+    without = {
+        "--per-class": per_class,
+        "--report": arguments.report is not None,
+        "--memory-limit": arguments.memory_limit is not None,
+    }
+    for option, given in without.items():
+        if given:
+            raise InputError("--sequential", f"be without {option}", got="both")
+
+
+def _show_sequential(named: dict[str, Evaluation], arguments: argparse.Namespace) -> None:
+    """Compare batch by batch, and print the batches."""
+    from boxscore.diagnostics import compare_sequentially
+
+    first = next(iter(named.values()))
+    order = arguments.order or "listed"
+    result = compare_sequentially(
+        named,
+        metric=arguments.metrics[0] if arguments.metrics else None,
+        batch=arguments.batch,
+        order=order if order in ("listed", "random") else chosen([order], first.images) or (),
+        resamples=arguments.resamples,
+        confidence=arguments.confidence,
+        seed=arguments.seed,
+        group=arguments.group,
+        progress=True,
+    )
+    frame, title = result.to_frame(), "Comparison batch by batch"
+    if arguments.output == "text":
+        title = f"{printable(result.first)} (first) and {printable(result.other)} (other), {result.metric}"
+        frame = frame.drop(columns=["first", "other", "metric"])
+    print_frame(frame, first, arguments.output, title=title, note=result.verdict_text())
 
 
 def _finding_lines_of(names: list[str], digests: list[Digest]) -> list[str]:

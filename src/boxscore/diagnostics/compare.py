@@ -315,7 +315,7 @@ def compare_detectors(
     """
     check_intervals(confidence, method)
     names, results = list(evaluations), list(evaluations.values())
-    _check_comparable(names, results)
+    check_comparable(names, results)
     first = results[0]
     rows = chosen_rows(first, metrics)
     warn_of_frames(first, group)
@@ -470,7 +470,8 @@ def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
     return PairedDifferences(delta, low, high, p_value, apart)
 
 
-def _check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> None:
+def check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> None:
+    """Check that there are two results or more, of one ground truth under one protocol."""
     if len(results) < 2:
         raise InputError("a comparison", "have two results or more", got=len(results))
     first = results[0]

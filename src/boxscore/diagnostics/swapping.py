@@ -125,12 +125,12 @@ def swapped_differences(
     SwappedDifferences
     """
     swaps = Swaps.of_seed(first.image_count, resamples, seed, units)
-    both, name = _both(first, other), "swap test" if progress else ""
+    both, name = both_detectors(first, other), "swap test" if progress else ""
     values = weighted_metrics_shared(both, first.protocol, rows, swaps, progress=name, workers=workers).values
     return SwappedDifferences(values[1::2] - values[::2])
 
 
-def _both(first: Evaluation, other: Evaluation) -> Matches:
+def both_detectors(first: Evaluation, other: Evaluation) -> Matches:
     """Merge the matches of two detectors as those of twice the images: the first one's are the even ones."""
     every = Images.of_ids(np.broadcast_to(np.int64(0), 2 * first.image_count))  # known by their number alone
     sides = []

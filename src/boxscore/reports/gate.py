@@ -18,6 +18,8 @@ Conventions
   default confidence one in twenty of equal detectors fails, however many metrics there are.
 - With a tolerance it fails when the whole interval of the difference lies below it: a margin cannot be
   exchanged. That is not adjusted for the number of metrics.
+- A gate that looks at every commit spends its level over the looks that a history records
+  (:mod:`boxscore.diagnostics.sequential`): then equal detectors ever fail with the probability of the level.
 - Too few images to tell are no failure, and the result says so.
 """
 
@@ -41,6 +43,7 @@ from boxscore.protocols.metric_names import metric_named
 
 if TYPE_CHECKING:
     from boxscore.diagnostics.compare import DetectorComparison
+    from boxscore.diagnostics.sequential import DropSoFar
 
 _ADVICE = "write it with boxscore evaluate --output json"
 
@@ -367,6 +370,24 @@ def check_difference(
     if not done:
         raise InputError("a baseline", "define a metric to compare", got="none", place=place)
     return done
+
+
+def check_drop(
+    drop: DropSoFar,
+    *,
+    look: int,
+    level: float,
+    lower_is_better: frozenset[str] = frozenset(),
+    place: str = "the baseline",
+) -> Check:
+    """Check that one metric is not significantly worse than that of a baseline, at one look of many."""
+    before, value = _defined(drop.first), _defined(drop.other)
+    if before is None:
+        raise InputError("a baseline", f"define {drop.metric}", got="none", place=place)
+    change = "rise" if drop.metric in lower_is_better else "drop"
+    rule = f"no significant {change} from {before:.4f}, look {look}"
+    met = value is not None and drop.p_value > level
+    return Check(drop.metric, value, rule, met, baseline=before, p_value=drop.p_value)
 
 
 def _defined(value: float | None) -> float | None:

@@ -17,7 +17,7 @@ import io
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +53,52 @@ class History(NamedTuple):
 
     records: list[Record]
     damaged: list[int]
+
+
+class Look(NamedTuple):
+    """One sequential check among those of a history."""
+
+    number: int
+    """From 1; the same for a run that is an earlier one again."""
+    again: bool
+
+
+def next_look(earlier: History, record: Mapping[str, Any]) -> Look:
+    """Count the sequential checks of a history; ``record`` is the run that follows, without its look.
+
+    A line that is no record may have been one, so it counts.
+    """
+    looks = set[int]()
+    for run in earlier.records:
+        sequential = run.whole.get("sequential")
+        if not isinstance(sequential, dict):
+            continue
+        number = sequential.get("look")
+        if type(number) is int and number > 0:
+            looks.add(number)
+            if _same_run(run.whole, record):
+                return Look(number, again=True)
+    return Look(max([len(looks) + len(earlier.damaged), *looks]) + 1, again=False)
+
+
+def _same_run(earlier: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether all that was read and asked is the same, and the answer."""
+    hashes = _hashes(record)
+    return (
+        bool(hashes)
+        and None not in hashes.values()
+        and hashes == _hashes(earlier)
+        and record["sequential"].items() <= earlier["sequential"].items()
+        and json_value(record["metrics"]) == earlier["metrics"]
+        and record["signature"] == earlier["signature"]
+    )
+
+
+def _hashes(record: Mapping[str, Any]) -> dict[str, Any]:
+    inputs = record.get("inputs")
+    if not isinstance(inputs, dict) or not all(isinstance(value, dict) for value in inputs.values()):
+        return {}
+    return {name: value.get("sha256") for name, value in inputs.items()}
 
 
 def now() -> str:
@@ -96,20 +142,38 @@ def _file_hash(path: Path) -> str | None:
 
 def append_record(path: Path, record: Mapping[str, Any]) -> None:
     """Add a record as one line at the file's end; the file is made where it is missing."""
-    line = json.dumps(json_value({"schema": SCHEMA_VERSION, **record}), allow_nan=False).encode() + b"\n"
+    _append(path, lambda _: record)
+
+
+def append_after(path: Path, make: Callable[[History], Mapping[str, Any]]) -> None:
+    """Add the record that follows from the runs in the file; no other run adds one in between."""
+    _append(path, lambda file: make(_earlier(file)))
+
+
+def _append(path: Path, make: Callable[[int], Mapping[str, Any]]) -> None:
     refuse_replacing("a history", path)
     try:
         made = None if path.exists() else Path(os.path.realpath(path))
         with _locked(path) as file:
             size = os.lseek(file, 0, os.SEEK_END)
-            if size:
-                os.lseek(file, size - 1, os.SEEK_SET)
-                if os.read(file, 1) != b"\n":  # a cut line: it must not spoil this one as well
-                    line = b"\n" + line
-            _write_whole(file, line, size, made)
+            with _whole_or_nothing(file, size, made):
+                record = {"schema": SCHEMA_VERSION, **make(file)}
+                line = json.dumps(json_value(record), allow_nan=False).encode() + b"\n"
+                if size:
+                    os.lseek(file, size - 1, os.SEEK_SET)
+                    if os.read(file, 1) != b"\n":  # a cut line: it must not spoil this one as well
+                        line = b"\n" + line
+                if os.write(file, line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(f"{path}: cannot be written: {reason}.") from None
+
+
+def _earlier(file: int) -> History:
+    with open(file, "rb", closefd=False) as whole:
+        whole.seek(0)
+        return _runs(whole)
 
 
 @contextlib.contextmanager
@@ -127,11 +191,11 @@ def _locked(path: Path) -> Iterator[int]:
             os.close(file)  # and gives the lock back
 
 
-def _write_whole(file: int, line: bytes, size: int, made: Path | None) -> None:
-    """Write a line, or leave nothing of it, nor an empty file that was not there before."""
+@contextlib.contextmanager
+def _whole_or_nothing(file: int, size: int, made: Path | None) -> Iterator[None]:
+    """After an error leave nothing of a line, nor an empty file that was not there before."""
     try:
-        if os.write(file, line) < len(line):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        yield
     except BaseException:
         with contextlib.suppress(OSError):
             os.ftruncate(file, size)
@@ -161,15 +225,9 @@ def read_history(path: Path) -> History:
     InputError
         When the file cannot be read.
     """
-    records, damaged = list[Record](), list[int]()
     try:
         with path.open("rb") if path.is_file() else io.BytesIO(read_bytes(path)) as file:
-            for number, line in _lines(file):
-                record = _record(line)
-                if record is None:
-                    damaged.append(number)
-                else:
-                    records.append(record)
+            records, damaged = _runs(file)
     except (OSError, ValueError) as error:  # a NUL byte in the path
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(f"{path}: cannot be read: {reason}.") from None
@@ -177,6 +235,17 @@ def read_history(path: Path) -> History:
         got = f"{len(damaged)} other lines" if damaged else "an empty file"
         cause = "boxscore check --history FILE adds a line to it"
         raise FileFormatError("a history", "have a record", got=got, place=str(path), cause=cause)
+    return History(records, damaged)
+
+
+def _runs(file: Any) -> History:
+    records, damaged = list[Record](), list[int]()
+    for number, line in _lines(file):
+        record = _record(line)
+        if record is None:
+            damaged.append(number)
+        else:
+            records.append(record)
     return History(records, damaged)
 
 
