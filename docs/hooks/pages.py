@@ -48,6 +48,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "pedestrians-and-faces",
             "label-maps",
             "convert",
+            "anchors",
             "validate",
         ],
         "Understand a score": [

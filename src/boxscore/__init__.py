@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from boxscore.compat import init_as_faster_coco_eval as init_as_faster_coco_eval
     from boxscore.compat import init_as_lvis as init_as_lvis
     from boxscore.compat import init_as_pycocotools as init_as_pycocotools
+    from boxscore.data.anchors import Anchors as Anchors
+    from boxscore.data.anchors import table_anchors as table_anchors
     from boxscore.data.boxes import box_convert as box_convert
     from boxscore.data.hierarchy import Hierarchy as Hierarchy
     from boxscore.data.hierarchy import expand_classes as expand_classes
@@ -101,6 +103,7 @@ else:
         "": "compat diagnostics distributed formats label_maps protocols reports suppression validation",
         "_version": "__version__",
         "compat": "init_as_faster_coco_eval init_as_lvis init_as_pycocotools",
+        "data.anchors": "Anchors table_anchors",
         "data.boxes": "box_convert",
         "data.hierarchy": "Hierarchy expand_classes",
         "data.image_labels": "ImageLabels",

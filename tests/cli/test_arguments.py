@@ -324,7 +324,7 @@ WITH_OUTPUT = [
 
 
 def test_these_commands_have_forms() -> None:
-    others = {"evaluate", "validate", "stats", "sweep", "compare", "check", "explain", "readings"}
+    others = {"evaluate", "validate", "stats", "sweep", "compare", "check", "explain", "readings", "iou"}
     assert set(WITH_OUTPUT) == others | {*DIAGNOSTICS}
 
 

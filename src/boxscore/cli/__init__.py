@@ -37,7 +37,7 @@ __all__ = ["COMMANDS", "GROUPS", "Command", "command_parser", "load_command", "m
 GROUPS = {
     "start here": ("demo", "evaluate", "validate", "report"),
     "why this score?": (
-        *("errors", "confusion", "operating-points", "slices", "images", "suspects", "draw"),
+        *("errors", "confusion", "operating-points", "slices", "images", "iou", "suspects", "draw"),
         *("calibration", "lrp", "froc", "ties", "explain", "readings"),
     ),
     "which detector is better, and is it good enough?": ("compare", "bootstrap", "check", "history"),
@@ -66,6 +66,7 @@ _SUMMARIES = {
     "history": "the runs that check recorded: a table, a plot",
     "panoptic": "panoptic quality of id maps and segment tables",
     "semantic": "mean IoU and accuracies of folders of label maps",
+    "iou": "IoU, GIoU, DIoU, CIoU of two boxes that are typed, or of every pair in two files",
     "explain": "why do two tools give two numbers? which tool gave this number?",
     "readings": "the score of these files under every protocol that fits them",
     "protocols": "list the protocols, or print one as TOML",
@@ -172,7 +173,9 @@ def command_parser(name: str, command: Command) -> ArgumentParser:
 
 def _room(name: str, arguments: argparse.Namespace) -> int:
     """Return the address space that a command needs before it begins."""
-    with_tables = name in DIAGNOSTICS or name in ("compare", "draw", "explain", "readings", "report", "sweep")
+    with_tables = name in DIAGNOSTICS or name in (
+        *("compare", "draw", "explain", "iou", "readings", "report", "sweep"),
+    )
     with_plots = any(getattr(arguments, name, None) is not None for name in ("report", "plot"))
     return LIBRARIES if with_tables or with_plots else 0
 

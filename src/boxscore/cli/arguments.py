@@ -64,6 +64,8 @@ class Option(NamedTuple):
     commas : bool
         They may have commas between as well: no value has one.
     required, positional : bool
+    instead : bool
+        Numbers that are typed in place of the paths of the input; always positional.
     key : str
         ``table.key`` in a run configuration; without one the option is not allowed there.
     ending : str
@@ -93,6 +95,7 @@ class Option(NamedTuple):
     commas: bool = False
     required: bool = False
     positional: bool = False
+    instead: bool = False
     key: str = ""
     ending: str = ""
     group: str = ""

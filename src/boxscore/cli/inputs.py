@@ -46,6 +46,9 @@ EXPECTED = {
 }
 """How files of formats end, and "" for folders: where they do, no note is printed."""
 
+PIXEL_OFFSETS = {"continuous": 0.0, "inclusive": 1.0}
+"""What is added to a width: corners are points of a plane, or the first and the last pixel of a box."""
+
 LONGEST_ID = 1000
 """Digits; Python reads numbers of no more than 4,300 from text."""
 
@@ -231,6 +234,9 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     if arguments.annotation_id_zero is not None:
         matching = dataclasses.replace(protocol.matching, annotation_id_zero=arguments.annotation_id_zero)
         protocol = dataclasses.replace(protocol, matching=matching)
+    if (pixels := getattr(arguments, "pixels", None)) is not None:
+        boxes = dataclasses.replace(protocol.boxes, pixel_offset=PIXEL_OFFSETS[pixels])
+        protocol = dataclasses.replace(protocol, boxes=boxes)
     thresholds, ranges = arguments.iou_thresholds, arguments.area_ranges
     return changed_protocol(
         protocol,

@@ -23,6 +23,8 @@ def add_options(parser: ArgumentParser, options: Iterable[Option]) -> None:
     groups: dict[str, Any] = {}
     for option in options:
         parser.options.append(option)
+        if option.instead:  # taken from the paths
+            continue
         if option.exclusive and option.exclusive not in groups:
             groups[option.exclusive] = parser.add_mutually_exclusive_group()
         _add(groups.get(option.exclusive, parser), option)
@@ -78,6 +80,14 @@ def _items(kind: Callable[[str], Any]) -> Callable[[str], Any]:
 
     items.__name__ = kind.__name__
     return items
+
+
+def _numbers(paths: Sequence[Path]) -> list[float] | None:
+    """Read words as numbers, if there are more than the two paths of an input and all of them are."""
+    try:
+        return [float(str(path)) for path in paths] if len(paths) > 2 else None
+    except ValueError:
+        return None
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -196,6 +206,11 @@ class ArgumentParser(argparse.ArgumentParser):
             for action in needed:
                 action.required = True
         paths = parsed.__dict__.pop("paths") or []
+        for option in self.options:
+            if option.instead:
+                setattr(parsed, option.dest, numbers := _numbers(paths))
+                if numbers is not None:
+                    return parsed
         for action in self._sides:
             if paths and getattr(parsed, action.dest) is None:
                 taken = len(paths) if action.nargs else 1

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.guarantee import threshold_guarantee as threshold_guarantee
     from boxscore.diagnostics.images import image_scores as image_scores
     from boxscore.diagnostics.lrp import localisation_recall_precision as localisation_recall_precision
+    from boxscore.diagnostics.overlaps import pair_overlaps as pair_overlaps
     from boxscore.diagnostics.sequential import compare_sequentially as compare_sequentially
     from boxscore.diagnostics.slices import slice_names as slice_names
     from boxscore.diagnostics.slices import slice_scores as slice_scores
@@ -60,6 +61,7 @@ else:
         "guarantee": "threshold_guarantee",
         "images": "image_scores",
         "lrp": "localisation_recall_precision",
+        "overlaps": "pair_overlaps",
         "sequential": "compare_sequentially",
         "slices": "slice_names slice_scores",
         "suspects": "label_suspects",

@@ -153,7 +153,7 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
     result = bootstrap_intervals(evaluation, resamples=resamples, seed=seed)
     text = (
         f"95 % intervals from {counted(resamples, 'bootstrap resample')} of the {counted(images, 'image')}"
-        "; none for a class in fewer than 5 of them."
+        "; none for a class in fewer than 5 of them, or a metric over objects in fewer than 10."
     )
     ends = zip(result.total.low.tolist(), result.total.high.tolist(), strict=True)
     first = {"low": result.per_class.low[:, 0].tolist(), "high": result.per_class.high[:, 0].tolist()}

@@ -203,6 +203,14 @@ def complete_box_iou(
     return iou - pair.centre_penalty() - v * _divide(v, 1 - iou + v)
 
 
+def intersection_and_union(
+    boxes1: ArrayLike, boxes2: ArrayLike, *, box_format: BoxFormat = "xyxy", pixel_offset: float = 0
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Areas that boxes share, row by row, and that either covers, [N]; and those of ``boxes2``, [N]."""
+    pair = _prepare(boxes1, boxes2, box_format, pixel_offset, paired=True)
+    return pair.intersection, pair.iou_and_union()[1], pair.width2 * pair.height2
+
+
 class _Pair(NamedTuple):
     """What every overlap measure is made of: columns [N, 1] and [1, M], or [N] when paired."""
 
