@@ -33,6 +33,8 @@ def call(name, truth, found):
         return diagnostics.compare_detectors({"a": evaluation, "b": evaluation}, resamples=5)
     if name == "compare_sequentially":
         return diagnostics.compare_sequentially({"a": evaluation, "b": evaluation}, batch=2, resamples=5)
+    if name == "plan_comparison":
+        return diagnostics.plan_comparison(evaluation, evaluation, resamples=5)
     if name == "bootstrap_intervals":
         return diagnostics.bootstrap_intervals(evaluation, resamples=5)
     if name == "threshold_guarantee":

@@ -12,6 +12,7 @@ import pytest
 import boxscore
 from boxscore import diagnostics
 from boxscore._utils.resampling import Groups
+from boxscore.diagnostics._units import units_of_values
 from boxscore.protocols import load_protocol, protocol_names
 from support.drawn import drawn, each_protocol
 
@@ -123,6 +124,19 @@ def test_a_result_equals_itself(protocol: str) -> None:
         difference = table["delta"].to_numpy(dtype=float)
         assert len(difference)
         assert (difference[~np.isnan(difference)] == 0).all()
+
+
+@by_protocol
+def test_a_plan_is_of_a_number_or_refused(protocol: str) -> None:
+    for result in results(protocol):
+        rows = result.protocol.rows[:1]
+        if units_of_values(result, rows, None)[0, -1] < 10:
+            with pytest.raises(boxscore.InputError, match="be at least 10 to plan from"):
+                diagnostics.plan_comparison(result, result, resamples=3)
+        else:
+            plan = diagnostics.plan_comparison(result, result, resamples=3)
+            assert (plan.total.delta == 0).all()
+            assert np.isnan(plan.total.detectable).all()
 
 
 @by_protocol

@@ -257,6 +257,24 @@ def test_two_results_are_compared_where_their_parts_are() -> None:
         assert pair[1].has_same_truth(pair[0])
 
 
+def test_two_results_are_planned_where_their_parts_are() -> None:
+    truth, found = scene()
+    worse = found.replaced(scores=np.roll(found.scores, 7))
+    options: dict[str, Any] = {"resamples": 60, "difference": 0.1}
+    one = whole((truth, found), "coco").plan(whole((truth, worse), "coco"), **options)
+    for of in (merged, distributed):
+        pair = [of((truth, table), "coco") for table in (found, worse)]
+        assert pair[0].plan(pair[1], **options).printed_frame().equals(one.printed_frame())
+        with pytest.MonkeyPatch.context() as patch:  # too many detections to be exchanged
+            limits.few_detections_fetched(patch, 0)
+            limits.few_detections_at_a_time(patch, 1)
+            pair = [of((truth, table), "coco") for table in (found, worse)]
+            assert not pair[0].holds_matches
+            drawn = pair[0].plan(pair[1], **options).total
+        np.testing.assert_allclose(drawn.standard_error, one.total.standard_error, rtol=0.01)
+        np.testing.assert_allclose(drawn.images_needed, one.total.images_needed, rtol=0.6)
+
+
 @each(["boxes", "classes", "images", "an image without objects"])
 def test_another_ground_truth_is_told_by_its_digest(what: str) -> None:
     truth, found = scene()

@@ -199,7 +199,17 @@ class Groups:
     def batches(self, size: int) -> Iterator[Groups]:
         """Cut them into runs of at most ``size`` groups."""
         for first in range(self.first, self.end, size):
-            yield Groups(self.number, first, min(first + size, self.end))
+            yield dataclasses.replace(self, first=first, end=min(first + size, self.end))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LeftOut(Groups):
+    """All images but those of one group each, as sets of weights: 0 for its images, 1 for the others."""
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        """Yield the weights without each group, [images]."""
+        for group in range(self.first, self.end):
+            yield (self.number != group).astype(np.float64)
 
 
 def draw_weights(images: int, resamples: int, *, seed: int, progress: bool = False) -> Iterator[FloatArray]:

@@ -7,6 +7,7 @@ Examples
   boxscore compare instances.json a.json b.json --metrics AP --per-class
   boxscore compare instances.json old.json new.json --sequential --metrics AP
   boxscore compare instances.json a.json b.json --names A B --output latex
+  boxscore compare instances.json a.json b.json --plan --difference 0.01
 """
 
 from __future__ import annotations
@@ -52,23 +53,49 @@ from boxscore.cli.output import (
     rows_of,
     save_comparison,
     table_columns,
+    table_rows,
     written,
 )
 from boxscore.cli.parameters import options_of
-from boxscore.cli.streams import coloured, say, show
+from boxscore.cli.streams import as_typed, coloured, say, show
 from boxscore.data.class_names import EVERY_CLASS
 from boxscore.data.unlisted import listing
 from boxscore.diagnostics import bootstrap_intervals
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.reading import read_detections, read_options
-from boxscore.reports.rows import ALL_ROWS
+from boxscore.reports.rows import ALL_ROWS, Rows
 from boxscore.similarity.registry import needs_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from boxscore.diagnostics.compare import DetectorComparison, Resampling
+
+PLAN = (
+    Option(
+        "plan",
+        "instead of comparing, say which difference these images can show, and how many images one takes (of "
+        "the first metric of the summary, or of --metrics)",
+        kind=bool,
+        default=False,
+        group="how many images a verdict takes",
+    ),
+    Option(
+        "difference",
+        "plan for this difference, such as 0.01 (default: the observed one)",
+        kind=float,
+        metavar="D",
+        group="how many images a verdict takes",
+    ),
+    Option(
+        "power",
+        "plan for this chance to see it (default: 0.8)",
+        kind=float,
+        metavar="P",
+        group="how many images a verdict takes",
+    ),
+)
 
 OPTIONS = (
     *(option.but(many=True) if option is DETECTIONS else option for option in INPUTS),
@@ -90,6 +117,7 @@ OPTIONS = (
         "listed)",
         metavar="listed|random|FILE",
     ),
+    *PLAN,
     *ROWS,
     MEMORY_LIMIT,
     REPORT,
@@ -142,6 +170,7 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     rows = rows_of(arguments)
     _check_sequential(arguments, per_class=arguments.per_class or rows != ALL_ROWS)
     paths: list[Path] = arguments.detections
+    _check_plan(arguments)
     if len(paths) < 2:
         raise InputError("--detections", "name two files or more to compare", got=len(paths))
     names = _names(paths, arguments.names)
@@ -160,6 +189,11 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         ]
     for digest in digests if arguments.strict else ():
         refuse_errors(digest)
+    if arguments.plan:
+        _print_plan(named, arguments, rows)
+        for line in _finding_lines_of(list(named), digests):
+            say(line)
+        return 0
     stage("comparing")
     if arguments.sequential:
         _show_sequential(named, arguments)
@@ -256,6 +290,74 @@ def _show_sequential(named: dict[str, Evaluation], arguments: argparse.Namespace
         title = f"{printable(result.first)} (first) and {printable(result.other)} (other), {result.metric}"
         frame = frame.drop(columns=["first", "other", "metric"])
     print_frame(frame, first, arguments.output, title=title, note=result.verdict_text())
+
+
+def _check_plan(arguments: argparse.Namespace) -> None:
+    """Refuse what a plan does not read, and what only a plan reads."""
+    if not arguments.plan:
+        for name in ("difference", "power"):
+            if (value := getattr(arguments, name)) is not None:
+                raise InputError(f"--{name}", "be left out without --plan", got=value)
+        return
+    if len(arguments.detections) != 2:
+        raise InputError("--detections", "name two files with --plan", got=len(arguments.detections))
+    if arguments.sequential:
+        raise InputError("--sequential", "be left out with --plan", got="both")
+    if arguments.report:
+        raise InputError("--report", "be left out with --plan", got=str(arguments.report))
+
+
+def _print_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows: Rows) -> None:
+    """Print what the images can show, and how many it takes."""
+    import pandas as pd
+
+    from boxscore.diagnostics import plan_comparison
+
+    stage("planning")
+    (first, one), (other, two) = named.items()
+    plan = plan_comparison(
+        one,
+        two,
+        difference=arguments.difference,
+        power=0.8 if arguments.power is None else arguments.power,
+        confidence=arguments.confidence,
+        resamples=arguments.resamples,
+        seed=arguments.seed,
+        metrics=arguments.metrics,
+        group=arguments.group,
+        progress=True,
+    )
+    per_class, words = arguments.per_class or rows != ALL_ROWS, ""
+    frame, curve = plan.total_frame(), plan.curve_frame()
+    if per_class:
+        classes, words = chosen_rows(plan.to_frame(), rows)
+        frame = pd.concat([classes, frame], ignore_index=True)
+    sentences = [as_typed(text) for text in plan.sentences]
+    names = f"{printable(first)} (first) and {printable(other)} (other)"
+    head, *rest = [*sentences, f"Planned from {names}."]
+    if arguments.output != "text":
+        head, rest = f"Images to tell {names} apart", sentences
+    if per_class:
+        head += f" {words}" * bool(words)
+        ends = ("detectable_low", "detectable_high"), ("images_needed_low", "images_needed_high")
+        sections = [
+            Section(
+                head, table_columns(frame), "\n".join(rest), first_out=("standard_error", "delta", *ends)
+            ),
+            Section("Power by the number of images, all classes together", table_columns(curve)),
+        ]
+    else:
+        sections = [Section(head, table_columns(curve), "\n".join(rest))]
+    value = {
+        "table": "Plan of a comparison",
+        "protocol": one.protocol.name,
+        "signature": one.signature,
+        "sentences": sentences,
+        "rows": table_rows(frame),
+        "curve": table_rows(curve),
+    }
+    table = table_columns(frame)
+    show(written(arguments.output, sections, value=value, table=table, footer=one.signature))
 
 
 def _finding_lines_of(names: list[str], digests: list[Digest]) -> list[str]:

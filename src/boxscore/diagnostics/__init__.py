@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.images import image_scores as image_scores
     from boxscore.diagnostics.lrp import localisation_recall_precision as localisation_recall_precision
     from boxscore.diagnostics.overlaps import pair_overlaps as pair_overlaps
+    from boxscore.diagnostics.power import ComparisonPlan as ComparisonPlan
+    from boxscore.diagnostics.power import plan_comparison as plan_comparison
     from boxscore.diagnostics.sequential import compare_sequentially as compare_sequentially
     from boxscore.diagnostics.slices import slice_names as slice_names
     from boxscore.diagnostics.slices import slice_scores as slice_scores
@@ -62,6 +64,7 @@ else:
         "images": "image_scores",
         "lrp": "localisation_recall_precision",
         "overlaps": "pair_overlaps",
+        "power": "ComparisonPlan plan_comparison",
         "sequential": "compare_sequentially",
         "slices": "slice_names slice_scores",
         "suspects": "label_suspects",

@@ -155,14 +155,34 @@ class Evaluation(PicklesFields):
         InputError
             When the images, objects, classes or protocols differ, or an option breaks a rule.
         """
-        given: Any = other
-        if not isinstance(given, Evaluation):
-            cause = "evaluate(ground_truth, detections) makes one"
-            raise InputError("other", "be an Evaluation", got=f"a {type(given).__name__}", cause=cause)
+        _check_is_evaluation(other)
         if len(names) != 2 or names[0] == names[1]:
             raise InputError("names", "be two different names", got=repr(names))
         pair = dict(zip(names, (self, other), strict=True))
         return shortcut("boxscore.diagnostics", "compare_detectors")(pair, **options)
+
+    def plan(self, other: Evaluation, **options: Any) -> Any:
+        """Say which difference from another result these images can show, and how many images one takes.
+
+        Parameters
+        ----------
+        other : Evaluation
+            Of the same ground truth.
+        **options
+            Those of :func:`boxscore.diagnostics.plan_comparison`: ``difference``, ``power``, ``metrics``, ...
+
+        Returns
+        -------
+        ComparisonPlan
+
+        Raises
+        ------
+        InputError
+            When the images, objects, classes or protocols differ, an option breaks a rule, or there are too
+            few images to plan from.
+        """
+        _check_is_evaluation(other)
+        return shortcut("boxscore.diagnostics", "plan_comparison")(self, other, **options)
 
     def plot(self, kind: str = "pr_curve", **options: Any) -> Any:
         """Draw the result with matplotlib; a notebook shows the figure.
@@ -680,6 +700,12 @@ class Evaluation(PicklesFields):
     @functools.cached_property
     def _cache(self) -> dict[Hashable, Any]:
         return {}
+
+
+def _check_is_evaluation(other: Any) -> None:
+    if not isinstance(other, Evaluation):
+        cause = "evaluate(ground_truth, detections) makes one"
+        raise InputError("other", "be an Evaluation", got=f"a {type(other).__name__}", cause=cause)
 
 
 def matched_tables(
