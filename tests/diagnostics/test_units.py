@@ -151,3 +151,13 @@ def test_groups_are_drawn_in_a_comparison(scene):
     assert comparison.intervals.low[0, 0] == alone.low[0]
     assert "exchanged" in comparison.verdict_text()
     assert "group" in comparison.verdict_text()
+
+
+def test_many_classes_in_few_images_are_named():
+    """Five classes of which each is in four of 20 images, or in 20 of 20."""
+    classes = ("a", "b", "c", "d", "e")
+    names = [f"x{n}y" for n in range(20)]
+    few = bootstrap_intervals(evaluation_of(names, classes=classes), resamples=5)
+    assert few.note.startswith("Half of the 5 classes are in at most 4 images: ")
+    many = bootstrap_intervals(evaluation_of(names, classes=classes, per_image=5), resamples=5)
+    assert many.note == ""

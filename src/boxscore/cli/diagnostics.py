@@ -180,6 +180,7 @@ class Diagnostic(NamedTuple):
         result = function(evaluation, **options)
         frame, totals = _frames(result, per_class=per_class)
         note = "" if instead else self.note.format(protocol=evaluation.protocol.name)
+        note = note or getattr(result, "note", "")
         if arguments.output == "text" and hasattr(result, "terminal_rows"):
             frame, rest = result.terminal_rows(frame)
             note = note or rest

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.progress import stage
 from boxscore._utils.resampling import Draws, Method, Units, check_intervals, interval, spread
+from boxscore._utils.text import counted
 from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
 from boxscore.diagnostics._units import (
     Group,
@@ -86,6 +87,19 @@ class BootstrapIntervals(ClassResult):
     per_class: Intervals
     total: Intervals
     metrics: list[str]
+
+    @property
+    def note(self) -> str:
+        """What the intervals over all classes do not cover; empty where classes are in enough images."""
+        counts = np.sort(self.per_class.images[self.per_class.images[:, 0] > 0, 0])
+        middle = int(counts[len(counts) // 2]) if len(counts) else 0
+        if middle >= len(counts):
+            return ""
+        classes = counted(len(counts), "class")
+        return (
+            f"Half of the {classes} are in at most {middle:,} images: scores of so few are too high on "
+            "average, and intervals over all classes are of samples of this size."
+        )
 
     def second_axis(self) -> dict[str, list[str]]:
         """Name the metrics."""
