@@ -206,6 +206,14 @@ def _boxes(result: object) -> object:
     return plots.draw_boxes(picture, truth, found, image_id=248, score_threshold=0.5)
 
 
+def _pairs(result: object) -> object:
+    from boxscore import plots
+
+    picture = SHAPES / "images" / "000000000248.png"
+    truth, found = result.ground_truth, result.detections  # type: ignore[attr-defined]
+    return plots.draw_pairs(picture, truth, found, image_id=248, score_threshold=0.63)
+
+
 def _sweep(result: object) -> object:
     from boxscore import diagnostics, plots
 
@@ -226,6 +234,7 @@ def _plots() -> dict[str, Callable[[], bytes]]:
         "errors.webp": plot(plots.errors),
         "reliability.webp": plot(plots.reliability),
         "boxes.webp": plot(_boxes),
+        "pairs.webp": plot(_pairs),
         "sweep.webp": plot(_sweep),
     }
 

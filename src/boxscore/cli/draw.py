@@ -7,6 +7,7 @@ Examples
 --------
   boxscore draw instances.json results.json --image-folder val2017 --output pictures
   boxscore draw instances.json results.json --images 139 285 --at-score 0.5 --output pictures --form svg
+  boxscore draw instances.json results.json --pairs --images 139 --image-folder val2017 --output pictures
 """
 
 from __future__ import annotations
@@ -35,6 +36,13 @@ OPTIONS = (
         "leave out detections that score below this (default: the score of the best F1)",
         kind=float,
         metavar="S",
+    ),
+    Option(
+        "pairs",
+        "draw every ground truth in green, every detection in red, and write the IoU of each pair: of the "
+        "two that match, else of the two of one class that overlap most",
+        kind=bool,
+        default=False,
     ),
     Option("form", "format of the pictures", default="png", choices=PLOT_FORMS),
 )
@@ -72,14 +80,16 @@ def run(arguments: argparse.Namespace) -> int:
 def _drawn(evaluation: Evaluation, row: int, score: float, arguments: argparse.Namespace) -> bytes:
     """Draw one image."""
     from boxscore.reports.plots.boxes import draw_evaluated
+    from boxscore.reports.plots.pairs import draw_evaluated_pairs
 
+    draw = draw_evaluated_pairs if arguments.pairs else draw_evaluated
     identifier = evaluation.ground_truth.images.ids[row : row + 1].tolist()[0]
     image = None if arguments.image_folder is None else _picture(evaluation, row, arguments.image_folder)
     try:
-        figure = draw_evaluated(image, evaluation, identifier, score_threshold=score)
+        figure = draw(image, evaluation, identifier, score_threshold=score)
     except InputError as error:  # of the picture: everything else was checked
         _warn_of_blank_frame(str(error))
-        figure = draw_evaluated(None, evaluation, identifier, score_threshold=score)
+        figure = draw(None, evaluation, identifier, score_threshold=score)
     return picture(figure, arguments.form)
 
 

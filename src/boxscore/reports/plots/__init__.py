@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from boxscore.reports.plots.matrices import ReliabilityDisplay as ReliabilityDisplay
     from boxscore.reports.plots.matrices import confusion_matrix as confusion_matrix
     from boxscore.reports.plots.matrices import reliability as reliability
+    from boxscore.reports.plots.pairs import draw_pairs as draw_pairs
     from boxscore.reports.plots.runs import HistoryDisplay as HistoryDisplay
     from boxscore.reports.plots.runs import history as history
     from boxscore.reports.plots.sweeps import SweepDisplay as SweepDisplay
@@ -54,6 +55,7 @@ else:
             "pr_curve"
         ),
         "matrices": "ConfusionDisplay ReliabilityDisplay confusion_matrix reliability",
+        "pairs": "draw_pairs",
         "runs": "HistoryDisplay history",
         "sweeps": "SweepDisplay sweep",
     }

@@ -3,7 +3,7 @@
 Conventions
 -----------
 - A detection is drawn with class, score and, if it is matched, its IoU. A ground truth is drawn if it is
-  missed or ignored (a matched one lies under its detection).
+  missed or ignored (a matched one lies under its detection; ``pairs.py`` draws both).
 - Outcomes differ in colour and in line: a true positive is solid green, a false positive dashed orange,
   missed dotted blue, ignored thin grey dots.
 - Tables of several images may be given with ``image_id``. The protocol decides the outcomes.
@@ -11,6 +11,7 @@ Conventions
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +26,7 @@ from boxscore.matching.outcomes import FALSE_POSITIVE, IGNORED, MISSED, TRUE_POS
 from boxscore.protocols.protocol import Protocol
 from boxscore.reports.gallery import MOST_BOXES, frame_size, outline_of
 from boxscore.reports.pictures import read_picture
-from boxscore.reports.plots._style import axes, label, pyplot
+from boxscore.reports.plots._style import axes, is_inline, label, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,18 +36,31 @@ LONGEST_SIDE = 2048
 """Pixels of the longer side that are drawn, or up to twice as many: a figure of 8 inches has 1200."""
 
 
-class _Style(NamedTuple):
+class Style(NamedTuple):
+    """How a kind of box is drawn."""
+
     name: str
     colour: str
     line: Any
     width: float
 
 
+class Canvas(NamedTuple):
+    """Axes with an image, or a blank frame, on them."""
+
+    figure: Figure
+    panel: Axes
+    row: int
+    """Of the image."""
+    width: float
+    height: float
+
+
 STYLES = {
-    TRUE_POSITIVE: _Style("true positive", "#009E73", "-", 1.6),
-    FALSE_POSITIVE: _Style("false positive", "#D55E00", (0, (5, 2)), 1.6),
-    MISSED: _Style("missed", "#0072B2", (0, (1.5, 1)), 2.0),
-    IGNORED: _Style("ignored", "#7b828c", (0, (1, 2)), 1.2),
+    TRUE_POSITIVE: Style("true positive", "#009E73", "-", 1.6),
+    FALSE_POSITIVE: Style("false positive", "#D55E00", (0, (5, 2)), 1.6),
+    MISSED: Style("missed", "#0072B2", (0, (1.5, 1)), 2.0),
+    IGNORED: Style("ignored", "#7b828c", (0, (1, 2)), 1.2),
 }
 
 
@@ -92,19 +106,27 @@ def draw_boxes(
         When matplotlib is not installed.
     """
     pyplot()
+    if detections is None:
+        detections = Detections.from_arrays(
+            [], [], [], [], images=ground_truth.images, categories=ground_truth.categories
+        )
+    evaluation, image_id = evaluated_image(ground_truth, detections, image_id=image_id, protocol=protocol)
+    return draw_evaluated(
+        image, evaluation, image_id, score_threshold=score_threshold, labels=labels, legend=legend, ax=ax
+    )
+
+
+def evaluated_image(
+    ground_truth: GroundTruth, detections: Detections, *, image_id: Id | None, protocol: str | Protocol
+) -> tuple[Evaluation, Id]:
+    """Evaluate one image: the chosen one, or the only one; also return its id."""
     ids = ground_truth.images.ids.tolist()
     if image_id is None:
         if len(ids) != 1:
             raise InputError("image_id", f"be given for {len(ids)} images", got="none")
         image_id = ids[0]
-    if detections is None:
-        detections = Detections.from_arrays(
-            [], [], [], [], images=ground_truth.images, categories=ground_truth.categories
-        )
     evaluation = evaluate(ground_truth, detections, protocol=protocol, images=[image_id], digest=False)
-    return draw_evaluated(
-        image, evaluation, image_id, score_threshold=score_threshold, labels=labels, legend=legend, ax=ax
-    )
+    return evaluation, image_id
 
 
 def draw_evaluated(
@@ -123,22 +145,8 @@ def draw_evaluated(
     -------
     matplotlib Figure
     """
-    row = int(evaluation.ground_truth.images.rows([image_id])[0])
-    if row < 0:
-        raise InputError("image_id", "be known", got=repr(image_id))
-    pixels, frame = _pixels(image)
-    width, height = frame
-    if pixels is None:
-        tables = (evaluation.ground_truth, evaluation.detections)
-        corners = [table.boxes[table.image == row] for table in tables]
-        width, height = frame_size(evaluation.ground_truth, row, *corners)
-    long = max(width, height)
-    size = (8.0 * max(width / long, 0.3), 8.0 * max(height / long, 0.3))
-    figure, panel = axes(ax, size=size)
-    if pixels is None:
-        panel.set_facecolor("#eef1f5")
-    else:
-        panel.imshow(pixels, extent=(0, width, height, 0), cmap="gray" if pixels.ndim == 2 else None)
+    canvas = canvas_of(image, evaluation, image_id, ax=ax)
+    figure, panel, row, width, height = canvas
     outcomes = evaluation.outcomes
     truth, detections = evaluation.ground_truth, evaluation.detections
     shown = np.flatnonzero((detections.image == row) & (detections.scores >= score_threshold))
@@ -160,10 +168,33 @@ def draw_evaluated(
         box, outline = truth.boxes[index], outline_of(truth, index)
         _draw_box(panel, box, outline, code, text if labels else "", (width, height))
         used.add(code)
-    panel.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[], aspect="equal")
     if legend and used:
-        _draw_legend(panel, used)
+        draw_legend(panel, [style for code, style in STYLES.items() if code in used])
+    if ax is None and is_inline():
+        pyplot().close(figure)
     return figure
+
+
+def canvas_of(image: Any, evaluation: Evaluation, image_id: Id, *, ax: Axes | None) -> Canvas:
+    """Show an image of an evaluation, or a blank frame of its size."""
+    row = int(evaluation.ground_truth.images.rows([image_id])[0])
+    if row < 0:
+        raise InputError("image_id", "be known", got=repr(image_id))
+    pixels, frame = _pixels(image)
+    width, height = frame
+    if pixels is None:
+        tables = (evaluation.ground_truth, evaluation.detections)
+        corners = [table.boxes[table.image == row] for table in tables]
+        width, height = frame_size(evaluation.ground_truth, row, *corners)
+    long = max(width, height)
+    size = (8.0 * max(width / long, 0.3), 8.0 * max(height / long, 0.3))
+    figure, panel = axes(ax, size=size)
+    if pixels is None:
+        panel.set_facecolor("#eef1f5")
+    else:
+        panel.imshow(pixels, extent=(0, width, height, 0), cmap="gray" if pixels.ndim == 2 else None)
+    panel.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[], aspect="equal")
+    return Canvas(figure, panel, row, width, height)
 
 
 def _draw_box(
@@ -174,20 +205,8 @@ def _draw_box(
     text: str,
     frame: tuple[float, float],
 ) -> None:
-    from matplotlib.patches import Polygon
-    from matplotlib.patheffects import Normal, Stroke
-
     style = STYLES[code]
-    shape = Polygon(
-        corners.reshape(4, 2),
-        closed=True,
-        fill=False,
-        edgecolor=style.colour,
-        linestyle=style.line,
-        linewidth=style.width,
-    )
-    shape.set_path_effects([Stroke(linewidth=style.width + 1.2, foreground="white", alpha=0.7), Normal()])
-    ax.add_patch(shape)
+    draw_outline(ax, corners, style)
     if text:
         x = float(np.clip(box[0], 0, frame[0]))
         y = float(np.clip(box[1], 0, frame[1]))
@@ -203,13 +222,30 @@ def _draw_box(
         )
 
 
-def _draw_legend(ax: Axes, used: set[int]) -> None:
+def draw_outline(ax: Axes, corners: NDArray[np.float64], style: Style) -> None:
+    """Draw the four sides of a box, given by its corners [8]."""
+    from matplotlib.patches import Polygon
+    from matplotlib.patheffects import Normal, Stroke
+
+    shape = Polygon(
+        corners.reshape(4, 2),
+        closed=True,
+        fill=False,
+        edgecolor=style.colour,
+        linestyle=style.line,
+        linewidth=style.width,
+    )
+    shape.set_path_effects([Stroke(linewidth=style.width + 1.2, foreground="white", alpha=0.7), Normal()])
+    ax.add_patch(shape)
+
+
+def draw_legend(ax: Axes, styles: Sequence[Style]) -> None:
+    """Say below the axes what each kind of box is."""
     from matplotlib.lines import Line2D
 
     handles = [
         Line2D([], [], color=style.colour, linestyle=style.line, linewidth=style.width, label=style.name)
-        for code, style in STYLES.items()
-        if code in used
+        for style in styles
     ]
     ax.legend(
         handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4, frameon=False, fontsize=8
