@@ -100,6 +100,8 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
         "python/index",
     ],
     "Explanation": [
+        "iou",
+        "ap-by-hand",
         "protocols-compared",
         "why-tools-differ",
         "exactness",

@@ -223,9 +223,17 @@ def _sweep(result: object) -> object:
 
 
 def _plots() -> dict[str, Callable[[], bytes]]:
+    import iou
+
     from boxscore import plots
 
     return {
+        "iou-geometry.webp": plot(iou.geometry),
+        "iou-conventions.webp": plot(iou.conventions),
+        "iou-values.webp": plot(iou.values),
+        "iou-small.webp": plot(iou.small),
+        "iou-apart.webp": plot(iou.apart),
+        "ap-curve.webp": plot(iou.average_precision),
         "per-class.webp": plot(plots.per_class),
         "pr-curve.webp": plot(lambda result: plots.pr_curve(result, iou_threshold=0.5)),
         "f1-curve.webp": plot(plots.f1_curve),
