@@ -556,6 +556,7 @@ class Evaluator:
         _warn_numbered_from_zero(part, "0" in left_out)
         _warn_of_fractions(part)
         truth = dataclasses.replace(part.ground_truth, ids=np.arange(1, len(part.ground_truth) + 1))
+        self.protocol.ap.check_classes(truth.categories)
         check_class_labels(truth.source, truth.categories, truth.image_labels, self.protocol)
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         return Evaluation(truth, detections, self.protocol, part.matches)

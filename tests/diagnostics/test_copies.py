@@ -21,13 +21,17 @@ BOX_PROTOCOLS = [
 ]
 
 
-@pytest.mark.parametrize("rules", [*BOX_PROTOCOLS, "F1", "by_images", "nanmean", "pooled"])
+@pytest.mark.parametrize(
+    "rules", [*BOX_PROTOCOLS, "F1", "by_images", "nanmean", "pooled", "weights", "chosen"]
+)
 def test_the_bits_of_one_set_at_a_time(scene, monkeypatch, rules):
     changed = {
         "F1": {"summary": [{"key": "F1", "metric": "F1"}]},
         "by_images": {"ap": {"class_mean": "by_images"}},
         "nanmean": {"ap": {"class_mean": "nanmean"}},
         "pooled": {"ap": {"pool": "classes"}},
+        "weights": {"ap": {"class_weights": {"1": 2.5, "*": 0.75}}},
+        "chosen": {"ap": {"class_weights": {"1": 0, "*": 3}}},
     }
     protocol = {"extends": "coco", "name": "changed", **changed[rules]} if rules in changed else rules
     evaluation = boxscore.evaluate(*scene(3, images=12), protocol=protocol)

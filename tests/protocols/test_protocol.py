@@ -329,6 +329,8 @@ CHANGES = [
     ({"ap": {"interpolation": "area", "score_steps": 1000}}, "steps:1000"),
     ({"ap": {"recall_over": "all"}}, "recall:all"),
     ({"ap": {"class_mean": "by_images"}}, "classmean:by_images"),
+    ({"ap": {"class_weights": {"person": 5, "*": 0.5}}}, "classweight:*=0.5,person=5"),
+    ({"ap": {"class_weights": "importance"}}, "classweight:column=importance"),
     ({"miss_rate": {"false_positives_per_image": [1, 0.1]}}, "mr:0.1,1"),
     ({"miss_rate": {"false_positives_per_image": [1], "reading": "first_at_least"}}, "mr:1-first_at_least"),
     ({"jaccard": {"score_thresholds": [0.5, 0]}}, "ji:0,0.5"),

@@ -68,8 +68,9 @@ class Option(NamedTuple):
         Numbers that are typed in place of the paths of the input; always positional.
     key : str
         ``table.key`` in a run configuration; without one the option is not allowed there.
-    ending : str
-        In a run configuration a value with this ending is a path relative to the file. A ``Path`` always is.
+    ending : str, or tuple of str
+        In a run configuration a value with this ending, or one of these, is a path relative to the file. A
+        ``Path`` always is.
     group : str
         A heading in the help; what has none is the command's own.
     exclusive : str
@@ -97,7 +98,7 @@ class Option(NamedTuple):
     positional: bool = False
     instead: bool = False
     key: str = ""
-    ending: str = ""
+    ending: str | tuple[str, ...] = ""
     group: str = ""
     exclusive: str = ""
     combine: Callable[[list[Any]], Any] | None = None
@@ -297,7 +298,16 @@ SCORE_THRESHOLD = Option(
     key="evaluation.score_threshold",
     group=PROTOCOL_GROUP,
 )
-PROTOCOL_CHANGES = (MAX_DETECTIONS, IOU_THRESHOLDS, AREA_RANGES, SCORE_THRESHOLD)
+CLASS_WEIGHTS = Option(
+    "class-weights",
+    "how much each class counts in means over classes: a file of lines class,weight (* is every other "
+    "class), JSON, or a column of classes",
+    metavar="FILE|COLUMN",
+    key="evaluation.class_weights",
+    ending=(".csv", ".txt", ".tsv", ".json"),
+    group=PROTOCOL_GROUP,
+)
+PROTOCOL_CHANGES = (MAX_DETECTIONS, IOU_THRESHOLDS, AREA_RANGES, SCORE_THRESHOLD, CLASS_WEIGHTS)
 """Flags that write a protocol."""
 ANNOTATION_ID_ZERO = Option(
     "annotation-id-zero",

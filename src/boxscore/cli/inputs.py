@@ -24,6 +24,7 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
 from boxscore.formats._data_below import SIDES, Side
+from boxscore.formats.class_weights import class_weights_of
 from boxscore.formats.reading import read_options, takes_sizes
 from boxscore.formats.registry import format_at
 from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type
@@ -238,12 +239,14 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
         boxes = dataclasses.replace(protocol.boxes, pixel_offset=PIXEL_OFFSETS[pixels])
         protocol = dataclasses.replace(protocol, boxes=boxes)
     thresholds, ranges = arguments.iou_thresholds, arguments.area_ranges
+    weights = getattr(arguments, "class_weights", None)
     return changed_protocol(
         protocol,
         max_detections=getattr(arguments, "caps", None),
         iou_thresholds=None if thresholds is None else iou_thresholds_of_text(thresholds),
         area_ranges=None if ranges is None else area_ranges_of_text(ranges),
         score_threshold=getattr(arguments, "least_score", None),
+        class_weights=None if weights is None else class_weights_of(weights),
     )
 
 

@@ -77,6 +77,8 @@ class BinnedResiduals:
     total_noise : ndarray of float64, [Q]
     units : ndarray of int64, [K + 1]
         Units with detections, of each class and in all.
+    class_weights : ndarray of float64, [K], or None
+        How much each class counts in the mean over classes; None: all the same.
     """
 
     image: IntArray
@@ -87,6 +89,7 @@ class BinnedResiduals:
     noise: FloatArray
     total_noise: FloatArray
     units: IntArray
+    class_weights: FloatArray | None = None
 
     @classmethod
     def of(
@@ -98,6 +101,7 @@ class BinnedResiduals:
         residual: FloatArray,
         variance: FloatArray,
         classes: int,
+        class_weights: FloatArray | None = None,
     ) -> BinnedResiduals:
         """Add up what detections [N] have; ``variance`` is that of a residual if scores are calibrated."""
         wide, last = int(bin_.max(initial=0)) + 1, int(unit.max(initial=-1)) + 1
@@ -132,6 +136,7 @@ class BinnedResiduals:
                 np.zeros(len(bins), dtype=np.intp),
             ),
             np.append(units, np.count_nonzero(np.bincount(unit))),
+            class_weights,
         )
 
     def errors(self, weights: Iterable[FloatArray]) -> Errors:
@@ -145,7 +150,8 @@ class BinnedResiduals:
         detections = _added(self.category, np.add.reduceat(self.sums.detections, self.start), K)
         classes = np.sqrt(_added(self.category, self.noise**2, K)) / np.maximum(detections, 1)
         total = np.sqrt((self.total_noise**2).sum()) / max(detections.sum(), 1)
-        mean = np.sqrt((classes**2).sum()) / max(np.count_nonzero(detections), 1)
+        weights = np.ones(K) if self.class_weights is None else self.class_weights
+        mean = np.sqrt(((weights * classes) ** 2).sum()) / max(weights[detections > 0].sum(), 1e-300)
         return np.concatenate([classes, [total, mean]])
 
     def _errors(self, weight: FloatArray) -> Errors:
@@ -160,7 +166,7 @@ class BinnedResiduals:
             classes = np.divide(
                 _added(self.category, size, K), detections, out=np.full(K, np.nan), where=detections > 0
             )
-            return np.concatenate([classes, [total, mean_over_classes(classes)]])
+            return np.concatenate([classes, [total, mean_over_classes(classes, self.class_weights)]])
 
         return Errors(
             over_bins(np.abs(of_bin.residual), np.abs(of_all.residual)),

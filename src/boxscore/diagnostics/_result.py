@@ -16,6 +16,7 @@ from boxscore._utils.read_only import unchangeable
 from boxscore._utils.text import counted, html_table, short_list
 from boxscore.data.class_names import EVERY_CLASS, MEAN
 from boxscore.evaluation import Evaluation
+from boxscore.scoring.blocks import weighted_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,8 +211,10 @@ class CurvesByClass(DiagnosticResult):
         raise NotImplementedError
 
 
-def mean_over_classes(values: NDArray[np.float64]) -> np.float64:
-    """Mean of the classes [K] that define a value; NaN when none does."""
+def mean_over_classes(values: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> np.float64:
+    """Mean of the classes [K] that define a value, by the weights of classes; NaN when none does."""
+    if weights is not None:
+        return np.float64(weighted_mean(values, weights))
     defined = ~np.isnan(values)
     count = defined.sum()
     mean: np.float64 = np.where(defined, values, 0.0).sum() / count if count else np.float64(np.nan)

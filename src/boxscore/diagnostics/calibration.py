@@ -336,6 +336,7 @@ def calibration_error(
         binned.true - binned.score,
         binned.score * (1 - binned.score),
         len(result.classes),
+        evaluation.class_weights,
     )
     value = residuals.errors([np.ones(evaluation.image_count)])
     unknown = np.full(value.plain.shape[1], np.nan)
@@ -351,7 +352,7 @@ def calibration_error(
     total = _errors(result.total, *(values[K] for values in beside))
     means = dict(zip(BESIDE, (values[K + 1] for values in beside), strict=True))
     for name in CalibrationErrors._fields[1:]:
-        means.setdefault(name, mean_over_classes(getattr(errors, name)))
+        means.setdefault(name, mean_over_classes(getattr(errors, name), evaluation.class_weights))
     return Calibration(result.classes, errors, total, CalibrationErrors(total.detections, **means))
 
 

@@ -162,9 +162,10 @@ def froc_scores(
             for k, positive in enumerate(counts.positive.tolist())
         ]
     )
-    means = read.mean(axis=1)
+    means, weights = read.mean(axis=1), evaluation.class_weights
     over_classes = Sensitivities(
-        np.array([mean_over_classes(column) for column in read[:-1].T]), mean_over_classes(means[:-1])
+        np.array([mean_over_classes(column, weights) for column in read[:-1].T]),
+        mean_over_classes(means[:-1], weights),
     )
     return FrocScores(
         evaluation.labels,

@@ -119,7 +119,7 @@ def localisation_recall_precision(
     parts = LrpParts(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
     total = parts._replace(
         score=np.float64(np.nan),
-        **{name: mean_over_classes(getattr(parts, name)) for name in MEANS},
+        **{name: mean_over_classes(getattr(parts, name), evaluation.class_weights) for name in MEANS},
         **{name: getattr(parts, name).sum() for name in COUNTS},
     )
     return LocalisationRecallPrecision(evaluation.labels, parts, total)

@@ -51,7 +51,7 @@ from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, 
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
 from boxscore.protocols.tables import ApRules
-from boxscore.scoring.blocks import mean_of_defined
+from boxscore.scoring.blocks import mean_of_defined, weighted_mean
 from boxscore.scoring.counts import Outcomes, TruePositiveCounts
 from boxscore.scoring.curves import Curves
 
@@ -204,13 +204,14 @@ def error_types(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
     )
     ap, has_data = _average_precision(evaluation, errors, None)
-    ap = np.append(ap, _mean(ap, has_data, absent_classes))
+    weights = evaluation.class_weights
+    ap = np.append(ap, _mean(ap, has_data, absent_classes, weights))
     names = (*ERROR_TYPES, *SPECIAL_ERRORS)
     count = np.stack([_counts(evaluation, errors, name) for name in names], axis=-1)  # [K+1,E]
     without = np.empty(count.shape)
     for e, name in enumerate(names):
         fixed, still_has_data = _average_precision(evaluation, errors, name)
-        without[:, e] = np.append(fixed, _mean(fixed, still_has_data, absent_classes))
+        without[:, e] = np.append(fixed, _mean(fixed, still_has_data, absent_classes, weights))
     cost = without - ap[:, None]
     six = slice(len(ERROR_TYPES))
     cost[:, six] = np.maximum(cost[:, six], 0)
@@ -292,7 +293,8 @@ def confusion_cost(
     wrong[wrong] = evaluation.ground_truth.category[errors.object_row[wrong]] == true_class
     only = errors._replace(kind=np.where(wrong, errors.kind, NO_ERROR).astype(np.int8))
     ap, fixed = (
-        mean_of_defined(_average_precision(evaluation, only, name)[0]) for name in (None, "classification")
+        _mean(*_average_precision(evaluation, only, name), "skip", evaluation.class_weights)
+        for name in (None, "classification")
     )
     return max(fixed - ap, 0.0)
 
@@ -434,8 +436,10 @@ def _average_precision(
     return curves.average_precision[0], curves.totals.has_detections | (curves.positive > 0)
 
 
-def _mean(ap: FloatArray, has_data: BoolArray, absent_classes: Absent) -> float:
-    return mean_of_defined(np.nan_to_num(ap[has_data]) if absent_classes == "zero" else ap)
+def _mean(ap: FloatArray, has_data: BoolArray, absent_classes: Absent, weights: FloatArray | None) -> float:
+    if absent_classes == "zero":
+        ap, weights = np.nan_to_num(ap[has_data]), None if weights is None else weights[has_data]
+    return mean_of_defined(ap) if weights is None else weighted_mean(ap, weights)
 
 
 def _counts(evaluation: Evaluation, errors: _Errors, name: str) -> NDArray[np.int64]:

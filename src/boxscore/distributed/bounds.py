@@ -273,11 +273,11 @@ def _curves(
 
 def _bound_curves(counts: BinCounts, totals: Totals, rules: ApRules, categories: Categories) -> Curves:
     """Make the curves of one bound; areas are the counter's."""
-    curves = Curves(counts, rules, totals=totals, class_columns=categories.columns)
+    curves = Curves(counts, rules, totals=totals, categories=categories)
     if rules.interpolation != "area" or not len(counts):
         return curves
     known = {"average_precision": curves.with_undefined(counts.areas(curves.precision, rules))}
-    return Curves(counts, rules, totals=totals, known=known, class_columns=categories.columns)
+    return Curves(counts, rules, totals=totals, known=known, categories=categories)
 
 
 def bounded(histogram: Histogram) -> BoundedEvaluation:

@@ -12,7 +12,7 @@ Conventions
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -146,9 +146,9 @@ class ClassPlan:
             self._held[piece] = pieces
         return pieces
 
-    def columns_of(self, block: Cut) -> Mapping[str, Any]:
-        """Return what is known of the classes of a block."""
-        return {} if block.pooled is not None else self.categories.take(np.arange(*block[:2])).columns
+    def classes_of(self, block: Cut) -> Categories | None:
+        """Return the classes of a block; None where they share a curve."""
+        return None if block.pooled is not None else self.categories.take(np.arange(*block[:2]))
 
 
 def name_of(block: Cut) -> str:

@@ -146,14 +146,14 @@ def fold_ranges(
     ranges: Sequence[Mapping[Key, State]],
     total: RangeTotals,
     protocol: Protocol,
-    class_columns: Mapping[str, Any],
+    categories: Categories | None,
 ) -> BlockNumbers:
     """Fold the states of the ranges of a large block, the highest scores first."""
     curves = {}
     for key, totals in total.totals.items():
         folds = {**folds_of_numbers(protocol.ap), **folds_of(_kinds_at(key, protocol), protocol)}
         state = folded([one[key] for one in ranges], folds)
-        whole = Curves(None, protocol.ap, totals=totals, state=state, class_columns=class_columns)
+        whole = Curves(None, protocol.ap, totals=totals, state=state, categories=categories)
         curves[key] = _closed(whole, protocol, key)
     return BlockNumbers(total.class_counts, curves)
 
@@ -209,7 +209,7 @@ def reduced(
     scored = _scored(plan, [*blocks, *pooled], keys)
     of_classes = scored[: len(blocks)]
     curves: dict[tuple[int, int, str | None], Curves] = {
-        (*key, None): Curves.beside([block.curves[key] for block in of_classes], plan.categories.columns)
+        (*key, None): Curves.beside([block.curves[key] for block in of_classes], plan.categories)
         for key in keys
     }
     for block, numbers in zip(pooled, scored[len(blocks) :], strict=True):
@@ -243,7 +243,7 @@ def _scored(plan: ClassPlan, blocks: Sequence[Cut], keys: Sequence[Key]) -> list
         name = name_of(block)
         if block in edges:
             ranges = _range_tasks(plan, block, edges[block], totals[block])
-            folding = ranges, totals[block], plan.protocol, plan.columns_of(block)
+            folding = ranges, totals[block], plan.protocol, plan.classes_of(block)
             tasks += [engine.submit(f"join-{name}", fold_ranges, *folding)] if joined else ranges
         else:
             pieces = plan.pieces(block, name)
@@ -254,7 +254,7 @@ def _scored(plan: ClassPlan, blocks: Sequence[Cut], keys: Sequence[Key]) -> list
     for block, (low, high) in zip(blocks, itertools.pairwise([0, *ends]), strict=True):
         numbers = results[low:high]
         if block in edges and not joined:
-            numbers = [fold_ranges(numbers, totals[block], plan.protocol, plan.columns_of(block))]
+            numbers = [fold_ranges(numbers, totals[block], plan.protocol, plan.classes_of(block))]
         scored += numbers
     return scored
 

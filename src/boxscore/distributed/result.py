@@ -243,6 +243,11 @@ class MergedEvaluation(Evaluation):
         return read_only(dict(self._numbers.categories.columns) if self.protocol.matching.per_class else {})
 
     @property
+    def class_weights(self) -> NDArray[np.float64] | None:
+        """How much each class counts in means over classes, [K]; None where all count the same."""
+        return self.protocol.ap.differing_weights(self._numbers.categories)
+
+    @property
     def counts(self) -> dict[str, int]:
         """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
         return read_only(dict(self._numbers.counts))

@@ -234,6 +234,7 @@ def table_tasks(
     partitions: int | Sequence[Sequence[Id]] | None,
 ) -> list[TableTask]:
     """Cut two tables into tasks."""
+    protocol.ap.check_classes(ground_truth.categories)
     check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, protocol)
     detections = align(detections, ground_truth)
     ground_truth, detections = prepared(ground_truth, detections, protocol)

@@ -283,6 +283,7 @@ def stream_tasks(
     if isinstance(truth, ParquetGroups):
         truth_side = _side_of(truth, truth_options, None, None, of_results=False)
         truth_sources = _truth_sources(truth_side, seen, cut.partition, count, folder / "ground_truth")
+    protocol.ap.check_classes(seen.categories)
     if isinstance(truth, GroundTruth):
         check_class_labels(truth.source, seen.categories, truth.image_labels, protocol)
     else:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import IntArray
 from boxscore._utils.progress import progress as shown
 from boxscore._utils.resampling import WeightSets
-from boxscore.data.vocabulary import Images, rows_where
+from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.distributed.engine import Engine
 from boxscore.distributed.headers import PartHeader
 from boxscore.distributed.merging import MergedParts
@@ -148,7 +148,7 @@ def _values(curves: Curves, names: Sequence[str], protocol: Protocol) -> Curves:
     """Reduce curves to the values of some kinds, and what means need beside them."""
     values = {name: kind_of(name).values_of(curves, protocol) for name in names}
     totals = Totals.of_images(curves.totals, protocol)
-    return Curves.of_numbers(protocol.ap, totals, values, curves.class_columns)
+    return Curves.of_numbers(protocol.ap, totals, values, curves.categories)
 
 
 # ---------------------------------------------------------------- one curve by ranges of scores
@@ -266,7 +266,7 @@ def _summaries(
     selections: Sequence[str],
     rows: Sequence[SummaryRow],
     protocol: Protocol,
-    class_columns: Mapping[str, NDArray[Any]],
+    categories: Categories | None,
 ) -> WeightedMetrics:
     """Join the blocks of a batch, and compute summary rows for each set of weights."""
     sources: dict[str | None, Sequence[BlockValues]] = {None: blocks}
@@ -277,7 +277,7 @@ def _summaries(
         @functools.cache
         def curves_of(area: int, cap: int, pooled: str | None = None, /, w: int = w) -> Curves:
             of_blocks = [block.curves[w][area, cap] for block in sources[pooled]]
-            return Curves.beside(of_blocks, class_columns if pooled is None else {})
+            return Curves.beside(of_blocks, categories if pooled is None else None)
 
         values.append(summary_table(rows, protocol, curves_of))
     return WeightedMetrics(
@@ -386,7 +386,7 @@ class _Job:
             [block.pooled for block in self._pooled],
             self._rows,
             plan.protocol,
-            plan.categories.columns if plan.protocol.matching.per_class else {},
+            plan.categories if plan.protocol.matching.per_class else None,
         )
 
     def _score(self, block: Cut, weights: Any) -> Any:

@@ -141,6 +141,7 @@ def evaluate(
         ground_truth, detections = with_unlisted(
             lambda truth: align(unaligned, truth), ground_truth, unlisted_images
         )
+        chosen.ap.check_classes(ground_truth.categories)
         ground_truth, detections = prepared(ground_truth, detections, chosen)
         if images is not None or classes is not None:
             ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)

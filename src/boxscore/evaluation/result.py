@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.processes import Forked
@@ -337,6 +338,11 @@ class Evaluation(PicklesFields):
         """What the data set says of each class, [K]: ``frequency`` in LVIS; nothing with classes pooled."""
         columns = self.ground_truth.categories.columns
         return read_only(dict(columns) if self.protocol.matching.per_class else {})
+
+    @property
+    def class_weights(self) -> FloatArray | None:
+        """How much each class counts in means over classes, [K]; None where all count the same."""
+        return self.protocol.ap.differing_weights(self.ground_truth.categories)
 
     @functools.cached_property
     def class_counts(self) -> dict[str, NDArray[np.int64]]:

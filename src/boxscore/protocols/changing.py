@@ -29,6 +29,7 @@ def changed_protocol(
     iou_thresholds: Sequence[float] | Mapping[str, Any] | None = None,
     area_ranges: Mapping[str, tuple[float, float]] | None = None,
     score_threshold: float | None = None,
+    class_weights: Mapping[Any, float] | str | None = None,
 ) -> Protocol:
     """Return a protocol with some choices changed, and a summary that follows.
 
@@ -43,6 +44,9 @@ def changed_protocol(
         Square pixels. The range of all areas stays beside them.
     score_threshold : float, optional
         Detections below are left out.
+    class_weights : mapping of class to float, or str, optional
+        How much each class counts in means over classes, by name or id; ``"*"`` is every other class. A text
+        is the name of a column of classes (:attr:`Categories.columns`) that holds them.
 
     Returns
     -------
@@ -70,9 +74,11 @@ def changed_protocol(
         )
         if value is not None
     }
-    if not matching and area_ranges is None:
+    if not matching and area_ranges is None and class_weights is None:
         return protocol
-    ignore = protocol.ignore
+    ignore, ap = protocol.ignore, protocol.ap
+    if class_weights is not None:
+        ap = dataclasses.replace(ap, class_weights=class_weights)
     if area_ranges is not None:
         every = {name: pair for name, pair in ignore.area_ranges.items() if name == "all"}
         ignore = dataclasses.replace(ignore, area_ranges={**every, **area_ranges})
@@ -82,6 +88,7 @@ def changed_protocol(
         of_type={},
         aliases=(),
         matching=dataclasses.replace(protocol.matching, **matching),
+        ap=ap,
         ignore=ignore,
     )
     return dataclasses.replace(changed, summary=_summary(changed, new_thresholds=iou_thresholds is not None))

@@ -17,6 +17,7 @@ from boxscore.protocols.rules.boxes import AspectRatioField, EdgeFields, PixelOf
 from boxscore.protocols.rules.candidates import CandidateFields
 from boxscore.protocols.rules.caps import CapScopeField, MaxDetectionsField
 from boxscore.protocols.rules.class_means import AbsentClassesField, ClassMeanField
+from boxscore.protocols.rules.class_weights import ClassWeightsField
 from boxscore.protocols.rules.clipping import ClippingField
 from boxscore.protocols.rules.curve import (
     CurveFields,
@@ -91,6 +92,7 @@ class MatchingRules(
 @record(frozen=True)
 class ApRules(
     SequentialMeanField,
+    ClassWeightsField,
     ClassMeanField,
     PrecisionEpsilonField,
     PoolField,

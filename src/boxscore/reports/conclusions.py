@@ -24,6 +24,7 @@ import numpy as np
 
 from boxscore._utils.text import counted, counted_of, verb
 from boxscore.diagnostics import error_types, operating_points, top_confusions
+from boxscore.diagnostics._result import mean_over_classes
 from boxscore.diagnostics.tide import confusion_cost, missed_objects
 from boxscore.evaluation import Evaluation
 from boxscore.validation import Finding
@@ -248,7 +249,7 @@ def _loose(evaluation: Evaluation) -> list[Conclusion]:
     values = evaluation.ap_by_iou()
     if np.isnan(values).all():
         return []
-    first, last = (float(np.nanmean(values[t])) for t in (0, -1))
+    first, last = (float(mean_over_classes(values[t], evaluation.class_weights)) for t in (0, -1))
     if not first - last > NEGLIGIBLE:
         return []
     shapes = SHAPES.get(evaluation.protocol.similarity, "boxes")

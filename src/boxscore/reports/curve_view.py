@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore.evaluation import Evaluation
+from boxscore.scoring.blocks import mean_of_lines
 from boxscore.scoring.curves import Curves
 
 TOLERANCE = 0.001
@@ -68,6 +69,7 @@ def curve_view(evaluation: Evaluation) -> dict[str, Any]:
     thresholds = evaluation.protocol.matching.iou_thresholds
     T, recall = len(thresholds), np.linspace(0, 1, curves.point_count)
     defined = np.flatnonzero(curves.positive)
+    weights = None if evaluation.class_weights is None else evaluation.class_weights[defined]
     keep = _thresholds_to_keep(T, len(defined))
     classes: dict[str, list[Any]] = {str(k): [] for k in defined.tolist()}
     mean = []
@@ -75,7 +77,7 @@ def curve_view(evaluation: Evaluation) -> dict[str, Any]:
         precision, score = curves.at(t)  # [R,K]
         for k in defined.tolist():
             classes[str(k)].append(_one_curve(recall, precision[:, k], score[:, k]))
-        values = np.ascontiguousarray(precision)[:, defined].mean(axis=1)
+        values = mean_of_lines(np.ascontiguousarray(precision)[:, defined], weights)
         mean.append(_one_curve(recall, values, np.full(len(recall), np.nan)))
     return {
         "thresholds": [round(thresholds[t], 4) for t in keep],

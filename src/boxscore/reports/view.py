@@ -34,6 +34,7 @@ from boxscore.reports.curve_view import curve_view, significant
 from boxscore.reports.gallery import Gallery, confident_mistakes, image_errors, worst_images
 from boxscore.reports.mistakes import KINDS
 from boxscore.reports.pictures import embed_pictures
+from boxscore.scoring.blocks import mean_of_lines
 from boxscore.validation import Finding
 from boxscore.validation.digest import WARNED_OF, findings_of
 
@@ -285,5 +286,6 @@ def _ap_by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
     values = evaluation.ap_by_iou()  # [T,K]
     rows = [None if np.isnan(line).all() else np.round(line * 1000).astype(int).tolist() for line in values.T]
     defined = ~np.isnan(values[0])
-    mean = values[:, defined].mean(axis=1) if defined.any() else np.full(len(thresholds), np.nan)
+    weights = None if evaluation.class_weights is None else evaluation.class_weights[defined]
+    mean = mean_of_lines(values[:, defined], weights) if defined.any() else np.full(len(thresholds), np.nan)
     return {"thresholds": [round(t, 4) for t in thresholds], "classes": rows, "mean": significant(mean)}

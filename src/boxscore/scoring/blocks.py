@@ -53,6 +53,9 @@ class Values(Protocol):
     def mean_per_class(self) -> FloatArray:
         """Mean of each class's values, [K]; NaN for a class without a curve, whose values are all NaN."""
 
+    def weighted_mean(self, weights: FloatArray) -> float:
+        """Mean over classes that count by weights, [K]: each value as its class; NaN when there are none."""
+
 
 class HeldValues:
     """Values in one array.
@@ -95,6 +98,15 @@ class HeldValues:
         mean[classes] = by_class.mean(axis=1)
         return mean
 
+    def weighted_mean(self, weights: FloatArray) -> float:
+        """Mean over classes that count by weights, [K]."""
+        means = self.mean_per_class()
+        defined = ~np.isnan(self.values).reshape(-1, len(means))
+        share = defined.mean(axis=0)
+        for k in np.flatnonzero((share > 0) & (share < 1)).tolist():  # at some thresholds alone
+            means[k] = self.values.reshape(-1, len(means))[defined[:, k], k].mean()
+        return weighted_mean(means, weights * share)
+
     def of_copies(self, count: int) -> list[HeldValues]:
         """Cut the classes into equally many for each of some copies."""
         return [HeldValues(part) for part in np.split(self.values, count, axis=-1)]
@@ -133,6 +145,22 @@ def mean_of_defined(values: FloatArray) -> float:
     undefined = np.isnan(values)
     defined = values[~undefined] if undefined.any() else values.ravel()
     return float(defined.mean()) if defined.size else float("nan")
+
+
+def weighted_mean(means: FloatArray, weights: FloatArray) -> float:
+    """Mean of the means of classes by weights, both [K], those that are NaN left out."""
+    counted = np.flatnonzero(~np.isnan(means) & (weights > 0))
+    if not counted.size:
+        return float("nan")
+    return float((means[counted] * weights[counted]).sum() / weights[counted].sum())
+
+
+def mean_of_lines(values: FloatArray, weights: FloatArray | None) -> FloatArray:
+    """Mean over classes of values without NaN, [..., K], by their weights if there are some; [...]."""
+    if weights is None or not (weights > 0).any():
+        mean: FloatArray = values.mean(axis=-1)
+        return mean
+    return np.asarray((values * weights).sum(axis=-1) / weights.sum())
 
 
 class CurveBlocks:
@@ -193,6 +221,12 @@ class CurveBlocks:
             block = np.stack([self._envelope(t, classes) for t in self._thresholds], axis=1)  # [k,T,R]
             mean[classes] = block.reshape(len(block), -1).mean(axis=1)
         return mean
+
+    def weighted_mean(self, weights: FloatArray) -> float:
+        """Mean over classes that count by weights, [K], each once."""
+        taken = np.zeros(len(self._undefined), dtype=bool)
+        taken[self._classes] = True
+        return weighted_mean(self.mean_per_class(), np.where(taken, weights, 0.0))
 
     def _with(self, thresholds: Sequence[int], classes: NDArray[np.intp]) -> CurveBlocks:
         return CurveBlocks(self._envelope, self._undefined, self._point_count, thresholds, classes)

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 from typing import Protocol as Protocol_
 
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray, Positions
+from boxscore.data.vocabulary import Categories
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.ties import TieOrder
@@ -131,8 +131,8 @@ class Outcomes(NamedTuple):
     """How much each counts where it is a true positive, [T, C]; None: 1."""
     images: int = 0
     """Images that were evaluated, those without any objects too; 0 where nobody asks."""
-    class_columns: Mapping[str, NDArray[Any]] = MappingProxyType({})
-    """What else is known of the classes, [K] each."""
+    categories: Categories | None = None
+    """The classes; None where they are not those of one matching, or share a curve."""
     matches: Matches | None = None
     """What they were read from; None where they are not of one matching."""
     area: int = 0
@@ -167,7 +167,7 @@ class Outcomes(NamedTuple):
             matches.recall_total(area),
             weight,
             len(matches.images),
-            matches.categories.columns,
+            matches.categories,
             matches,
             area,
         )

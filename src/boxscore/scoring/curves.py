@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
+from boxscore.data.vocabulary import Categories
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.ties import TieOrder
@@ -75,8 +76,8 @@ class Curves:
         What ranges came to, by field.
     known : mapping of str to ndarray, optional
         Numbers that were computed before: those of this class, and values of kinds of summary metrics.
-    class_columns : mapping of str to ndarray, [K] each, optional
-        What else is known of the classes; what ``counts`` know when not given.
+    categories : Categories, optional
+        The classes, [K]; those of ``counts`` when not given.
     """
 
     def __init__(
@@ -89,11 +90,11 @@ class Curves:
         points: FloatArray | None = None,
         state: State = MappingProxyType({}),
         known: Mapping[str, Any] = MappingProxyType({}),
-        class_columns: Mapping[str, NDArray[Any]] | None = None,
+        categories: Categories | None = None,
     ) -> None:
-        if class_columns is None:
-            class_columns = {} if counts is None or counts.outcomes is None else counts.outcomes.class_columns
-        self.rules, self.class_columns = rules, class_columns
+        if categories is None and counts is not None and counts.outcomes is not None:
+            categories = counts.outcomes.categories
+        self.rules, self.categories = rules, categories
         self.totals = cast(ClassNumbers, counts) if totals is None else totals
         self._counts, self._before = counts, before
         self._points = np.array(rules.recall_points) if points is None else points
@@ -231,7 +232,7 @@ class Curves:
     def closed(self, protocol: Protocol, values: Mapping[str, Values]) -> Curves:
         """Hold the numbers, and the values of some kinds, and forget what they were computed from."""
         totals = Totals.of_curves(self.totals, protocol)
-        return self.of_numbers(self.rules, totals, {**self.computed(NUMBERS), **values}, self.class_columns)
+        return self.of_numbers(self.rules, totals, {**self.computed(NUMBERS), **values}, self.categories)
 
     @classmethod
     def of_numbers(
@@ -239,13 +240,13 @@ class Curves:
         rules: ApRules,
         totals: Totals,
         known: Mapping[str, Any],
-        class_columns: Mapping[str, NDArray[Any]],
+        categories: Categories | None,
     ) -> Curves:
         """Take numbers that were computed before."""
-        return cls(None, rules, totals=totals, known=known, class_columns=class_columns)
+        return cls(None, rules, totals=totals, known=known, categories=categories)
 
     @classmethod
-    def beside(cls, blocks: Sequence[Curves], class_columns: Mapping[str, NDArray[Any]]) -> Curves:
+    def beside(cls, blocks: Sequence[Curves], categories: Categories | None) -> Curves:
         """Put closed curves of blocks of classes side by side, in their order."""
         known: dict[str, Any] = {
             name: np.concatenate([block._known[name] for block in blocks], axis=-1)
@@ -256,7 +257,7 @@ class Curves:
             values = [block._known[name].values for block in blocks]
             known[name] = HeldValues(np.concatenate(values, axis=-1))
         totals = Totals.beside([block.totals for block in blocks])
-        return cls.of_numbers(blocks[0].rules, totals, known, class_columns)
+        return cls.of_numbers(blocks[0].rules, totals, known, categories)
 
     # ------------------------------------------------------------ what a range of scores says
 

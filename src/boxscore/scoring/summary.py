@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 from typing import Protocol as Protocol_
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, IntArray
-from boxscore.data.vocabulary import rows_where
+from boxscore.data.vocabulary import Categories, rows_where
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
@@ -56,7 +56,13 @@ def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> f
     if protocol.ap.pool == "classes":
         return _values(row, protocol, curves_of, pooled=row.classes)[0].mean_of_defined()
     values, curves = _values(row, protocol, curves_of)
-    if row.classes:
+    weights = _weights(row, protocol, curves.categories)
+    if weights is not None:
+        if _differ(weights):
+            return values.weighted_mean(weights)
+        if not weights.all():
+            values = values.of_classes(weights > 0)
+    elif row.classes:
         values = values.of_classes(_chosen(row, curves))
     elif protocol.ap.class_mean == "by_images":
         values = values.repeated(curves.totals.images_of_class)
@@ -74,7 +80,23 @@ def summary_values(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> 
 
 def _chosen(row: SummaryRow, curves: Curves) -> NDArray[np.bool_]:
     """Whether the row takes in each class, [K]."""
-    return rows_where(curves.class_columns, row.classes, len(curves.positive))
+    columns = {} if curves.categories is None else curves.categories.columns
+    return rows_where(columns, row.classes, len(curves.positive))
+
+
+def _weights(row: SummaryRow, protocol: Protocol, categories: Categories | None) -> FloatArray | None:
+    """How much each class counts in a row, [K]: 0 where it is not taken in; None without weights."""
+    if not protocol.ap.class_weights:
+        return None
+    assert categories is not None, "where classes share a curve, weights are refused"
+    weights = protocol.ap.weights_of(categories)
+    return np.where(rows_where(categories.columns, row.classes, len(weights)), weights, 0.0)
+
+
+def _differ(weights: FloatArray) -> bool:
+    """Whether classes that count do so differently; else the mean is the usual one, with its bits."""
+    counted = weights[weights > 0]
+    return bool((counted != counted[:1]).any())
 
 
 def summary_table(rows: Sequence[SummaryRow], protocol: Protocol, curves_of: CurvesOf) -> FloatArray:
@@ -171,7 +193,7 @@ def _tables_of_copies(
 
         if size == 1:
             return summary_table(rows, protocol, curves_of)[None]
-        return _summary_tables(rows, protocol, curves_of, size, matches.categories.columns)
+        return _summary_tables(rows, protocol, curves_of, size, matches.categories)
 
     return tables
 
@@ -181,7 +203,7 @@ def _summary_tables(
     protocol: Protocol,
     curves_of: CurvesOf,
     size: int,
-    class_columns: Mapping[str, NDArray[Any]],
+    categories: Categories,
 ) -> FloatArray:
     """Return :func:`summary_table` of each copy, with its bits, from curves of all of them."""
     columns = []
@@ -189,13 +211,18 @@ def _summary_tables(
         values, curves = _values(row, protocol, curves_of)
         assert isinstance(values, HeldValues)
         of_classes = values.mean_per_class().reshape(size, -1)
-        chosen = rows_where(class_columns, row.classes, of_classes.shape[1])
+        chosen = rows_where(categories.columns, row.classes, of_classes.shape[1])
+        weights = _weights(row, protocol, categories)
         if protocol.ap.pool == "classes":
             values, curves = _values(row, protocol, curves_of, pooled=row.classes)
-        elif row.classes:
+        elif weights is not None and not weights.all() and not _differ(weights):
+            values = values.of_classes(np.tile(weights > 0, size))
+        elif weights is None and row.classes:
             values = values.of_classes(np.tile(chosen, size))
         assert isinstance(values, HeldValues)
-        if protocol.ap.pool != "classes" and not row.classes and protocol.ap.class_mean == "by_images":
+        if weights is not None and _differ(weights):
+            totals = np.array([copy.weighted_mean(weights) for copy in values.of_copies(size)])
+        elif protocol.ap.pool != "classes" and not row.classes and protocol.ap.class_mean == "by_images":
             multiplicity = curves.totals.images_of_class.reshape(size, -1)
             copies = zip(values.of_copies(size), multiplicity, strict=True)
             totals = np.array([copy.repeated(times).mean_of_defined() for copy, times in copies])

@@ -27,7 +27,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.areas import area_under_steps
-from boxscore.scoring.blocks import MOST_VALUES, mean_of_defined
+from boxscore.scoring.blocks import MOST_VALUES, HeldValues, mean_of_defined
 from boxscore.scoring.curves import Curves
 
 BUT_POINTS = 0.98
@@ -53,7 +53,7 @@ def most_with_lower_scores(evaluation: Evaluation) -> float | None:
         most = np.maximum(curves.interpolated, least[:, None]).mean(axis=1)
     else:
         most = _areas(curves, least)
-    return mean_of_defined(most[thresholds])
+    return _mean(most[thresholds], evaluation)
 
 
 def _areas(curves: Curves, least: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -75,7 +75,13 @@ def recall_reached(evaluation: Evaluation) -> tuple[float, str]:
     if row is None:
         return float("nan"), ""
     curves, thresholds = _curves_and_thresholds(evaluation, row)
-    return mean_of_defined(curves.recall[thresholds]), evaluation.protocol.iou_text(row)
+    return _mean(curves.recall[thresholds], evaluation), evaluation.protocol.iou_text(row)
+
+
+def _mean(values: NDArray[np.float64], evaluation: Evaluation) -> float:
+    """Mean over thresholds and classes, [T, K], as the summary takes it."""
+    weights = evaluation.class_weights
+    return mean_of_defined(values) if weights is None else HeldValues(values).weighted_mean(weights)
 
 
 def _first_ap(evaluation: Evaluation) -> SummaryRow | None:

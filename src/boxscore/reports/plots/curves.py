@@ -12,6 +12,7 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore.evaluation import Evaluation
 from boxscore.reports.plots._style import COLOURS, GREY, Display, label, tidy
+from boxscore.scoring.blocks import mean_of_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +38,8 @@ class PrecisionRecallDisplay(Display):
     iou : float
     highlight : sequence of str
         Classes drawn in colour and named; the others are faint.
+    weights : ndarray of float64, [K], optional
+        How much each class counts in the mean.
     """
 
     recall: FloatArray
@@ -44,6 +47,7 @@ class PrecisionRecallDisplay(Display):
     labels: list[str]
     iou: float
     highlight: Sequence[str] = ()
+    weights: FloatArray | None = None
 
     @classmethod
     def from_evaluation(
@@ -60,12 +64,13 @@ class PrecisionRecallDisplay(Display):
         labels = [evaluation.labels[k] for k in defined.tolist()]
         points = np.array(evaluation.protocol.ap.recall_points)
         iou = evaluation.protocol.matching.iou_thresholds[index]
-        return cls(points, precision, labels, iou, list(classes))
+        weights = None if evaluation.class_weights is None else evaluation.class_weights[defined]
+        return cls(points, precision, labels, iou, list(classes), weights)
 
     def _draw(self, ax: Any) -> None:
         _highlight(ax, self.recall, self.precision, self.labels, self.highlight)
         if len(self.precision):
-            mean = self.precision.mean(axis=0)
+            mean = mean_of_lines(self.precision.T, self.weights)
             ax.plot(self.recall, mean, color="black", linewidth=2, label="mean over classes")
         ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel=f"precision at IoU {self.iou:.2f}")
         tidy(ax, legend=len(self.precision) > 0)

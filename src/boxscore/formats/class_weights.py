@@ -1,0 +1,127 @@
+"""Weights of classes from a file: lines ``class,weight``, or a JSON object of them.
+
+Conventions
+-----------
+- A class is a name or an id, and ``*`` every class that has no line. Blank lines, and those that begin with
+  ``#``, are skipped; the first line is a head where it is ``class,weight`` or the like.
+- What separates the two is a comma, or else a tab, a semicolon, or the last blank: ``traffic light 2``.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from boxscore._utils.checks import plain_number
+from boxscore._utils.files import is_there, nearest_file, read_text
+from boxscore.errors import FileFormatError, InputError
+from boxscore.protocols.rules.class_weights import LARGEST_WEIGHT
+
+LARGEST = 10_000_000
+"""Bytes of a file."""
+
+ENDINGS = (".csv", ".txt", ".tsv", ".json")
+
+_HEAD = re.compile(r"\W*(class|category|label|name|id)\w*", re.ASCII | re.IGNORECASE)
+_WEIGHT = re.compile(r"(class.?)?(weight|importance)s?\W*", re.ASCII | re.IGNORECASE)
+
+
+def class_weights_of(text: str) -> dict[str, float] | str:
+    """Read the file of a path; a word that is none is the name of a column of classes.
+
+    Raises
+    ------
+    InputError
+        When a path leads nowhere.
+    FileFormatError
+        When a line or value of the file is wrong.
+    """
+    path = Path(text)
+    if is_there(path):
+        return class_weights_in_file(path)
+    if path.suffix.lower() in ENDINGS or len(path.parts) != 1:
+        rule = "be a file that exists, or a column of classes"
+        raise InputError("class_weights", rule, got=repr(text), cause=nearest_file(path))
+    return text
+
+
+def class_weights_in_file(path: Path) -> dict[str, float]:
+    """Read weights by class."""
+    text = read_text(path, "a file of class weights", largest=LARGEST)
+    if text.lstrip()[:1] in ("{", "["):
+        return _of_json(text, path)
+    weights: dict[str, float] = {}
+    is_first = True
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        place = f"line {number} of {path}"
+        words = _words(line)
+        if len(words) != 2 or not words[0]:
+            rule = "be class,weight"
+            cause = "quote a name that has a comma" if len(words) > 2 else ""
+            raise FileFormatError(
+                "a line of class weights", rule, got=repr(line[:60]), place=place, cause=cause
+            )
+        if not (is_first and _HEAD.fullmatch(words[0]) and _WEIGHT.fullmatch(words[1])):
+            _add(weights, words[0], _number(words[1]), repr(words[1]), place)
+        is_first = False
+    if not weights:
+        raise FileFormatError(
+            "a file of class weights", "weigh at least one class", got="none", place=str(path)
+        )
+    return weights
+
+
+def _words(line: str) -> list[str]:
+    """Return the class and the weight of a line."""
+    mark = next((mark for mark in ",\t;" if mark in line), None)
+    if mark is None:
+        return line.strip().rsplit(None, 1)
+    try:
+        cells = next(csv.reader([line], delimiter=mark, skipinitialspace=True, strict=True))
+    except csv.Error:
+        return []
+    return [cell.strip() for cell in cells]
+
+
+def _number(text: str) -> Any:
+    try:
+        return plain_number(text)
+    except ValueError:
+        return text
+
+
+def _of_json(text: str, path: Path) -> dict[str, float]:
+    """Read an object of numbers by class."""
+    pairs: list[tuple[str, Any]] = []
+
+    def read(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        pairs[:] = items
+        return dict(items)
+
+    try:
+        value = json.loads(text, object_pairs_hook=read)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict) or not value:
+        rule = 'be {"class": weight, ...}'
+        raise FileFormatError("a JSON file of class weights", rule, got=repr(text[:40]), place=str(path))
+    weights: dict[str, float] = {}
+    for name, weight in pairs:
+        _add(weights, name, weight, repr(weight), str(path))
+    return weights
+
+
+def _add(weights: dict[str, float], name: str, weight: Any, got: str, place: str) -> None:
+    is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
+    if not is_number or not 0 <= weight <= LARGEST_WEIGHT:
+        raise FileFormatError(f"the weight of {name!r}", "be a finite number >= 0", got=got[:60], place=place)
+    if name in weights:
+        raise FileFormatError(
+            "a file of class weights", "name each class once", got=f"{name!r} twice", place=place
+        )
+    weights[name] = float(weight)
