@@ -18,8 +18,7 @@ from boxscore._utils.resampling import Draws
 from boxscore.diagnostics import error_types, froc_scores, localisation_recall_precision
 from boxscore.formats.class_weights import class_weights_in_file
 from boxscore.protocols import changed_protocol, load_protocol
-from boxscore.scoring import blocks
-from boxscore.scoring.summary import summary_values
+from support import limits
 from support.running import Run
 from support.samples import SHAPES
 
@@ -68,7 +67,8 @@ def test_every_metric_as_a_plain_loop_over_classes(rules: dict[str, Any], seed: 
     weights = np.random.default_rng(seed).integers(0, 4, K).tolist()
     weights[0] = 2.5
     result = boxscore.evaluate(*tables(seed), protocol=protocol_of(words(plain, weights), rules))
-    of_classes = [summary_values(row, plain.protocol, plain.curves_of) for row in plain.protocol.rows]
+    rows, ones = plain.protocol.rows, np.ones(len(plain.images))
+    of_classes = plain.weighted_metrics(rows, [ones]).values[0][:, :-1]
     same([*result.metrics.values()], [plain_mean(values.tolist(), weights) for values in of_classes])
     assert all(
         a.tobytes() == b.tobytes()
@@ -107,12 +107,20 @@ def test_weights_of_zero_and_one_have_the_bits_of_the_chosen_classes() -> None:
 
 
 def test_a_value_at_some_thresholds_alone_counts_there() -> None:
-    """Without a detection at a threshold a class has no miss rate there: its other thresholds count."""
-    values = np.array([[0.5, np.nan, 0.1], [0.25, 0.75, np.nan]])  # [T,K]
-    weights = [1.0, 2.0, 4.0]
-    cells = [(v, w) for row in values.tolist() for v, w in zip(row, weights, strict=True)]
-    plain = plain_mean(*zip(*cells, strict=True))
-    assert blocks.HeldValues(values).weighted_mean(np.array(weights)) == pytest.approx(plain, rel=1e-15)
+    """The detection of a is ignored at IoU .5, in a crowd, and false at .9, where a misses all: MR 1.
+
+    b finds its object at both: MR 0. With weights 3 and 1 the mean of three values is 3 / (3 + 1 + 1).
+    """
+    boxes = [[0, 0, 10, 10], [50, 50, 60, 60], [0, 0, 10, 10]]
+    truth = boxscore.GroundTruth.from_arrays([1] * 3, ["a", "a", "b"], boxes, crowd=[False, True, False])
+    found = boxscore.Detections.from_arrays([1, 1], ["a", "b"], [[54, 50, 64, 60], boxes[2]], [0.9, 0.8])
+    rules = {
+        "matching": {"iou_thresholds": [0.5, 0.9]},
+        "miss_rate": {"false_positives_per_image": [1], "reading": "first_at_least"},
+        "summary": [{"key": "MR", "metric": "MR"}, {"key": "MR50", "metric": "MR", "iou": 0.5}],
+    }
+    result = boxscore.evaluate(truth, found, protocol=protocol_of({"a": 3, "b": 1}, rules))
+    assert result.metrics == pytest.approx({"MR": 0.6, "MR50": 0.0}, abs=1e-15)
 
 
 def test_very_many_values_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +130,7 @@ def test_very_many_values_block_by_block(monkeypatch: pytest.MonkeyPatch) -> Non
         return [*boxscore.evaluate(*tables(2), protocol=protocol_of(weights)).metrics.values()]
 
     held = metrics()
-    monkeypatch.setattr(blocks, "MOST_VALUES", 1)
-    monkeypatch.setattr("boxscore.scoring.curves.MOST_VALUES", 1)
+    limits.few_values_of_curves(monkeypatch, 1)
     assert np.array(metrics()).tobytes() == np.array(held).tobytes()
 
 
@@ -244,6 +251,10 @@ def test_refused_where_classes_are_not_told_apart() -> None:
         )
 
 
+def no_task(*_: Any) -> Any:
+    raise AssertionError("refused before any partition is matched")
+
+
 def test_unknown_and_missing_classes() -> None:
     truth = boxscore.load_ground_truth(TRUTH)
     found = boxscore.load_detections(FOUND, truth)
@@ -268,8 +279,12 @@ def test_unknown_and_missing_classes() -> None:
     )
     plain = boxscore.evaluate(truth, found, classes=["circle", "star"])
     assert some["AP"] == pytest.approx(plain_mean(plain.class_values["AP"].tolist(), [2, 1]), rel=1e-14)
-    with pytest.raises(boxscore.InputError, match="did you mean 'circle'"):
-        boxscore.scan(truth, found, protocol=protocol_of({"circl": 2, "*": 1}), partitions=2)
+    for weights, said in (
+        ({"circl": 2, "*": 1}, "did you mean 'circle'"),
+        ({"circle": 2}, "name every class"),
+    ):
+        with pytest.raises(boxscore.InputError, match=said):
+            boxscore.scan(truth, found, protocol=protocol_of(weights), partitions=2, map=no_task)
 
 
 # ---------------------------------------------------------------- the file and the command

@@ -283,7 +283,6 @@ def stream_tasks(
     if isinstance(truth, ParquetGroups):
         truth_side = _side_of(truth, truth_options, None, None, of_results=False)
         truth_sources = _truth_sources(truth_side, seen, cut.partition, count, folder / "ground_truth")
-    protocol.ap.check_classes(seen.categories)
     if isinstance(truth, GroundTruth):
         check_class_labels(truth.source, seen.categories, truth.image_labels, protocol)
     else:
@@ -291,6 +290,7 @@ def stream_tasks(
     order = np.argsort(cut.partition, kind="stable")
     bounds = np.searchsorted(cut.partition[order], np.arange(count + 1))
     some = None if classes is None else classes(seen.categories)
+    protocol.ap.check_classes(seen.categories, seen.categories if some is None else Categories.build([]))
     tasks: list[StreamTask] = []
     for number in range(count):
         rows = order[bounds[number] : bounds[number + 1]]

@@ -141,10 +141,11 @@ def evaluate(
         ground_truth, detections = with_unlisted(
             lambda truth: align(unaligned, truth), ground_truth, unlisted_images
         )
-        chosen.ap.check_classes(ground_truth.categories)
+        every_class = ground_truth.categories
         ground_truth, detections = prepared(ground_truth, detections, chosen)
         if images is not None or classes is not None:
             ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
+        chosen.ap.check_classes(every_class, ground_truth.categories)
         result = matched_tables(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
         matcher = result.matcher
         check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, chosen)

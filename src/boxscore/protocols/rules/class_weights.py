@@ -122,8 +122,11 @@ class ClassWeightsField(Rules):
         weights = self.weights_of(categories)
         return None if (weights == weights[:1]).all() else weights
 
-    def check_classes(self, categories: Categories) -> None:
-        """Refuse weights of classes that a data set does not have; ``categories`` are all it has."""
+    def check_classes(self, categories: Categories, evaluated: Categories | None = None) -> None:
+        """Refuse weights of classes that a data set does not have, and classes without one.
+
+        ``categories`` are all it has; ``evaluated`` those that count, if not all.
+        """
         weights = self.class_weights
         if not weights:
             return
@@ -139,6 +142,7 @@ class ClassWeightsField(Rules):
                     got=repr(word),
                     cause=checks.did_you_mean(word, categories.labels),
                 )
+        self.weights_of(categories if evaluated is None else evaluated)
 
 
 def _of_column(name: str, categories: Categories) -> FloatArray:
