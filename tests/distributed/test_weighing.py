@@ -72,6 +72,8 @@ RULES = [
     {"matching": {"per_class": False}},
     {"ap": {"interpolation": "area", "score_steps": 7}},
     {"ap": {"class_mean": "by_images", "recall_over": "all"}},
+    {"ap": {"class_weights": {"1": 2.5, "*": 0.75}}},
+    {"ap": {"class_weights": {"1": 0, "*": 3}, "interpolation": "area"}},
     {"summary": [{"key": kind, "metric": kind} for kind in SUMMARY_KINDS if kind != "JI"]},
     {
         "summary": [{"key": "MR", "metric": "MR", "iou": 0.5, "cap": 0}, {"key": "AR", "metric": "AR"}],
