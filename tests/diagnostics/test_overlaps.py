@@ -196,7 +196,7 @@ def test_every_pair_as_a_plain_loop_has_it(objects: Any, detections: Any, offset
         for d, other in enumerate(detections)
         if one[:2] == other[:2]
     }
-    table = pair_overlaps(evaluation, pairs="all")
+    table = pair_overlaps(evaluation, which="all")
     keys = list(zip(table.truth.tolist(), table.detection.tolist(), strict=True))
     assert sorted(keys) == sorted(expected)
     for at, key in enumerate(keys):
@@ -206,7 +206,7 @@ def test_every_pair_as_a_plain_loop_has_it(objects: Any, detections: Any, offset
     some = pair_overlaps(evaluation)
     pairs = zip(some.truth.tolist(), some.detection.tolist(), strict=True)
     assert sorted(pairs) == sorted(key for key in expected if expected[key][0] > 0)
-    matched = pair_overlaps(evaluation, pairs="matched")
+    matched = pair_overlaps(evaluation, which="matched")
     assert matched.matched.all()
     frame = evaluation.matches
     frame = frame[frame["iou"].notna()]
@@ -234,7 +234,7 @@ def sample(**options: Any) -> boxscore.Evaluation:
 @pytest.mark.parametrize("pairs", WHICH_PAIRS)
 def test_a_crowd_has_an_iou_and_is_matched_by_its_iof(pairs: Any) -> None:
     evaluation = sample()
-    table = pair_overlaps(evaluation, pairs=pairs)
+    table = pair_overlaps(evaluation, which=pairs)
     crowd = evaluation.ground_truth.crowd[table.truth] & table.matched
     assert crowd.any()
     outcomes = evaluation.outcomes.iou[table.detection]
@@ -249,7 +249,7 @@ def test_masks(pairs: Any) -> None:
     truth = boxscore.GroundTruth.from_arrays([1], ["a"], None, masks=masks[:1])
     found = boxscore.Detections.from_arrays([1, 1], ["a", "a"], None, [0.9, 0.8], masks=masks[1:])
     protocol = {"extends": "coco-segm", "matching": {"iou_thresholds": [0.5]}, "summary": [{"key": "AP"}]}
-    table = pair_overlaps(boxscore.evaluate(truth, found, protocol=protocol, digest=False), pairs=pairs)
+    table = pair_overlaps(boxscore.evaluate(truth, found, protocol=protocol, digest=False), which=pairs)
     assert list(table.overlaps) == ["IoU", "IoF"]
     iou, iof = boxscore.mask_iou(masks[1:], masks[:1])[:, 0], boxscore.mask_iof(masks[1:], masks[:1])[:, 0]
     assert table.overlaps["IoU"].tolist() == iou[table.detection].tolist()
@@ -266,20 +266,20 @@ def test_fractions_of_unknown_size_have_no_distances() -> None:
 
 
 def test_which_pairs_is_checked() -> None:
-    with pytest.raises(boxscore.InputError, match="pairs must be one of 'overlapping', 'matched', 'all'"):
-        pair_overlaps(sample(), pairs="some")  # type: ignore[arg-type]
+    with pytest.raises(boxscore.InputError, match="which must be one of 'overlapping', 'matched', 'all'"):
+        pair_overlaps(sample(), which="some")  # type: ignore[arg-type]
 
 
 def test_too_many_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("boxscore.diagnostics.overlaps.MOST_HELD", 100)
     with pytest.raises(boxscore.InputError, match="pairs of one class in one image must be at most 100"):
-        pair_overlaps(sample(), pairs="all")
+        pair_overlaps(sample(), which="all")
 
 
 def test_undefined_overlaps_of_files() -> None:
     truth = boxscore.GroundTruth.from_arrays([1, 1], ["a", "a"], [[2, 2, 2, 2], [0, 0, 4, 4]])
     found = boxscore.Detections.from_arrays([1], ["a"], [[3, 3, 3, 3]], [0.5])
-    table = pair_overlaps(boxscore.evaluate(truth, found, digest=False), pairs="all")
+    table = pair_overlaps(boxscore.evaluate(truth, found, digest=False), which="all")
     assert np.isnan(table.overlaps["IoU"]).tolist() == [True, False]
     assert np.isnan(table.overlaps["IoF"]).all()
     assert len(pair_overlaps(boxscore.evaluate(truth, found, digest=False)).truth) == 0

@@ -10,7 +10,7 @@ Examples
   boxscore iou 39 63 203 112 54 66 198 114 --pixels inclusive
   boxscore iou 0 0 0.5 0.5 0.25 0.25 0.5 0.5 --box-format xywhn --image-sizes 640x480 --output json
   boxscore iou instances.json results.json
-  boxscore iou instances.json results.json --pairs matched --sort IoU --top 20
+  boxscore iou instances.json results.json --which matched --sort IoU --top 20
   boxscore iou instances.json results.json --iou-type segm --output csv
 """
 
@@ -38,7 +38,7 @@ _OF_FILES = Diagnostic(
     summary="",
     description="",
     function="pair_overlaps",
-    title="IoU of {pairs} pairs",
+    title="IoU of {which} pairs",
     first_out=lambda _: ["file_name", "score", "CIoU", "DIoU", "GIoU", "IoF"],
 )
 

@@ -107,14 +107,14 @@ class PairOverlaps(DiagnosticResult):
 
 @once_per_evaluation
 def pair_overlaps(
-    evaluation: Evaluation, *, pairs: WhichPairs = "overlapping", iou_threshold: float | None = None
+    evaluation: Evaluation, *, which: WhichPairs = "overlapping", iou_threshold: float | None = None
 ) -> PairOverlaps:
     """Measure every pair of an object and a detection of one class in one image.
 
     Parameters
     ----------
     evaluation : Evaluation
-    pairs : {"overlapping", "matched", "all"}, default "overlapping"
+    which : {"overlapping", "matched", "all"}, default "overlapping"
         Which pairs: those that overlap, those that the protocol matched, or all. All also has the pairs with
         an overlap of 0.
     iou_threshold : float, optional
@@ -137,15 +137,15 @@ def pair_overlaps(
     >>> pair_overlaps(evaluate(truth, found)).overlaps["IoU"].tolist() == [25 / 175]
     True
     """
-    checks.one_of(pairs, WHICH_PAIRS, name="pairs")
+    checks.one_of(which, WHICH_PAIRS, name="which")
     threshold = threshold_index(evaluation, iou_threshold)
     evaluation.require_overlaps("overlaps of pairs")
     truth, detections = evaluation.ground_truth, evaluation.detections
     outcomes = outcomes_by_row(evaluation.matched, len(detections), len(truth), threshold=threshold)
     known = _Known(evaluation, by_foreground=False)
-    if pairs == "all":
+    if which == "all":
         truth_rows, rows = _all_pairs(evaluation)
-    elif pairs == "matched":
+    elif which == "matched":
         rows = np.flatnonzero(outcomes.truth_row >= 0)
         truth_rows = outcomes.truth_row[rows].astype(np.intp)
     else:
