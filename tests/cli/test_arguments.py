@@ -196,7 +196,7 @@ def test_every_parameter_of_a_diagnostic_is_an_option_with_a_help(name: str) -> 
     row = DIAGNOSTICS[name]
     parameters = set(inspect.signature(getattr(diagnostics, row.function)).parameters)
     helps = {option.dest: option.help for option in row.options}
-    assert parameters - {"evaluation", "progress"} <= set(helps)
+    assert parameters - {"evaluation", "progress", "workers"} <= set(helps)
     assert [dest for dest, text in helps.items() if not text or "``" in text or text.endswith(".")] == []
 
 

@@ -183,6 +183,7 @@ REFUSED = {
     "image_scores": "scores of images",
     "label_suspects": "label suspects",
     "localisation_recall_precision": "LRP",
+    "pair_overlaps": "overlaps of pairs",
     "reliability": "calibration",
     "tie_bounds": "bounds over ties",
     "top_confusions": "confusions",

@@ -73,10 +73,11 @@ def test_nothing_of_a_diagnostic_is_writeable(name: str, evaluation: boxscore.Ev
         "slice_scores": {"by": "size"},
         "bootstrap_intervals": {"resamples": 20},
         "threshold_guarantee": {"recall": 0.5},
+        "compare_sequentially": {"batch": 12, "metric": "AP"},
     }
     options = needed.get(name, {})
     if FIRST[name] == "evaluations":
-        result = function({"a": evaluation, "b": evaluation}, resamples=20)
+        result = function({"a": evaluation, "b": evaluation}, resamples=20, **options)
     else:
         result = function(evaluation, **options)
     assert list(changeable(result, name, set())) == []

@@ -96,7 +96,7 @@ def warn_of_frames(evaluation: Evaluation, group: Group) -> None:
             f"the images look like frames of {counted(runs, 'video')}: their names count up. "
             "Frames of one video are alike; intervals and verdicts that take them for independent images are "
             "too certain. Name what belongs together: --group COLUMN, or a pattern for file names as "
-            "--group '(.+)_[0-9]+' (group= in Python)."
+            "--group '(.+)_[0-9]+' (in Python group=)."
         )
 
 

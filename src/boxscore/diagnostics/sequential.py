@@ -384,7 +384,7 @@ def _checked(
             f"a sequential comparison in batches of {counted(size, unit)}",
             f"have at least {counted(size, unit)}",
             got=len(start),
-            cause="smaller batches: --batch N (batch= in Python)",
+            cause="smaller batches: --batch N (in Python batch=)",
         )
     cuts = np.searchsorted(np.sort(place, kind="stable"), np.arange(whole + 1))
     by_batch = ordered[np.argsort(place, kind="stable")]
