@@ -24,7 +24,6 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
 from boxscore.formats._data_below import SIDES, Side
-from boxscore.formats.class_weights import class_weights_of
 from boxscore.formats.reading import read_options, takes_sizes
 from boxscore.formats.registry import format_at
 from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type
@@ -224,6 +223,12 @@ def _sizes_for(arguments: argparse.Namespace, *, of_detections: bool) -> dict[st
     return dict.fromkeys(sources)
 
 
+def _class_weights(text: str) -> Any:
+    from boxscore.formats.class_weights import class_weights_of  # which imports csv
+
+    return class_weights_of(text)
+
+
 def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     """Return the protocol that the arguments name, with their changes."""
     protocol = load_protocol(arguments.protocol)
@@ -246,7 +251,7 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
         iou_thresholds=None if thresholds is None else iou_thresholds_of_text(thresholds),
         area_ranges=None if ranges is None else area_ranges_of_text(ranges),
         score_threshold=getattr(arguments, "least_score", None),
-        class_weights=None if weights is None else class_weights_of(weights),
+        class_weights=None if weights is None else _class_weights(weights),
     )
 
 
