@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check bench docs pictures links dist fuzz attack tools mutate matrix audit clean
+.PHONY: demo test check bench docs pictures links dist fuzz attack tools frameworks mutate matrix audit clean
 
 demo: $(VENV)/.installed
 	$(BIN)/boxscore run configs/shapes-coco.toml
@@ -35,6 +35,15 @@ fuzz: $(VENV)/.test
 TOOLS ?=
 tools: $(VENV)/.test
 	$(BIN)/python tests/tools/run.py $(TOOLS)
+
+# The adapters of boxscore.integrations inside the frameworks themselves, which are fetched (some GB, torch) into an environment
+# of their own. FRAMEWORKS="torchmetrics lightning" fetches and tests some; tests of the others are skipped.
+FRAMEWORKS ?= torch torchvision torchmetrics lightning rfdetr[train] supervision accelerate ultralytics transformers faster-coco-eval
+FRAMEWORKS_VENV ?= $(VENV)/frameworks
+frameworks: $(BIN)/python
+	test -x $(FRAMEWORKS_VENV)/bin/python || $(BIN)/python -m venv $(FRAMEWORKS_VENV)
+	$(FRAMEWORKS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' $(FRAMEWORKS)
+	$(FRAMEWORKS_VENV)/bin/python -m pytest -n 0 tests/integrations tests/data/test_model_objects_peers.py
 
 # Files and options that mean harm, then signals, closed streams and races: about an hour. A short run:
 # make attack MUTANTS=2000 SCRIPTS=

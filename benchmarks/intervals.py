@@ -177,6 +177,14 @@ def run_family(images: int, repetitions: int, *, seed: int, draws: int, count: i
     return {"images": images, "detectors": count, "repetitions": repetitions, "shares": shares.as_dict()}
 
 
+def show(result: dict[str, Any], file: Path | None) -> None:
+    """Print a result as JSON, and write it to a file if there is one."""
+    text = json.dumps(result, indent=1)
+    if file:
+        file.write_text(text)
+    print(text)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--images", type=int, default=20)
@@ -198,10 +206,7 @@ def main() -> int:
             draws=options.draws,
             frames=options.frames,
         )
-    text = json.dumps(result, indent=1)
-    if options.json:
-        options.json.write_text(text)
-    print(text)
+    show(result, options.json)
     return 0
 
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from intervals import Shares, world
+from intervals import Shares, show, world
 
 from boxscore import Detections, Evaluation, GroundTruth, evaluate
 from boxscore.diagnostics.bootstrap import chosen_rows
@@ -133,11 +132,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    result = stop(options) if options.run == "stop" else gate(options)
-    text = json.dumps(result, indent=1)
-    if options.json:
-        options.json.write_text(text)
-    print(text)
+    show(stop(options) if options.run == "stop" else gate(options), options.json)
     return 0
 
 

@@ -54,6 +54,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
         "Understand a score": [
             "per-class-reports",
             "reports",
+            "browse-images",
             "confidence-intervals",
             "latex-table",
             "error-types",
@@ -69,6 +70,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
         "NMS": ["nms", "nms-commands"],
         "In your project": [
             "training-loop",
+            "inside-your-framework",
             "notebook",
             "large-data",
             "continuous-integration",

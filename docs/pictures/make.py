@@ -165,7 +165,7 @@ def reported(arguments: list[str], *, height: int) -> bytes:
 def report() -> bytes:
     """Return the first screen of a report."""
     arguments = ["report", "--gt", "instances.json", "--dt", "detections.json", "--image-folder", "images"]
-    return reported([*arguments, "--title", "shapes"], height=1000)
+    return reported([*arguments, "--title", "shapes"], height=900)
 
 
 def comparison() -> bytes:
@@ -240,6 +240,7 @@ def _plots() -> dict[str, Callable[[], bytes]]:
         "froc.webp": plot(plots.froc),
         "confusion-matrix.webp": plot(plots.confusion_matrix),
         "errors.webp": plot(plots.errors),
+        "error-curves.webp": plot(plots.error_curves),
         "reliability.webp": plot(plots.reliability),
         "boxes.webp": plot(_boxes),
         "pairs.webp": plot(_pairs),

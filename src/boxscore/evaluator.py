@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,10 +36,11 @@ from boxscore._utils.lazy import shortcut
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align, concatenate, warn_left_out, with_labels
+from boxscore.data.arrivals import Expected
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.building import categories_of
 from boxscore.data.lookup import find_categories
-from boxscore.data.model_objects import one_per_image, sample_of
+from boxscore.data.model_objects import Sample, one_per_image, sample_of
 from boxscore.data.naming import (
     ClassNames,
     by_name,
@@ -53,12 +55,12 @@ from boxscore.data.samples import (
     SHAPES,
     Columns,
     Invalid,
+    Rows,
     image_id,
     labels_of,
     listed_by,
-    prediction_columns,
+    rows_of,
     table_columns,
-    target_columns,
 )
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import Detections, GroundTruth
@@ -77,8 +79,8 @@ Duplicates = Literal["error", "ignore"]
 
 SIDES = ("predictions", "targets")
 
-MATCHED_TOGETHER = 64
-"""Images that are matched together: the overhead of a call equals matching some dozens of images."""
+MATCHED_TOGETHER = 1 << 14
+"""Rows that are matched together: the overhead of a call is then a tenth of the work."""
 
 FAN_IN = 32
 """Parts of one level that are merged into one of the next; each row is copied once per level."""
@@ -160,6 +162,42 @@ def _merged(parts: Sequence[_Part]) -> _Part:
     return _Part(merge(renumbered), truth, detections, left_out, invalid)
 
 
+class _Waiting:
+    """Checked images that are not matched yet, in the order of arrival."""
+
+    def __init__(self) -> None:
+        self.ids: dict[Id, None] = {}
+        self.rows = 0
+        self._sides: tuple[list[Rows], list[Rows]] = ([], [])  # predictions and targets
+
+    def add(self, identifiers: Sequence[Id], sides: Sequence[Sequence[Rows]]) -> None:
+        """Add a batch."""
+        self.ids |= dict.fromkeys(identifiers)
+        for known, new in zip(self._sides, sides, strict=True):
+            known += new
+            self.rows += sum(sum(rows.counts) for rows in new)
+
+    def in_order(self, images: Images) -> list[list[Rows]]:
+        """Return predictions and targets in the order of the images."""
+        wanted = images.ids.tolist()
+        if list(self.ids) == wanted:
+            return [*self._sides]
+        both = []
+        for side in self._sides:
+            each = [rows for piece in side for rows in piece.each()]
+            of_image = dict(zip(self.ids, each, strict=True))
+            both.append([of_image[identifier] for identifier in wanted])
+        return both
+
+    def invalid(self) -> dict[Id, tuple[int, int]]:
+        """Count the invalid predictions and targets of the images that have some."""
+        if not any(rows.invalid for side in self._sides for rows in side):
+            return {}
+        counts = [[rows.invalid for piece in side for rows in piece.each()] for side in self._sides]
+        pairs = zip(self.ids, zip(*counts, strict=True), strict=True)
+        return {identifier: (pair[0], pair[1]) for identifier, pair in pairs if any(pair)}
+
+
 class _Share(NamedTuple):
     """Everything one process has seen: what ``merge`` and ``gather`` exchange."""
 
@@ -197,6 +235,10 @@ class Evaluator:
     keep_masks : bool, default False
         Keep the masks of every image. Scores, curves and slices do not need them; diagnostics that compare
         masks across classes do.
+    expected : int, iterable of ids, mapping of id to int, or GroundTruth, optional
+        What should arrive: the number of images, their ids, or the number of objects of each.
+        :meth:`compute` warns of what did not: a loop that skips images, or cuts its last batch as accelerate
+        does, gives plausible numbers of the rest.
 
     Examples
     --------
@@ -219,6 +261,7 @@ class Evaluator:
         invalid: Invalid = "error",
         gather: Callable[[Any], Sequence[Any]] | None = None,
         keep_masks: bool = False,
+        expected: int | Iterable[Id] | Mapping[Id, int] | GroundTruth | None = None,
     ) -> None:
         self.protocol = load_protocol(protocol)
         self.protocol.scope.check("batches")
@@ -234,8 +277,9 @@ class Evaluator:
         self.invalid: Invalid = invalid
         self.gather = gather
         self.keep_masks = keep_masks
+        self.expected = None if expected is None else Expected.of(expected)
         self._levels: list[list[_Part]] = []  # of parts with up to FAN_IN ** level batches
-        self._waiting: dict[Id, tuple[Columns, Columns]] = {}
+        self._waiting = _Waiting()
         self._due = MATCHED_TOGETHER
         self._seen: set[Id] = set()  # images in the parts
         self._numbered: bool | None = None  # images have no ids of their own
@@ -244,7 +288,7 @@ class Evaluator:
 
     def __len__(self) -> int:
         """Count the images seen by this process."""
-        return len(self._seen) + len(self._waiting)
+        return len(self._seen) + len(self._waiting.ids)
 
     def __repr__(self) -> str:
         return f"Evaluator(protocol={self.protocol.name!r}), {counted(len(self), 'image')} seen"
@@ -253,7 +297,7 @@ class Evaluator:
     def invalid_counts(self) -> dict[str, int]:
         """Invalid ``predictions`` and ``targets`` seen by this process, which were dropped or hit nothing."""
         parts = [counts for level in self._levels for part in level for counts in part.invalid.values()]
-        parts += [_invalid_of(pair) for pair in self._waiting.values()]
+        parts += self._waiting.invalid().values()
         return {name: sum(counts[side] for counts in parts) for side, name in enumerate(SIDES)}
 
     def update(self, predictions: Iterable[Any], targets: Iterable[Any]) -> None:
@@ -277,10 +321,9 @@ class Evaluator:
         if len(predictions) != len(targets):
             got = f"{len(predictions):,} and {len(targets):,}"
             raise InputError("predictions and targets", "have the same length", got=got)
-        batch: dict[Id, tuple[Columns, Columns]] = {}
+        batch: dict[Id, tuple[Sample, Sample]] = {}
         numbered, given = self._numbered, dict(self._given)
         kinds = self._kinds[0].copy(), self._kinds[1].copy()
-        how: dict[str, Any] = {"box_format": self.box_format, "invalid": self.invalid}
         for position, (prediction, target) in enumerate(zip(predictions, targets, strict=True)):
             place = f"image {position} of the batch"
             truth = sample_of(target, "target", place)
@@ -297,51 +340,60 @@ class Evaluator:
             numbered = identifier is None
             if identifier is None:
                 identifier = len(self) + len(batch)
-            elif identifier in self._seen or identifier in self._waiting or identifier in batch:
+            elif identifier in self._seen or identifier in self._waiting.ids or identifier in batch:
                 self._refuse_duplicate(identifier)
                 continue
-            where = f"image {identifier!r}"
-            sample = sample_of(prediction, "prediction", place)
-            columns = (
-                prediction_columns(sample, place=where, **how),
-                target_columns(truth, place=where, **how),
-            )
-            for kind, side in zip(("predictions", "targets"), columns, strict=True):
-                _check_alike(given, kind, side, identifier)
-            batch[identifier] = self._classified(columns, kinds, given, identifier)
-            self._check_classes(batch[identifier][1], where)
-        self._waiting.update(batch)
+            batch[identifier] = sample_of(prediction, "prediction", place), truth
+        if not batch:
+            return
+        sides = [
+            self._checked([pair[side] for pair in batch.values()], list(batch), side, kinds, given)
+            for side in (0, 1)
+        ]
+        self._waiting.add(list(batch), sides)
         self._numbered, self._given, self._kinds = numbered, given, kinds
-        if len(self._waiting) >= self._due and self._names_decided():
-            self._due = 2 * len(self._waiting)  # retried later if it fails; compute reports why
+        if self._waiting.rows >= self._due and self._names_decided():
+            self._due = 2 * self._waiting.rows  # retried later if it fails; compute reports why
             with contextlib.suppress(InputError):
                 self._match_waiting()
 
-    def _classified(
+    def _checked(
         self,
-        columns: tuple[Columns, Columns],
+        samples: list[Sample],
+        identifiers: list[Id],
+        side: int,
         kinds: tuple[set[str], set[str]],
         given: dict[str, tuple[bool, Id]],
-        identifier: Id,
-    ) -> tuple[Columns, Columns]:
-        """Look names of classes up; without classes, note whether they are names or numbers."""
-        prediction, target = columns
-        place = f"image {identifier!r}"
-        if self.prediction_class_names is not None:
-            prediction = named_by(prediction, self.prediction_class_names, place=place)
-        if self.categories is not None:
-            return (
-                in_classes(prediction, self.categories, place=place),
-                in_classes(target, self.categories, place=place),
-            )
-        before = len(kinds[0]) + len(kinds[1])
-        kinds[0].update(kinds_of_labels(prediction))
-        kinds[1].update(kinds_of_labels(target))
-        if len(kinds[0]) + len(kinds[1]) > before:
-            decided = names_are_used(*kinds)
-            if decided is not None and {"both"} in kinds:
-                _check_key(given, "names of classes", decided, identifier)
-        return prediction, target
+    ) -> list[Rows]:
+        """Check one side of a batch and look names of classes up; note what is given, and how classes are."""
+        renamed = self.prediction_class_names if not side else None
+        pieces = rows_of(
+            samples,
+            SIDES[side].removesuffix("s"),
+            box_format=self.box_format,
+            places=[f"image {identifier!r}" for identifier in identifiers],
+            invalid=self.invalid,
+            together=renamed is None,
+        )
+        starts = itertools.accumulate((len(rows.counts) for rows in pieces), initial=0)
+        classified = []
+        for start, rows in zip(starts, pieces, strict=False):
+            columns, identifier = rows.columns, identifiers[start]
+            _check_alike(given, SIDES[side], columns, identifier)
+            place = f"image {identifier!r}"
+            if renamed is not None:
+                columns = named_by(columns, renamed, place=place)
+            if self.categories is not None:
+                columns = in_classes(columns, self.categories, place=place)
+                if side:
+                    self._check_classes(columns, rows.counts, identifiers[start:])
+            elif not kinds[side].issuperset(found := kinds_of_labels(columns)):
+                kinds[side].update(found)
+                decided = names_are_used(*kinds)
+                if decided is not None and {"both"} in kinds:
+                    _check_key(given, "names of classes", decided, identifier)
+            classified.append(rows._replace(columns=columns))
+        return classified
 
     def _names_decided(self) -> bool:
         return self.categories is not None or names_are_used(*self._kinds) is not None
@@ -415,7 +467,7 @@ class Evaluator:
 
     def reset(self) -> None:
         """Forget every image."""
-        self._levels, self._waiting, self._seen, self._numbered = [], {}, set(), None
+        self._levels, self._waiting, self._seen, self._numbered = [], _Waiting(), set(), None
         self._due, self._given, self._kinds = MATCHED_TOGETHER, {}, (set(), set())
 
     def _empty(self) -> Evaluator:
@@ -477,26 +529,29 @@ class Evaluator:
                 "a new epoch? call reset()",
             )
 
-    def _check_classes(self, target: Columns, place: str) -> None:
-        if self.categories is None:
-            return
-        unknown = np.flatnonzero(self.categories.rows(target["labels"]) < 0)
-        if len(unknown):
-            got = repr(target["labels"].tolist()[unknown[0]])
+    def _check_classes(self, target: Columns, counts: Sequence[int], identifiers: Sequence[Id]) -> None:
+        assert self.categories is not None
+        unknown = self.categories.rows(target["labels"]) < 0
+        if unknown.any():
+            first = int(np.argmax(unknown))
+            got = repr(target["labels"].tolist()[first])
+            place = f"image {identifiers[int(np.searchsorted(np.cumsum(counts), first, side='right'))]!r}"
             cause = checks.did_you_mean(got, map(str, self.categories.ids.tolist()))
             raise InputError("a target's label", "be one of the classes", got=got, place=place, cause=cause)
 
     def _match_waiting(self) -> None:
         """Match the images that wait, and drop what scores and curves do not need."""
-        if not self._waiting:
+        if not self._waiting.ids:
             return
-        images = Images.build(list(self._waiting))
-        ordered = [self._waiting[identifier] for identifier in images.ids.tolist()]
-        predictions, targets = [pair[0] for pair in ordered], [pair[1] for pair in ordered]
+        images = Images.build(list(self._waiting.ids))
+        predictions, targets = self._waiting.in_order(images)
         if self.categories is None and {"both"} in self._kinds:
             settle = without_names if names_are_used(*self._kinds) is False else by_name
             _check_key(self._given, "names of classes", settle is by_name, images.ids.tolist()[0])
-            predictions, targets = [settle(side) for side in predictions], [settle(side) for side in targets]
+            predictions, targets = (
+                [rows._replace(columns=settle(rows.columns)) for rows in side]
+                for side in (predictions, targets)
+            )
         labels = labels_of(predictions)
         categories = self.categories
         if categories is None:
@@ -520,8 +575,9 @@ class Evaluator:
         )
         left_out: dict[Id, Mapping[str, int]] = {}
         if not known:
-            for identifier, prediction in zip(images.ids.tolist(), predictions, strict=True):
-                _, unknown = find_categories(prediction["labels"], categories)
+            each = [rows for piece in predictions for rows in piece.each()]
+            for identifier, rows in zip(ids, each, strict=True):
+                _, unknown = find_categories(rows.columns["labels"], categories)
                 if unknown:
                     left_out[identifier] = unknown
             with warnings.catch_warnings():  # compute warns once, of all that were left out
@@ -531,10 +587,9 @@ class Evaluator:
         matches = Matcher(truth, detections, self.protocol).match()
         if not self.keep_masks:
             truth, detections = _without_masks(truth), _without_masks(detections)
-        self._waiting, self._due = {}, MATCHED_TOGETHER
-        invalid = dict(zip(ids, map(_invalid_of, zip(predictions, targets, strict=True)), strict=True))
-        found = {identifier: counts for identifier, counts in invalid.items() if any(counts)}
-        self._add_part(_Part(matches, truth, detections, left_out, found))
+        invalid = self._waiting.invalid()
+        self._waiting, self._due = _Waiting(), MATCHED_TOGETHER
+        self._add_part(_Part(matches, truth, detections, left_out, invalid))
 
     def _whole(self) -> tuple[_Part, Counter[str]]:
         """Merge everything, and count what was left out by class."""
@@ -555,16 +610,13 @@ class Evaluator:
         _warn_of_invalid(part, self.invalid)
         _warn_numbered_from_zero(part, "0" in left_out)
         _warn_of_fractions(part)
+        if self.expected is not None:
+            _warn_of_missing(part, self.expected, numbered=bool(self._numbered))
         truth = dataclasses.replace(part.ground_truth, ids=np.arange(1, len(part.ground_truth) + 1))
         self.protocol.ap.check_classes(truth.categories)
         check_class_labels(truth.source, truth.categories, truth.image_labels, self.protocol)
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         return Evaluation(truth, detections, self.protocol, part.matches)
-
-
-def _invalid_of(pair: Sequence[Columns]) -> tuple[int, int]:
-    prediction, target = pair
-    return prediction.get("invalid", 0), target.get("invalid", 0)
 
 
 def _warn_of_invalid(part: _Part, invalid: Invalid) -> None:
@@ -608,6 +660,20 @@ def _warn_of_fractions(part: _Part) -> None:
             f"every box of the {small} lies within {sides[small].max():.3g}, those of the {large} reach "
             f"{sides[large].max():.4g}: are the {small} fractions of the image? Multiply them by its "
             "width and height.",
+        )
+
+
+def _warn_of_missing(part: _Part, expected: Expected, *, numbered: bool) -> None:
+    """Warn of expected images and objects that did not arrive."""
+    each = np.bincount(part.ground_truth.image, minlength=len(part.images))
+    arrived: dict[Id, int] = dict(zip(part.images.ids.tolist(), each.tolist(), strict=True))
+    for image, (_, dropped) in part.invalid.items():
+        arrived[image] += dropped
+    missing = expected.missing(arrived, numbered=numbered)
+    if missing:
+        warn_user(
+            f"{missing}. The numbers are of the rest. Does the loop skip images, or the gather cut the last "
+            "batch, as accelerate does (a batch size that divides the number of images avoids it)?",
         )
 
 

@@ -19,7 +19,6 @@ import importlib
 import itertools
 import json
 import os
-import pkgutil
 import random
 import re
 import signal
@@ -108,11 +107,10 @@ def import_everything() -> None:
     import pandas  # noqa: F401
     import pycocotools.cocoeval  # noqa: F401
 
-    import boxscore
+    from support.modules import every_module
 
-    for module in pkgutil.walk_packages(boxscore.__path__, "boxscore."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+    for name in every_module():
+        importlib.import_module(name)
 
 
 class Tally:

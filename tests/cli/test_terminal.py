@@ -37,6 +37,7 @@ CALLS = {
 PRINTING = sorted(
     {*CALLS, *COMMANDS}
     - {"history", "merge", "convert", "nms", "fuse", "draw", "report", "run", "demo", "panoptic", "semantic"}
+    - {"view"}
 )
 
 

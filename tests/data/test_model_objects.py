@@ -114,6 +114,28 @@ def test_masks_of_targets(maker: Maker) -> None:
     assert bits(scored(predictions, [maker(side) for side in targets], **options)) == bits(expected)
 
 
+@pytest.mark.parametrize("keys", [("iscrowd",), ("area",), ("ignore",), ("area", "iscrowd", "ignore")])
+def test_flags_and_areas_of_supervision(keys: tuple[str, ...]) -> None:
+    predictions, targets = plain(40)
+    rng = np.random.default_rng(1)
+    flagged = [
+        target
+        | {
+            "area": rng.uniform(1, 5000, len(target["labels"])),
+            "iscrowd": (rng.random(len(target["labels"])) < 0.3).astype(int),
+            "ignore": (rng.random(len(target["labels"])) < 0.3).astype(int),
+        }
+        for target in targets
+    ]
+    chosen = [
+        {key: target[key] for key in (*targets[0], *keys)} if len(target["labels"]) else plain_target
+        for target, plain_target in zip(flagged, targets, strict=True)
+    ]
+    expected = scored(predictions, chosen, classes=NAMES)
+    assert bits(expected) != bits(scored(predictions, targets, classes=NAMES))
+    assert bits(scored(predictions, [make.supervision(t) for t in chosen], classes=NAMES)) == bits(expected)
+
+
 def test_polygons_of_targets() -> None:
     predictions, targets = plain(masks=True)
     converted = []

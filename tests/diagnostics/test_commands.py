@@ -28,6 +28,8 @@ CALLS = {
     "confusion --top 5": ["--top", "5"],
     "errors": [],
     "errors --list": ["--list"],
+    "error-curves": [],
+    "error-curves --curve": ["--curve"],
     "bootstrap": ["--resamples", "5"],
     "froc": [],
     "froc --fppi 1 2": ["--fppi", "1", "2"],

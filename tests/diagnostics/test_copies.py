@@ -9,7 +9,7 @@ import pytest
 
 import boxscore
 from boxscore._utils.resampling import Draws, Swaps
-from boxscore.diagnostics import compare_detectors
+from boxscore.diagnostics import compare_detectors, compare_sequentially, plan_comparison
 from boxscore.protocols import load_protocol, protocol_names
 from support import limits
 from support.scenes import CROWDS
@@ -47,6 +47,13 @@ def test_the_bits_of_one_set_at_a_time(scene, monkeypatch, rules):
             np.testing.assert_array_equal(mine, yours)
 
 
+def test_no_metrics_are_no_columns(scene):
+    evaluation = boxscore.evaluate(*scene(3, images=12))
+    metrics = evaluation.weighted_metrics([], Draws.of_seed(12, 5, 0))
+    assert metrics.values.shape == (5, 0, len(evaluation.labels) + 1)
+    assert metrics.detections.shape == (5,)
+
+
 @pytest.mark.parametrize("workers", [2, 3])
 @pytest.mark.parametrize("sets", [Draws.of_seed(12, 41, 2), Swaps.of_seed(6, 40, 2), Swaps.of_seed(6, 20, 2)])
 def test_processes_share_the_sets_in_their_order(scene, monkeypatch, sets, workers):
@@ -56,22 +63,56 @@ def test_processes_share_the_sets_in_their_order(scene, monkeypatch, sets, worke
     alone = evaluation.weighted_metrics(rows, sets)
     shared = evaluation.weighted_metrics(rows, sets, workers=workers)
     for mine, yours in zip(alone, shared, strict=True):
-        np.testing.assert_array_equal(mine, yours)
-    cut = [weights for batch in sets.batches(6) for weights in batch]
+        assert mine.tobytes() == yours.tobytes()
+
+
+@pytest.mark.parametrize("sets", [Draws.of_seed(12, 41, 2), Swaps.of_seed(6, 40, 2), Swaps.of_seed(6, 20, 2)])
+@pytest.mark.parametrize("runs", [1, 2, 3, 4, 7])
+def test_sets_are_cut_into_as_many_runs_as_asked_for(sets, runs):
+    batches = list(sets.batches(-(-len(sets) // runs)))
+    assert len(batches) <= runs
+    cut = [weights for batch in batches for weights in batch]
+    assert sum(map(len, batches)) == len(cut)
     np.testing.assert_array_equal(list(sets), cut)
 
 
-def test_a_comparison_is_the_same_in_processes(scene, monkeypatch):
-    limits.little_worth_forking(monkeypatch)
+@pytest.fixture
+def forked(monkeypatch):
+    """How many tasks were forked each time, however little the work."""
+    return limits.tasks_forked(monkeypatch)
+
+
+def two(scene):
+    """Make two evaluations of which nothing is cached."""
     truth, detections = scene(3, images=20)
     worse = dataclasses.replace(detections, boxes=detections.boxes + 5)
-    results = {name: boxscore.evaluate(truth, table) for name, table in (("a", detections), ("b", worse))}
-    alone, shared = (
-        compare_detectors(
-            {name: dataclasses.replace(result) for name, result in results.items()},
-            resamples=60,
-            workers=workers,
-        ).to_frame()
+    return {name: boxscore.evaluate(truth, table) for name, table in (("a", detections), ("b", worse))}
+
+
+def test_a_comparison_is_the_same_in_processes(scene, forked):
+    alone, parallel = (
+        compare_detectors(two(scene), resamples=60, workers=workers).to_frame() for workers in (1, 2)
+    )
+    assert alone.equals(parallel)
+    assert forked == [1] * 3  # draws of two detectors, and the exchanges
+
+
+def test_batches_are_the_same_in_processes(scene, forked):
+    alone, parallel = (
+        compare_sequentially(two(scene), batch=4, resamples=61, workers=workers) for workers in (1, 2)
+    )
+    assert alone.to_frame().equals(parallel.to_frame())
+    assert alone.verdict_text() == parallel.verdict_text()
+    assert forked == [1] * len(alone.images)
+
+
+@pytest.mark.parametrize("group", [None, np.repeat(range(10), 2).tolist()])
+def test_a_plan_is_the_same_in_processes(scene, forked, group):
+    alone, parallel = (
+        plan_comparison(*two(scene).values(), resamples=61, workers=workers, group=group)
         for workers in (1, 2)
     )
-    assert alone.equals(shared)
+    for mine, yours in zip((*alone.total, *alone.curve), (*parallel.total, *parallel.curve), strict=True):
+        assert np.asarray(mine).tobytes() == np.asarray(yours).tobytes()
+    assert alone.to_frame().equals(parallel.to_frame())
+    assert forked == [1] * 5  # draws and images left out of two detectors, and the exchanges

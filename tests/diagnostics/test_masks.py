@@ -130,7 +130,8 @@ def test_a_report_finds_overlaps_across_classes_once(
     write_report(result, tmp_path, tables="csv", plots="svg")
     diagnostics.label_suspects(result)
     assert min(floors) == 0.1
-    assert floors.count(0.1) == 1
+    # Shared by all but COCO's analysis, which measures what lies in objects, and matches class by class.
+    assert floors.count(0.1) == 3
 
 
 def test_cells_are_found_once(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:

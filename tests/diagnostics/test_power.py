@@ -105,7 +105,7 @@ def test_the_spread_of_the_spread_by_leaving_out():
     one, two = two_that_miss(first, other)
     rows = chosen_rows(one, ["AR100"])
     counts = np.full((1, 2), 50)
-    freedom = _freedom_of_spread(one, two, rows, None, 50, 0, 10**9, counts)
+    freedom = _freedom_of_spread(one, two, rows, None, 50, 0, 10**9, counts, workers=1)
     left = np.array([np.delete(other.astype(float) - first, i).mean() for i in range(50)])
     squares = (left - left.mean()) ** 2
     expected = 2 / max((squares**2).sum() / squares.sum() ** 2 - 1 / 50, 2 / 49)

@@ -18,6 +18,8 @@ PER_CLASS = {
     "calibration_error": {},
     "confidence_curve": {},
     "error_types": {},
+    "error_areas": {},
+    "error_curves": {},
     "froc_curve": {},
     "froc_scores": {},
     "localisation_recall_precision": {},

@@ -274,6 +274,17 @@ def test_ignored_objects_under_probiou(protocol: str) -> None:
     assert suspects.to_frame()["score"].tolist() == [0.7]
 
 
+@by_protocol
+def test_steps_of_the_analysis_end_at_one(protocol: str) -> None:
+    for result in results(protocol):
+        curves = diagnostics.error_curves(result)
+        defined = curves.precision[~np.isnan(curves.precision[:, 0, 0])]
+        assert len(defined)
+        assert (np.diff(defined[:, 2:], axis=1) >= 0).all()
+        same(np.unique(defined[:, -1]), [1.0])
+        assert set(np.unique(defined[:, -2]).tolist()) <= {0.0, 1.0}
+
+
 @pytest.mark.filterwarnings("error::boxscore.BoxscoreWarning")
 @pytest.mark.parametrize("protocol", COLUMNS)
 @pytest.mark.parametrize(
@@ -282,6 +293,7 @@ def test_ignored_objects_under_probiou(protocol: str) -> None:
         ("confusion_matrix", "confusions are"),
         ("top_confusions", "confusions are"),
         ("error_types", "types of errors are"),
+        ("error_areas", "curves of errors are"),
         ("label_suspects", "label suspects are"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 import boxscore
 from boxscore._utils.resampling import Draws
 from boxscore.data.vocabulary import Images
-from boxscore.diagnostics import bootstrap_intervals, compare_detectors
+from boxscore.diagnostics import bootstrap, bootstrap_intervals, compare, compare_detectors
 from boxscore.diagnostics._units import units_of_images, units_of_values
 from boxscore.errors import InputError
 
@@ -106,12 +106,31 @@ def test_frames_of_one_video_say_little():
         ],
         [f"img{number}" for number in range(60)],
         ["one.jpg", "two.jpg", "three.jpg"] * 20,
+        [*VIDEOS, "cover.jpg"],
     ],
 )
 def test_other_names_are_no_frames(names):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         bootstrap_intervals(evaluation_of(names), metrics=["AP"], resamples=5)
+
+
+def test_groups_are_read_once_and_share_their_draws(monkeypatch):
+    evaluation = evaluation_of(VIDEOS, columns={"video": np.repeat([6, 7, 8, 9], 10)})
+    read = []
+
+    def counted(of, group):
+        read.append(group)
+        return units_of_images(of, group)
+
+    for module in (bootstrap, compare):
+        monkeypatch.setattr(module, "units_of_images", counted)
+    options = {"metrics": ["AP"], "resamples": 20}
+    others = {name: dataclasses.replace(evaluation) for name in "bc"}
+    compare_detectors({"a": evaluation, **others}, group="video", **options)
+    assert read == ["video"]
+    monkeypatch.setattr(type(evaluation), "weighted_metrics", None)  # of the same groups nothing is computed
+    bootstrap_intervals(evaluation, group="(.+)_", **options)
 
 
 def test_units_by_loops(scene):

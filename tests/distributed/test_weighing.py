@@ -178,6 +178,8 @@ ANSWERED: dict[str, dict[str, Any]] = {
 REFUSED = {
     "calibration_error": "calibration",
     "confusion_matrix": "confusions",
+    "error_areas": "curves of errors",
+    "error_curves": "curves of errors",
     "error_list": "a list of errors",
     "error_types": "error types",
     "image_scores": "scores of images",

@@ -5,17 +5,12 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
-import pkgutil
 
 import pytest
 
-import boxscore
+from support.modules import every_module
 
-MODULES = [
-    found.name
-    for found in pkgutil.walk_packages(boxscore.__path__, "boxscore.")
-    if found.name != "boxscore.__main__" and not found.name.startswith("boxscore.cli")
-]
+MODULES = [name for name in every_module() if name != "boxscore" and not name.startswith("boxscore.cli")]
 
 
 def examples_of(name: str) -> list[doctest.DocTest]:

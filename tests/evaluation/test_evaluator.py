@@ -363,6 +363,57 @@ def test_bad_batches(prediction: Any, target: Any, message: str) -> None:
         Evaluator().update([GOOD[0] | prediction], [GOOD[1] | target])
 
 
+@pytest.mark.parametrize(
+    ("prediction", "target", "message"),
+    [
+        ({"boxes": [[0, 0, 1, np.nan]]}, {}, "box .* in row 0 of the prediction of image 12"),
+        ({"boxes": [[5, 5, 1, 9]]}, {}, "width -4.0 in row 0 of the prediction of image 12"),
+        ({"scores": [np.inf]}, {}, "scores .* in row 0 of the prediction of image 12"),
+        ({}, {"boxes": [[0, 0, np.nan, 1]]}, "box .* in row 0 of the target of image 12"),
+        ({}, {"labels": [7]}, "label must be one of the classes. Got 7 in image 12"),
+        ({}, {"area": [4.0]}, "area .* image 12 with them and image 10 without"),
+        ({}, {"boxes": [[0, 0, 1, 1], [2, 2, 3, 3]]}, "boxes must be as long as labels of image 12"),
+    ],
+)
+def test_images_of_one_batch_are_named(prediction: Any, target: Any, message: str) -> None:
+    """Images that are alike are checked together; what is wrong is of one of them."""
+    nothing = {"boxes": np.empty((0, 4)), "labels": np.empty(0, dtype=int)}
+    empty = ({**nothing, "scores": np.empty(0)}, nothing)
+    batch = [GOOD, empty, (GOOD[0] | prediction, GOOD[1] | target), GOOD]
+    evaluator = Evaluator(classes=[1])
+    with pytest.raises(InputError, match=message):
+        evaluator.update(
+            [side[0] for side in batch],
+            [{**side[1], "image_id": 10 + number} for number, side in enumerate(batch)],
+        )
+    assert len(evaluator) == 0
+
+
+@pytest.mark.parametrize("invalid", ["drop", "false_positive"])
+def test_invalid_rows_of_one_image_do_not_move_those_of_others(invalid: Any) -> None:
+    pairs = images(9, seed=3)
+    bad = next(prediction for prediction, _ in pairs[4:] if len(prediction["labels"]) > 1)
+    bad["boxes"][1, 2], bad["scores"][0] = np.nan, np.inf
+    one, together = (fed(Evaluator(invalid=invalid), pairs, size) for size in (1, 9))
+    assert together.invalid_counts == one.invalid_counts == {"predictions": 2, "targets": 0}
+    with pytest.warns(BoxscoreWarning, match="2 predictions"):
+        expected = bits(one.compute())
+    with pytest.warns(BoxscoreWarning, match="2 predictions"):
+        assert bits(together.compute()) == expected
+
+
+def test_dtypes_of_one_batch_may_differ() -> None:
+    pairs = images(8, seed=4)
+    expected = bits(fed(Evaluator(), pairs, 1).compute())
+    kinds = [(np.float32, np.int64), (np.float64, np.int32), (np.float64, np.uint8), (np.float32, np.uint64)]
+    for number, sides in enumerate(pairs):
+        for side in sides:
+            real, whole = kinds[number % 4]
+            side |= {"boxes": side["boxes"].astype(real), "labels": side["labels"].astype(whole)}
+    pairs[5][0]["boxes"] = pairs[5][0]["boxes"].tolist()
+    assert bits(fed(Evaluator(), pairs, 8).compute()) == expected
+
+
 def test_other_mistakes() -> None:
     with pytest.raises(InputError, match=r"an evaluator must have seen at least one image. Got none"):
         Evaluator().compute()

@@ -370,6 +370,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "evaluate": ("evaluate", *INPUTS, "--per-class"),
     "evaluate voc": ("evaluate", *INPUTS, "--per-class", "--protocol", "voc2012"),
     "errors": ("errors", *INPUTS),
+    "error curves": ("error-curves", *INPUTS),
     "confusion": ("confusion", *INPUTS),
     "confusions": ("confusion", *INPUTS, "--top", "9", "--score-threshold", "0"),
     "operating points": ("operating-points", *INPUTS),

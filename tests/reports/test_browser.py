@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 import boxscore
+from boxscore import diagnostics
 from boxscore.reports import ReportOptions, write_comparison, write_report
 from support.browser import Page, open_browser
 from support.evaluations import empty_evaluation, evaluation, hostile_evaluation, shapes
@@ -124,6 +127,27 @@ def test_the_bundled_sample(page: Page, tmp_path: Path, width: int) -> None:
     assert_quiet(page)
 
 
+def test_the_steps_of_coco_s_analysis_follow_the_class(page: Page, tmp_path: Path) -> None:
+    result = shapes()
+    page.resize(1280)
+    page.open(written(result, tmp_path))
+    frame = diagnostics.error_areas(result).printed_frame().set_index("class")
+    shown = "return [...document.querySelectorAll('#step-areas td:last-child')].map(c => c.textContent)"
+    assert page.run(shown) == [f"{value:.3f}" for value in frame.loc["(mean)"]]
+    assert len(page.every("#step-chart .area")) == 7
+    k = result.labels.index("triangle")
+    page.run(
+        "const s = document.getElementById('step-class');"
+        "s.value = arguments[0]; s.dispatchEvent(new Event('change'))",
+        str(k),
+    )
+    assert page.run(shown) == [f"{value:.3f}" for value in frame.loc["triangle"]]
+    label = page.find("#step-chart svg").get_attribute("aria-label")
+    assert label.startswith("triangle: C75 0.455, C50 0.874")
+    page.hover(page.find("#step-chart svg"), -100, 0)
+    assert "FN 1.000BG " in page.text(".tip")
+
+
 @pytest.mark.slow
 @pytest.mark.real
 def test_yolov2_on_coco(page: Page, tmp_path: Path) -> None:
@@ -173,7 +197,7 @@ def test_the_class_table_is_whole_where_there_is_room(page: Page, tmp_path: Path
     assert (
         page.run("return getComputedStyle(document.querySelector('#classes .scroll')).overflow") == "visible"
     )
-    assert page.text("#class-shown") == "7 classes, lowest AP first"
+    assert page.text("#class-shown") == "6 classes, lowest AP first"
     ticks = [float(tick.text) for tick in page.every("#classes .meter-axis span")]
     top = ticks[-1]
     assert ticks == pytest.approx([top * i / (len(ticks) - 1) for i in range(len(ticks))])
@@ -185,7 +209,7 @@ def test_the_class_table_is_whole_where_there_is_room(page: Page, tmp_path: Path
     for value, width in bars:
         assert width == pytest.approx(value / top, abs=0.02)
     page.click("#class-table thead th:nth-child(5) button")
-    assert page.text("#class-shown") == "7 classes, widest interval first"
+    assert page.text("#class-shown") == "6 classes, widest interval first"
 
 
 def test_columns_that_do_not_fit_are_said_and_kept(page: Page, tmp_path: Path) -> None:
@@ -292,6 +316,206 @@ def test_the_menu_goes_on_and_follows(page: Page, tmp_path: Path) -> None:
     assert menu.get_attribute("class") == "more-before"
 
 
+CHOSEN = (
+    "const s = document.getElementById('gallery-class');"
+    "return s.value === '' ? null : JSON.parse(document.getElementById('report-data').textContent).names[s.value]"
+)
+
+
+def follow(page: Page, path: Path, fragment: str) -> None:
+    page.driver.get("about:blank")
+    page.driver.get(path.resolve().as_uri() + fragment)
+    assert page.run("return document.documentElement.dataset.ready") == "yes"
+
+
+def test_the_first_screen(page: Page, tmp_path: Path) -> None:
+    from selenium.webdriver import ActionChains, Keys
+
+    page.resize(1440)
+    path = written(shapes(), tmp_path)
+    page.open(path)
+    assert page.run(f"{INSIDE} return box(document.getElementById('summary')).bottom <= innerHeight"), (
+        "the summary is higher than a screen"
+    )
+    assert page.find(".worst-classes .of").text.split() == ["hexagon", "0.000"]
+    bars = page.find("#class-bars .hit")
+    width = bars.size["width"]
+    page.hover(bars, int(width / 2) - 5)
+    assert page.text(".tip").startswith("hexagon")
+    page.hover(bars, 5 - int(width / 2))
+    assert page.text(".tip").startswith("square")
+    page.find("#class-bars .plot").send_keys(Keys.END, Keys.ARROW_LEFT, Keys.ENTER)
+    assert page.text("#class-bars [aria-live]").startswith("circle, AP 0.2")
+    assert page.run(CHOSEN) == "circle"
+    assert page.run("return location.hash") == "#gallery?class=circle"
+    assert len(page.every(".surest button svg")) == 3
+    page.click(".surest button")
+    place = page.text("#dialog-place")
+    assert place == "1 of 3"
+    title = page.text("#dialog-title")
+    address = page.run("return location.href")
+    assert "#image?" in address
+    ActionChains(page.driver).send_keys(Keys.ESCAPE).perform()
+    assert page.run("return location.hash") == "#gallery?class=circle"
+    follow(page, path, address.partition("#")[1] + address.partition("#")[2])
+    assert page.run("return document.getElementById('image-dialog').open")
+    assert page.text("#dialog-title") == title
+    assert len(page.every("#dialog-picture .box.lit")) == 1
+    assert_quiet(page)
+
+
+def test_every_choice_is_in_the_address(page: Page, tmp_path: Path) -> None:
+    page.resize(1280)
+    path = written(shapes(), tmp_path)
+    page.open(path)
+    page.click(".worst-classes li .why a")
+    assert page.text("#cell-panel h3").startswith("hexagon predicted as circle: 5")
+    page.click("#class-table tbody tr:nth-child(2) a")
+    assert page.run(CHOSEN) == "circle"
+    choose(page, "#gallery-kind", "background")
+    choose(page, "#gallery-low", "0.6")
+    choose(page, "#gallery-order", "worst")
+    page.click("[data-outcome='3']")
+    page.click("#class-table thead th:nth-child(3) button")
+    choose(page, "#class-filter", "r")
+    choose(page, "#pr-iou", "2")
+    choose(page, "#pr-class", "1")
+    choose(page, "#f1-rate", "0")
+    page.click("#pr-ends")
+    seen = (
+        "return [...document.querySelectorAll('select:not(#pr-class, #f1-class), input')].map((n) => [n.id,"
+        "n.type === 'checkbox' ? n.checked : n.value])"
+    )
+    before, order = page.run(seen), column(page, 0)
+    shown = [page.text(f"#{name}") for name in ("gallery-shown", "class-shown", "pr-chips", "cell-panel")]
+    address = page.run("return location.hash")
+    follow(page, path, address)
+    assert page.run(seen) == before
+    assert column(page, 0) == order
+    texts = [page.text(f"#{name}") for name in ("gallery-shown", "class-shown", "pr-chips", "cell-panel")]
+    assert texts == shown
+    assert page.run("return location.hash") == address
+    assert_quiet(page)
+
+
+def test_the_gallery_knows_every_class(page: Page, tmp_path: Path) -> None:
+    page.resize(1280)
+    path = written(evaluation(classes=12, images=200, boxes=6), tmp_path, gallery=2, resamples=0)
+    page.open(path)
+    assert len(page.every("#gallery-class option")) == 13
+    data = page.run("return JSON.parse(document.getElementById('report-data').textContent)")
+    for k, name in enumerate(data["names"]):
+        page.run("location.hash = arguments[0]", f"gallery?class={name.replace(' ', '%20')}")
+        page.driver.execute_async_script("setTimeout(arguments[0], 0)")
+        assert page.run(CHOSEN) == name
+        here = sum(any(len(box) > 8 and box[4] == k for box in record["boxes"]) for record in data["images"])
+        every = data["gallery"]["of_class"][k]
+        assert here < every
+        assert page.text("#gallery-note") == (
+            f"{here} of the {every} images with a mistake of class {name} "
+            f"{'is' if here == 1 else 'are'} on this page."
+        )
+    assert_quiet(page)
+
+
+def copied(page: Page, button: str) -> list[list[str]]:
+    """Press a button, and read what it copies as CSV."""
+    page.run(
+        "Object.defineProperty(navigator.clipboard, 'writeText', {configurable: true, value: async (text) =>"
+        " { window.copied = text; }})"
+    )
+    page.run("document.querySelector(arguments[0]).click()", button)
+    return list(csv.reader(io.StringIO(page.run("return window.copied"))))
+
+
+def test_tables_are_copied_with_every_digit(page: Page, tmp_path: Path) -> None:
+    result = shapes()
+    page.resize(390)  # where not all columns fit
+    page.open(written(result, tmp_path))
+    head, *rows = copied(page, "#classes .copy-csv")
+    metrics = [name for name in result.class_values if name in head]
+    assert metrics == list(result.class_values)
+    assert head[:6] == ["class", "AP", "objects", "detections", "95 % interval low", "95 % interval high"]
+    for row in rows:
+        k = result.labels.index(row[0])
+        for name in metrics:
+            value, text = result.class_values[name][k], row[head.index(name)]
+            assert text == "" if value != value else float(text) == pytest.approx(value, rel=1e-5)
+        assert int(row[2]) == result.class_counts["ground_truths"][k]
+    page.run(
+        "const f = document.getElementById('class-filter'); f.value = 'hex'; f.dispatchEvent(new Event('input'))"
+    )
+    assert [row[0] for row in copied(page, "#classes .copy-csv")] == ["class", "hexagon"]
+    head, *rows = copied(page, "#confusion .said .copy-csv")
+    assert [row[0] for row in rows] == head[1:]
+    cells = page.run("return JSON.parse(document.getElementById('report-data').textContent).confusion.cells")
+    names = [*result.labels, "(background)"]
+    assert {
+        (row[0], name): int(number)
+        for row in rows
+        for name, number in zip(head[1:], row[1:], strict=True)
+        if number != "0"
+    } == {(names[truth], names[predicted]): number for truth, predicted, number in cells}
+    assert_quiet(page)
+
+
+def test_copied_names_are_no_formulas(page: Page, tmp_path: Path) -> None:
+    page.resize(1280)
+    page.open(written(hostile_evaluation(), tmp_path, resamples=0))
+    names = page.run("return JSON.parse(document.getElementById('report-data').textContent).names")
+    _, *rows = copied(page, "#classes .copy-csv")
+    assert {row[0] for row in rows} == {f"'{name}" if name[0] in "=+-@\t" else name for name in names}
+
+
+def test_cells_of_a_copied_row_stay_apart(page: Page, tmp_path: Path) -> None:
+    page.resize(1440)
+    page.open(written(shapes(), tmp_path))
+    text = page.run(
+        "const rows = document.querySelectorAll('#class-table tbody tr'), range = document.createRange();"
+        "range.setStartBefore(rows[0].cells[0]); range.setEndAfter(rows[1].cells[16]);"
+        "getSelection().removeAllRanges(); getSelection().addRange(range);"
+        "const data = new DataTransfer();"
+        "document.dispatchEvent(new ClipboardEvent('copy', {clipboardData: data, cancelable: true}));"
+        "return data.getData('text/plain')"
+    )
+    first, second = (line.split("\t") for line in text.split("\n"))
+    assert len(first) == len(second) == 17
+    assert first[:4] == ["hexagon", "0.000", "11", "0"]
+    assert second[4] == page.text("#class-table tbody tr:nth-child(2) td:nth-child(5)")
+
+
+def test_hostile_names_in_the_address(page: Page, tmp_path: Path) -> None:
+    """Each link leads to its class, and an address that is made up does nothing."""
+    path = written(hostile_evaluation(), tmp_path, resamples=0)
+    page.resize(1280)
+    page.open(path)
+    names = page.run("return JSON.parse(document.getElementById('report-data').textContent).names")
+    links = page.run(
+        "return [...document.querySelectorAll('#class-table tbody tr')].map((row) =>"
+        " [Number(row.dataset.k), row.querySelector('a').getAttribute('href')])"
+    )
+    assert len(links) == len(names)
+    for k, href in links:
+        page.run("location.hash = arguments[0]", href)
+        page.driver.execute_async_script("setTimeout(arguments[0], 0)")
+        assert page.run(CHOSEN) == names[k]
+        follow(page, path, page.run("return location.hash"))
+        assert page.run(CHOSEN) == names[k]
+    for fragment in (
+        "#gallery?class=%3Cimg%20src=x%20onerror=%22document.title='broken'%22%3E&kind=%zz&from=x",
+        "#javascript:document.title='broken'",
+        "#image?id=__proto__&box=-1",
+        "#confusion?truth=constructor&predicted=%00&most=1e9",
+        "#classes?sort=%3Cscript%3E&sense=up&find=%22%3E",
+        "#curves?iou=NaN&curve=nobody&without=all",
+    ):
+        follow(page, path, fragment)
+    assert "broken" not in page.run("return document.title").replace("document.title='broken'", "")
+    assert page.run("return document.scripts.length") == 2
+    assert page.run("return document.querySelectorAll('img, iframe, b.x, [onerror]').length") == 0
+    assert_quiet(page)
+
+
 def test_hostile_names_are_text(page: Page, tmp_path: Path) -> None:
     path = written(hostile_evaluation(), tmp_path, title="</title><script>document.title='broken'</script>")
     page.resize(1280)
@@ -368,8 +592,12 @@ def test_the_gallery_filters(page: Page, tmp_path: Path) -> None:
     page.resize(1280)
     page.open(written(shapes(), tmp_path))
     records = page.run("return JSON.parse(document.getElementById('report-data').textContent)")
-    shown = {*(line[0] for line in records["gallery"]["worst"]), *records["gallery"]["confident"]}
-    mistakes = [(place, box) for place in shown for box in records["images"][place]["boxes"] if len(box) > 8]
+    mistakes = [
+        (place, box)
+        for place, record in enumerate(records["images"])
+        for box in record["boxes"]
+        if len(box) > 8
+    ]
     for kind, name in enumerate(records["kinds"]):
         wanted = [place for place, box in mistakes if box[8] == kind]
         if not wanted:
@@ -395,7 +623,6 @@ def test_the_gallery_filters(page: Page, tmp_path: Path) -> None:
     choose(page, "#gallery-image", "no such image")
     assert "No image passes" in page.text("#worst-cards")
     page.click("#gallery-reset")
-    choose(page, "#gallery-order", "confident")
     confidences = [
         float(text.split()[-1])
         for text in page.run(
@@ -403,6 +630,50 @@ def test_the_gallery_filters(page: Page, tmp_path: Path) -> None:
         )
     ]
     assert confidences == sorted(confidences, reverse=True)
+    assert_quiet(page)
+
+
+def test_masks_are_outlines(page: Page, tmp_path: Path) -> None:
+    from reports.test_shapes import masked
+
+    page.resize(1280)
+    page.open(written(masked(), tmp_path))
+    assert len(page.every("#worst-cards .card:first-child path.outline")) == 2
+    page.click("#worst-cards .card button")
+    assert len(page.every("#dialog-picture path.outline.o3")) == 1
+    x, y = page.run(
+        "const m = document.querySelector('#dialog-picture path.outline.o0'), b = m.getBoundingClientRect();"
+        "return [b.x + b.width * 0.1, b.y + b.height * 0.5]"
+    )
+    page.mouse("mouseMoved", x, y)
+    assert page.text(".tip").startswith("disc")
+    page.mouse("mousePressed", x, y)
+    page.mouse("mouseReleased", x, y)
+    assert len(page.every("#dialog-picture path.outline.o0.lit")) == 1
+    assert page.find("#dialog-table tr.lit").text.startswith("disc")
+    assert_quiet(page)
+
+
+def test_keypoints_are_skeletons(page: Page, tmp_path: Path) -> None:
+    from reports.test_shapes import posed
+
+    truths = [[[100, 200, 2], [300, 240, 1], [200, 300, 2]], [[50, 60, 2], [70, 60, 2], [0, 0, 0]]]
+    founds = [[[400, 100, 1], [420, 230, 1], [300, 90, 1]], [[101, 201, 1], [299, 241, 1], [201, 301, 1]]]
+    page.resize(1280)
+    page.open(written(posed([*truths, [[500, 400, 1]] * 3], founds), tmp_path))
+    page.click("#worst-cards .card button")
+    picture = "#dialog-picture"
+    assert len(page.every(f"{picture} .limbs")) == 4  # two detections, two missed
+    dots = [node.get_attribute("d") for node in page.every(f"{picture} .dots.o3")]
+    assert dots == ["M50 60h0M70 60h0", "M500 400h0M500 400h0M500 400h0"]
+    assert [node.get_attribute("d") for node in page.every(f"{picture} .dots.hollow")] == dots[1:]
+    assert "Hollow keypoints are labelled" in page.text("#dialog-note")
+    page.click("#dialog-table tbody tr:last-child button")
+    assert len(page.every(f"{picture} .limbs.lit")) == 1
+    page.click("#dialog-close")
+    page.click("[data-outcome='1']")
+    page.click("#worst-cards .card button")
+    assert len(page.every(f"{picture} .limbs")) == 3
     assert_quiet(page)
 
 
@@ -414,9 +685,9 @@ def test_next_and_previous(page: Page, tmp_path: Path) -> None:
 
     page.resize(1280)
     page.open(written(shapes(), tmp_path))
-    assert page.text("#worst-cards .pager span").startswith("1 to 12 of")
+    assert page.text("#worst-cards .pager span").startswith("1 to 10 of")
     page.click("#worst-cards .pager button:last-of-type")
-    assert page.text("#worst-cards .pager span").startswith("13 to")
+    assert page.text("#worst-cards .pager span").startswith("11 to")
     page.click("#worst-cards .pager button:first-of-type")
     page.click("#worst-cards .card button")
     first = page.text("#dialog-title")
@@ -428,7 +699,7 @@ def test_next_and_previous(page: Page, tmp_path: Path) -> None:
     page.click("#dialog-previous")
     assert page.text("#dialog-title") == first
     assert page.find("#dialog-previous").get_attribute("aria-disabled") == "true"
-    page.click("#dialog-table tbody tr:nth-child(2) button")
+    page.click("#dialog-table tbody tr:not(.lit) button")
     assert len(page.every("#dialog-picture .box.lit")) == 1
     press(Keys.ESCAPE)
     assert not page.run("return document.getElementById('image-dialog').open")
@@ -466,11 +737,31 @@ def test_the_overview(page: Page, tmp_path: Path) -> None:
     assert len(page.every(".detectors tbody tr")) == 3
     assert len(page.every("#overview-pr-chart .curve")) == 3
     assert len(page.every("#overview-f1-chart .curve")) == 3
+    assert page.text(".verdict")
+    data = page.run("return JSON.parse(document.getElementById('report-data').textContent)")
+    assert len(page.every("#differing-cards .card")) == len(data["differing"])
+    first = page.every("#differing-cards .card:first-child svg")
+    assert [view.get_dom_attribute("viewBox") for view in first] == [
+        " ".join(f"{number:g}" for number in data["differing"][0]["part"])
+    ] * 3
+    page.click("#differing-cards .side-by-side > div:nth-child(2) button")
+    assert page.run("return document.getElementById('image-dialog').open")
+    assert page.text("#dialog-title").endswith(data["models"][1])
+    shown = data["images"][data["differing"][0]["at"] + data["together"]]
+    assert len(page.every("#dialog-table tbody tr")) == len(shown["boxes"])
+    page.click("#dialog-close")
     before = page.text("#pairs-table tbody")
     choose(page, "#pairs-metric", "1")
     assert page.text("#pairs-table tbody") != before
     assert page.text("#pairs-table thead th") == "AP50"
     page.click("#class-table thead th:nth-child(3) button")
+    choose(page, "#pr-iou", "3")
+    address = page.run("return location.hash")
+    assert address.startswith("#curves?")
+    follow(page, tmp_path / "report.html", address)
+    assert page.text("#pairs-table thead th") == "AP50"
+    assert page.find("#pr-iou").get_attribute("value") == "3"
+    assert page.find("#class-table thead th:nth-child(3)").get_attribute("aria-sort") == "descending"
     assert "broken" not in page.run("return document.title").replace("document.title='broken'", "")
     assert page.axe() == []
     assert_quiet(page)
@@ -492,8 +783,9 @@ def test_axe_finds_nothing_serious(page: Page, tmp_path: Path, width: int, dark:
     path = written(shapes(), tmp_path)
     page.resize(width, dark=dark)
     page.open(path)
-    page.run("document.querySelector('#class-table tbody button').click()")  # a chip
+    choose(page, "#pr-class", "1")  # a chip
     page.click("#top-confusions button")
+    page.click(".more-numbers summary")
     violations = page.axe()
     page.click("#worst-cards .card button")
     violations += page.axe()

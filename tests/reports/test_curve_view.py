@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import boxscore
+from boxscore import diagnostics
 from boxscore.reports.curve_view import MOST_CURVES, TOLERANCE, curve_view, thin
-from support.evaluations import evaluation, shapes
+from boxscore.reports.diagnosis import STEP_TOLERANCE, analysis_view
+from support.evaluations import empty_evaluation, evaluation, shapes
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.sampled_from([0.0, 0.001, 0.01, 0.1]))
@@ -68,3 +72,30 @@ def test_many_curves_are_capped() -> None:
     lines = sum(len(curves) for curves in view["classes"].values())
     assert lines <= MOST_CURVES
     assert view["left_out"] + len(view["thresholds"]) == 10
+
+
+def test_the_steps_of_coco_s_analysis_are_those_of_the_diagnostic() -> None:
+    result = shapes()
+    view = analysis_view(result)
+    assert view is not None
+    curves, areas = diagnostics.error_curves(result), diagnostics.error_areas(result)
+    shown = {"mean": (curves.mean, areas.total, view["mean"])}
+    for k, lines in view["classes"].items():
+        of_class = [float(values[int(k)]) for values in areas.per_class]
+        shown[k] = (curves.precision[int(k)], of_class, lines)
+    assert len(shown) == 6
+    for precision, of_class, (rounded, lines) in shown.values():
+        np.testing.assert_allclose(rounded, of_class, rtol=0.005)
+        line: Any = None
+        for step, packed in enumerate(lines):
+            line = packed or line
+            drawn = np.interp(curves.recall, np.array(line[0]) / 100, np.array(line[1]) / 1000)
+            assert np.abs(drawn - precision[step]).max() < STEP_TOLERANCE + 0.0006
+
+
+def test_the_classes_of_the_analysis_are_capped() -> None:
+    view = analysis_view(evaluation(classes=300, images=300))
+    assert view is not None
+    assert len(view["classes"]) == 200
+    assert view["left_out"] > 50
+    assert analysis_view(empty_evaluation()) is None

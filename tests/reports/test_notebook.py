@@ -104,6 +104,8 @@ DIAGNOSTICS = [
     "confusion_matrix",
     "error_list",
     "error_types",
+    "error_areas",
+    "error_curves",
     "froc_curve",
     "image_scores",
     "label_suspects",
@@ -186,7 +188,10 @@ def test_to_latex_is_what_the_command_prints(run: Run) -> None:
         assert printed.count("\\begin{tabular}") == 1 + len(more)
 
 
-PLOTS = ["pr_curve", "f1_curve", "froc", "per_class", "errors", "confusion_matrix", "reliability"]
+PLOTS = [
+    *("pr_curve", "f1_curve", "froc", "per_class", "errors", "error_curves"),
+    *("confusion_matrix", "reliability"),
+]
 
 
 @pytest.fixture
@@ -235,6 +240,7 @@ def test_plot_draws_what_the_functions_draw() -> None:
         assert drawn(result.plot(name)) == drawn(getattr(plots, name)(result))
     assert drawn(result.plot(classes=["star"])) == drawn(plots.pr_curve(result, classes=["star"]))
     assert drawn(diagnostics.error_types(result).plot()) == drawn(plots.errors(result))
+    assert drawn(diagnostics.error_curves(result).plot()) == drawn(plots.error_curves(result))
     matrix = diagnostics.confusion_matrix(result, score_threshold=0.3)
     assert drawn(matrix.plot(most=3)) == drawn(plots.confusion_matrix(result, score_threshold=0.3, most=3))
     comparison = result.compare(result, resamples=3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,10 @@ def test_no_detections_at_all() -> None:
     result = shapes()
     none = boxscore.evaluate(result.ground_truth, result.detections.take(np.arange(0)))
     assert "have no detection" in " ".join(note.text for note in notes(findings_of(none)))
+
+
+def test_an_example_that_the_sentence_has_is_not_repeated() -> None:
+    finding = findings_of(odd())[0]
+    one = dataclasses.replace(finding, message="a box of image 7 is empty", examples=("image 7", "image 8"))
+    (note,) = notes([one])
+    assert note.examples == ("image 8",)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import shutil
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+import boxscore
 from boxscore.reports import ReportOptions
 from boxscore.reports.html import render_page
-from boxscore.reports.view import report_view
+from boxscore.reports.view import file_names, report_view
 from support.evaluations import empty_evaluation, evaluation, hostile_evaluation, shapes
+from support.samples import SHAPES
 
 FAST = ReportOptions(date="", resamples=0, gallery=2)
 
@@ -34,7 +39,10 @@ def test_the_lowest_classes_stand_first() -> None:
     table = report_view(result, options=ReportOptions(resamples=5, gallery=2))["table"]
     ap = result.class_values["AP"].tolist()
     objects = result.class_counts["ground_truths"].tolist()
-    slow = sorted(range(len(ap)), key=lambda k: (ap[k] != ap[k], ap[k] if ap[k] == ap[k] else 0, -objects[k]))
+    found = result.class_counts["detections"].tolist()
+    there = [k for k in range(len(ap)) if objects[k] or found[k]]
+    assert len(there) == len(ap) - 1
+    slow = sorted(there, key=lambda k: (ap[k] != ap[k], ap[k] if ap[k] == ap[k] else 0, -objects[k]))
     assert [row[0] for row in table["rows"]] == slow
     kinds = [column["kind"] for column in table["columns"]]
     assert kinds[:5] == ["bar", "count", "count", "interval", "spark"]
@@ -49,3 +57,53 @@ def test_of_equal_classes_the_one_with_more_objects_stands_first() -> None:
     equal[:] = 0.0
     rows = report_view(result, options=FAST)["table"]["rows"]
     assert [row[2] for row in rows] == sorted((row[2] for row in rows), reverse=True)
+
+
+def test_classes_without_objects_and_detections_are_only_counted() -> None:
+    result = evaluation(classes=30, images=40)
+    truth, detections = result.ground_truth, result.detections
+    rows = np.flatnonzero(truth.image == 3), np.flatnonzero(detections.image == 3)
+    one = boxscore.evaluate(truth.take(rows[0]), detections.take(rows[1]))
+    there = {*truth.category[rows[0]].tolist(), *detections.category[rows[1]].tolist()}
+    view = report_view(one, options=FAST)
+    assert {row[0] for row in view["table"]["rows"]} == there
+    assert view["table"]["absent"] == 30 - len(there)
+    assert {*view["confusion"]["shown"]} <= {*there, 30}
+    assert view["confusion"]["present"] == len(view["confusion"]["shown"]) - 1
+    page = render_page(view)
+    assert page.count("<tr data-k=") == len(there)
+    assert f"Not listed: {30 - len(there)} classes without objects and detections." in page
+    values = {tile["area"]: tile["value"] for tile in view["summary"] if tile["metric"] == "AP"}
+    assert {row["name"] for row in view["sizes"] or []} == {
+        area for area, value in values.items() if value is not None or area == "all"
+    }
+
+
+def test_a_page_says_no_absolute_path(tmp_path: Path) -> None:
+    for name in ("instances.json", "detections.json"):
+        shutil.copy(SHAPES / name, tmp_path)
+    truth = boxscore.load_ground_truth(tmp_path / "instances.json")
+    detections = boxscore.load_detections(tmp_path / "detections.json", truth)
+    page = render_page(report_view(boxscore.evaluate(truth, detections), options=FAST))
+    assert str(tmp_path) not in page
+    footer = page.partition("<footer")[2].partition("</footer>")[0]
+    assert ">instances.json</span>" in footer
+    assert ">detections.json</span>" in footer
+
+
+@pytest.mark.parametrize(
+    ("sources", "names"),
+    [
+        (("/a/b/gt.json", "/c/dt.json"), ["gt.json", "dt.json"]),
+        (("/a/gt/labels", "/a/dt/labels"), ["gt/labels", "dt/labels"]),
+        (("arrays", "arrays"), ["arrays", "arrays"]),
+        (("", "/"), ["", "/"]),
+    ],
+)
+def test_names_of_files(sources: tuple[str, str], names: list[str]) -> None:
+    assert [name.replace("\\", "/") for name in file_names(*sources)] == names
+
+
+def test_nothing_is_shown_empty() -> None:
+    page = render_page(report_view(empty_evaluation(), options=FAST))
+    assert sections(page) == ["summary", "classes", "curves", "gallery"]

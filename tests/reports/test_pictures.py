@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import os
 import struct
 import subprocess
@@ -13,7 +15,8 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.reports.pictures import read_picture
+from boxscore.data.vocabulary import Images
+from boxscore.reports.pictures import CROP_SIDE, embed_crop, read_picture
 from boxscore.reports.plots import boxes
 
 image_module = pytest.importorskip("PIL.Image")
@@ -127,3 +130,36 @@ def test_a_folder_without_the_images_is_refused(tmp_path: Path) -> None:
     save(folder / "a.png", 8, 8)  # one of them is enough: the other is a blank frame
     result.report(out, image_folder=folder, resamples=0)
     assert "1 of these images is not in the image folder" in (out / "report.html").read_text()
+
+
+@pytest.mark.parametrize("scale", [0.5, 1, 4])
+def test_a_crop_is_the_part_of_the_picture_whatever_its_size(tmp_path: Path, scale: float) -> None:
+    """The stated size is 400 x 300; a square of it is red, and the file is smaller or larger."""
+    pixels = np.zeros((round(300 * scale), round(400 * scale), 3), dtype=np.uint8)
+    left, top, side = (round(number * scale) for number in (120, 80, 100))
+    pixels[top : top + side, left : left + side, 0] = 255
+    image_module.fromarray(pixels).save(tmp_path / "a.png")
+    (tmp_path / "b.png").write_bytes(b"no picture")
+    images = Images.build([1, 2, 3], file_names=["a.png", "b.png", "none.png"], sizes=[[400, 300]] * 3)
+    truth = boxscore.GroundTruth.from_arrays([1], ["x"], [[120, 80, 220, 180]], images=images)
+    result = boxscore.evaluate(
+        truth, boxscore.Detections.from_arrays([1], ["x"], [[120, 80, 220, 180]], [0.5], images=images)
+    )
+
+    def cropped(row: int, *part: float) -> np.ndarray | None:
+        address = embed_crop(result, row, part, (400, 300), tmp_path)  # type: ignore[arg-type]
+        if address is None:
+            return None
+        data = base64.b64decode(address.removeprefix("data:image/jpeg;base64,"))
+        return np.asarray(image_module.open(io.BytesIO(data)), dtype=float)
+
+    red = cropped(0, 124, 84, 90, 90)
+    assert red is not None
+    assert red.shape[0] == red.shape[1] == min(round(90 * scale), CROP_SIDE)
+    assert red[..., 0].min() > 200
+    assert red[..., 1:].max() < 60
+    around = cropped(0, 70, 30, 200, 200)
+    assert around is not None
+    assert around[..., 0].mean() == pytest.approx(255 / 4, abs=4)
+    assert cropped(1, 0, 0, 10, 10) is None
+    assert cropped(2, 0, 0, 10, 10) is None

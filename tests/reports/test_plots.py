@@ -35,7 +35,10 @@ def bytes_of(figure: Any, form: str = "svg") -> bytes:
     return output.getvalue()
 
 
-PLOTS = ["pr_curve", "f1_curve", "froc", "confusion_matrix", "per_class", "errors", "reliability"]
+PLOTS = [
+    *("pr_curve", "f1_curve", "froc", "confusion_matrix", "per_class", "errors", "error_curves"),
+    "reliability",
+]
 
 
 @pytest.mark.parametrize("name", PLOTS)
@@ -65,6 +68,22 @@ def test_displays_hold_what_the_evaluation_says() -> None:
     assert (np.diff(bars.values) <= 0).all()
     matrix = plots.ConfusionDisplay.from_evaluation(result, score_threshold=0.5)
     assert matrix.labels[-1] == "(background)"
+
+
+def test_the_steps_of_coco_s_analysis_are_drawn_one_upon_the_other() -> None:
+    result = shapes()
+    display = plots.ErrorCurvesDisplay.from_evaluation(result, name="hexagon").plot()
+    curves = diagnostics.error_curves(result)
+    np.testing.assert_array_equal(display.precision, curves.precision[curves.classes.index("hexagon")])
+    areas = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    values = diagnostics.error_areas(result).per_class
+    k = curves.classes.index("hexagon")
+    expected = [f"{name} {getattr(values, name)[k]:.3f}" for name in values._fields]
+    assert areas == expected
+    assert display.ax_.get_title() == "hexagon"
+    assert len(display.ax_.lines) == len(display.ax_.collections) == 7
+    with pytest.raises(boxscore.InputError, match="name must be one of"):
+        plots.error_curves(result, name="hexagn")
 
 
 def test_compare_draws_intervals() -> None:

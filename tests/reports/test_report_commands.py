@@ -231,3 +231,16 @@ def test_a_baseline_of_another_protocol_is_refused(tmp_path: Path, run: Run) -> 
     assert "scores under two protocols do not compare" in run.error(
         "check", *INPUTS, "--protocol", "voc2012", "--no-regression", path
     )
+
+
+def test_an_image_folder_beside_several_detectors(tmp_path: Path) -> None:
+    """COCO files hold the sizes of images: a folder gives the report its pictures and is not read for sizes."""
+    folder = SHAPES / "images"
+    other = tmp_path / "other.json"
+    other.write_bytes(Path(DT).read_bytes())
+    files = ["--image-folder", str(folder), "--resamples", "10", "--quiet"]
+    report = tmp_path / "report"
+    assert main(["compare", str(GT), str(DT), str(other), "--report", str(report), *files]) == 0
+    assert "data:image/jpeg;base64" in (report / "detector-2.html").read_text(encoding="utf-8")
+    # 1 where the checks fail, 2 where a file is refused.
+    assert main(["check", str(GT), str(DT), "--baseline-detections", str(other), *files]) == 0

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import ast
 import importlib
-import pkgutil
 from collections.abc import Iterator
 
 import pytest
 
-import boxscore
 from boxscore.protocols import protocol_names
 from support import sources
 from support.each import each
+from support.modules import every_module
 from support.sources import FILES, last_name
 
 PUBLIC = [
-    found.name
-    for found in pkgutil.walk_packages(boxscore.__path__, "boxscore.")
-    if not any(part.startswith("_") for part in found.name.split("."))
+    name
+    for name in every_module()
+    if not any(part.startswith("_") for part in name.split(".")) and name != "boxscore"
 ]
 
 NAMES = set(protocol_names())

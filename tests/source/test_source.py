@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-import pkgutil
 import re
 from pathlib import Path
 from types import ModuleType
@@ -13,15 +12,15 @@ from typing import Any
 
 import boxscore
 from support.each import each
+from support.imports import MODULES as FILE_OF
 from support.imports import imports_of
+from support.modules import ADAPTERS, every_module
 
 ROOT = Path(boxscore.__file__).parent
 
 
-def every_module() -> list[str]:
-    found = pkgutil.walk_packages([str(ROOT)], "boxscore.")
-    return ["boxscore", *sorted(item.name for item in found if not item.name.endswith("__main__"))]
-
+EVERY = sorted(name for name in FILE_OF if not name.endswith("__main__"))
+"""Adapters whose framework is not here, too."""
 
 MODULES = every_module()
 PUBLIC = [name for name in MODULES if not any(part.startswith("_") for part in name.split("."))]
@@ -48,6 +47,7 @@ LAYERS = [
     "validation",
     "reports",
     "compat",
+    "integrations",
     "cli",
 ]
 """From left to right. A package imports from packages to its left; inside a package, from anywhere in it."""
@@ -69,15 +69,34 @@ def layer_of(part: str) -> int:
 
 
 def test_every_package_has_a_layer() -> None:
-    assert {name.split(".")[1] for name in MODULES if name != "boxscore"} == set(LAYERS)
+    assert {name.split(".")[1] for name in EVERY if name != "boxscore"} == set(LAYERS)
 
 
-@each([name for name in MODULES if name != "boxscore"])
+@each([name for name in EVERY if name != "boxscore"])
 def test_imports_run_from_left_to_right(module: str) -> None:
     own = module.split(".")[1]
-    parts = {name.split(".")[1] for name in imports_of(module)} - {own}
+    parts = {name.split(".")[1] for name in imports_of(module) if name != "boxscore"} - {own}
     backwards = {(module, part) for part in parts if layer_of(part) >= layer_of(own)}
     assert backwards == {pair for pair in BACKWARDS if pair[0] == module}
+
+
+@each([name for name in EVERY if not name.startswith(ADAPTERS)])
+def test_nothing_imports_an_adapter(module: str) -> None:
+    assert not {name for name in imports_of(module) if name.startswith(ADAPTERS)}
+
+
+@each([name for name in EVERY if name.startswith(ADAPTERS)])
+def test_an_adapter_uses_what_users_use(module: str) -> None:
+    """It imports public modules, and no name with an underscore."""
+    assert all(not part.startswith("_") for name in imports_of(module) for part in name.split("."))
+    tree = ast.parse((ROOT / Path(*module.split(".")[1:]).with_suffix(".py")).read_text(encoding="utf-8"))
+    names = [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("boxscore")
+        for alias in node.names
+    ]
+    assert not [name for name in names if name.startswith("_")]
 
 
 # ---------------------------------------------------------------- __all__

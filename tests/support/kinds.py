@@ -16,6 +16,7 @@ KINDS = {
     "scoring/test_froc_peers.py": ["oracle", "peers"],
     "suppression/test_nms_generated.py": ["oracle"],
     "suppression/test_nms_peers.py": ["oracle", "peers"],
+    "integrations": ["oracle", "peers"],
     "golden": ["golden"],
     "properties": ["property"],
     "suppression/test_nms_properties.py": ["property"],
@@ -26,6 +27,7 @@ KINDS = {
     "source": ["source"],
     "packaging": ["packaging"],
     "reports/test_browser.py": ["browser"],
+    "reports/test_live_page.py": ["browser"],
     "real": ["real"],
 }
 """The kinds of what stands in a folder or file; whatever hypothesis makes cases for is a property as well."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -31,6 +32,20 @@ def few_sets_together(patch: pytest.MonkeyPatch, count: int) -> None:
 def little_worth_forking(patch: pytest.MonkeyPatch) -> None:
     """Share sets of image weights out among processes, however little work they are."""
     patch.setattr(shared, "WORTH_FORKING", 0)
+
+
+def tasks_forked(patch: pytest.MonkeyPatch) -> list[int]:
+    """Share as above; the list says how many tasks were forked each time."""
+    little_worth_forking(patch)
+    started: list[int] = []
+    plain = shared.Forked
+
+    def counted(tasks: Sequence[Callable[[], Any]]) -> Any:
+        started.append(len(tasks))
+        return plain(tasks)
+
+    patch.setattr(shared, "Forked", counted)
+    return started
 
 
 def few_detections_of_an_owner(patch: pytest.MonkeyPatch, count: int) -> None:

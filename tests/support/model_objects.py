@@ -128,7 +128,10 @@ def supervision(side: dict[str, Any]) -> Any:
         class_id=side["labels"],
         confidence=side.get("scores"),
         mask=side.get("masks"),
-        data={"class_name": np.array(names_of(side))} if len(side["labels"]) else {},
+        data={"class_name": np.array(names_of(side))}
+        | {key: side[key] for key in ("area", "iscrowd", "ignore") if key in side}
+        if len(side["labels"])
+        else {},
     )
 
 

@@ -174,6 +174,12 @@ def run_starts(keys: NDArray[Any]) -> Positions:
     return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
 
 
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the values of [N] that occur, ascending: ``np.unique`` loads NumPy's masked arrays for that."""
+    ordered = np.sort(values)
+    return ordered[run_starts(ordered)]
+
+
 def inverse_order(order: Positions) -> Positions:
     """Position of each entry after reordering: ``inverse_order(order)[order]`` counts from 0."""
     inverse = np.empty_like(order)

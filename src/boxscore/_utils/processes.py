@@ -2,8 +2,9 @@
 
 Conventions
 -----------
-- Only the command line forks by default, because nothing else runs in its process: a training process has
-  threads and devices that do not survive a fork. In Python it takes an explicit ``workers``.
+- The command line forks, because nothing else runs in its process. In Python ``workers="auto"`` does so only
+  where it is safe (:func:`may_fork`): threads and devices of a training process do not survive a fork. A
+  number of ``workers`` forks without asking.
 - Children decode text into arrays and write them to an unnamed file, because a pipe holds only 64 KiB and
   would make both processes take turns. A pipe signals that the file is complete. The exit status would not
   do: a host may ignore SIGCHLD, or have a handler that waits for every child.
@@ -17,15 +18,27 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO, Generic, NamedTuple, TypeVar, cast
+from typing import BinaryIO, Generic, Literal, NamedTuple, TypeVar, cast
 
-from boxscore._utils import unfinished
+from boxscore._utils import checks, unfinished
 from boxscore._utils.pickling import mapped_pickle, write_pickle
+from boxscore.errors import InputError
 
 Result = TypeVar("Result")
+
+Workers = int | Literal["auto"]
+"""A number of processes, or ``"auto"``: one per processor where forking is safe, else this one alone."""
+
+NOT_TO_BE_FORKED = (
+    *("torch", "tensorflow", "jax", "paddle", "mindspore", "mxnet", "cupy", "onnxruntime", "numba.cuda"),
+    *("mpi4py", "grpc", "ray", "gevent", "eventlet"),
+)
+"""Modules with threads, devices or an event loop that a fork may break: with any of them ``"auto"`` is 1."""
 
 LEAST_SECONDS = 30.0
 PATIENCE = 5.0
@@ -35,6 +48,59 @@ LAST_SECONDS = 5.0
 """How long a child may take to end after its result is there, and again after it was killed."""
 
 DONE = b"1"
+
+
+def worker_count(workers: Workers, *, name: str = "workers") -> int:
+    """Return a number of processes; what ``"auto"`` is may differ from call to call."""
+    if workers == "auto":
+        return available_processors() if may_fork() else 1
+    given: object = workers
+    if isinstance(given, str):
+        raise InputError(name, 'be a whole number or "auto"', got=repr(given)[:60])
+    return checks.whole_number(workers, 1, name=name, high=checks.MOST_WORKERS)
+
+
+def available_processors() -> int:
+    """Return how many processors this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def may_fork() -> bool:
+    """Whether a fork of this process is safe, as far as can be seen.
+
+    It is on Linux, in the main thread of a process that has no other, is no daemon, and has imported nothing
+    of :data:`NOT_TO_BE_FORKED`. OpenBLAS ends its threads before a fork; any others are one too many.
+    """
+    return (
+        sys.platform == "linux"
+        and threading.current_thread() is threading.main_thread()
+        and len(sys._current_frames()) == 1  # unlike threading.enumerate, with threads that C code started
+        and not any(name in sys.modules for name in NOT_TO_BE_FORKED)
+        and not _is_daemon()
+        and _system_threads() <= 1 + _most_blas_threads()
+    )
+
+
+def _is_daemon() -> bool:
+    """Whether this is a process that multiprocessing, or Celery's copy of it, forbids to have children."""
+    modules = (sys.modules.get(f"{name}.process") for name in ("multiprocessing", "billiard"))
+    return any(module is not None and module.current_process().daemon for module in modules)
+
+
+def _system_threads() -> int:
+    try:
+        with os.scandir("/proc/self/task") as threads:
+            return sum(1 for _ in threads)
+    except OSError:  # not mounted
+        return 1
+
+
+def _most_blas_threads() -> int:
+    """Return how many threads the OpenBLAS of NumPy, and that of SciPy, may have beside this one."""
+    libraries = 1 + ("scipy.linalg" in sys.modules)
+    return libraries * (available_processors() - 1)
 
 
 class _Child(NamedTuple):
@@ -90,7 +156,7 @@ class Forked(Generic[Result]):
         self._children: dict[int, _Child] = {}
         self._key = unfinished.begin(self._kill)
         for number, task in enumerate(tasks if hasattr(os, "fork") else []):
-            with contextlib.suppress(OSError):  # too many processes or files: the task is done here
+            with contextlib.suppress(OSError, RuntimeError):  # too many processes or files, a subinterpreter
                 self._children[number] = _start(task)
 
     def close(self) -> None:
@@ -178,7 +244,7 @@ def _start(task: Callable[[], object]) -> _Child:
             # Python warns of forking beside threads; NumPy's idle BLAS threads are not used by the child.
             warnings.simplefilter("ignore", DeprecationWarning)
             process = os.fork()
-    except OSError:
+    except (OSError, RuntimeError):
         file.close()
         os.close(pipe)
         os.close(write_end)

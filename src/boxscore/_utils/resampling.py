@@ -66,7 +66,7 @@ class WeightSets(Protocol):
         ...
 
     def batches(self, size: int) -> Iterator[WeightSets]:
-        """Cut them into runs of at most ``size`` sets."""
+        """Cut them into runs of ``size`` sets, or one more where sets are pairs; the last may be shorter."""
         ...
 
 
@@ -162,8 +162,8 @@ class Swaps:
             yield 1 - weights
 
     def batches(self, size: int) -> Iterator[Swaps]:
-        """Cut them into runs of at most ``size`` sets, or of one exchange."""
-        random, step, end = _generator(self.state), max(size // 2, 1), self.first + self.count
+        """Cut them into runs of at most ``size`` sets, or one more: an exchange is two."""
+        random, step, end = _generator(self.state), -(-size // 2), self.first + self.count
         for first in range(self.first, end, step):
             count = min(step, end - first)
             yield dataclasses.replace(self, first=first, count=count, state=random.bit_generator.state)

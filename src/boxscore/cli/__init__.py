@@ -35,10 +35,10 @@ from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError, s
 __all__ = ["COMMANDS", "GROUPS", "Command", "command_parser", "load_command", "main"]
 
 GROUPS = {
-    "start here": ("demo", "evaluate", "validate", "report"),
+    "start here": ("demo", "evaluate", "validate", "report", "view"),
     "why this score?": (
-        *("errors", "confusion", "operating-points", "slices", "images", "iou", "suspects", "draw"),
-        *("calibration", "lrp", "froc", "ties", "explain", "readings"),
+        *("errors", "error-curves", "confusion", "operating-points", "slices", "images", "iou"),
+        *("suspects", "draw", "calibration", "lrp", "froc", "ties", "explain", "readings"),
     ),
     "which detector is better, and is it good enough?": ("compare", "bootstrap", "check", "history"),
     "raw detections, and those of several models": ("nms", "fuse", "sweep"),
@@ -61,6 +61,7 @@ _SUMMARIES = {
     "sweep": "which suppression settings score best",
     "compare": "is one detector better than another? paired differences with intervals",
     "report": "write an HTML report, tables and plots of a result",
+    "view": "browse every image and its mistakes in a browser, on this machine",
     "draw": "draw boxes over the worst images, or over chosen ones",
     "check": "a gate for CI: minimum scores, and no worse than a baseline",
     "history": "the runs that check recorded: a table, a plot",

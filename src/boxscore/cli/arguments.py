@@ -350,8 +350,8 @@ IMAGES = Option(
 )
 WORKERS = Option(
     "workers",
-    "number of processes that read large files, and of threads that match images; masks, and the boxes of "
-    "a million detections or more, are matched in processes as well; the result is the same for any number "
+    "number of processes that read large files; masks, and the boxes of a million detections or more, are "
+    "matched by them as well, fewer boxes by as many threads; the result is the same for any number "
     "(default: one process per processor, one thread)",
     kind=int,
     metavar="N",
@@ -672,7 +672,7 @@ REPORT_CONTENT = (
     *COMPARISON_REPORT,
     Option(
         "resamples",
-        "bootstrap resamples for intervals, 0 for none (default: as many as take a few seconds)",
+        "bootstrap resamples for intervals, 0 for none (default: 200, or none if that takes over a minute)",
         kind=int,
         metavar="N",
         key="output.resamples",

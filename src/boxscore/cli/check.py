@@ -17,6 +17,7 @@ Examples
   boxscore check instances.json new.json --baseline-detections old.json --metrics AP
   boxscore check instances.json new.json --baseline-detections old.json --sequential --history scores.jsonl
   boxscore check instances.json results.json --min AP=0.35 --history scores.jsonl --junit check.xml
+  boxscore check instances.json new.json --baseline-detections old.json --metrics AP --summary comment.md
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from boxscore.cli.arguments import (
     OUTPUT,
     Option,
 )
-from boxscore.cli.inputs import Inputs, detection_arguments, evaluate_inputs, read_inputs, readers
+from boxscore.cli.inputs import Inputs, evaluate_inputs, read_inputs, read_others, readers
 from boxscore.cli.output import Digest, Section, digest_of, refuse_errors, remembered_warnings, written
 from boxscore.cli.parameters import options_of
 from boxscore.cli.streams import coloured, say, show, signature_lines, table_width
@@ -50,11 +51,10 @@ from boxscore.diagnostics import bootstrap_intervals
 from boxscore.diagnostics.compare import TOO_FEW
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.formats.reading import read_detections, read_options
 from boxscore.reports import gate, history
-from boxscore.similarity.registry import needs_of
 
 if TYPE_CHECKING:
+    from boxscore.diagnostics.compare import DetectorComparison
     from boxscore.diagnostics.sequential import DropSoFar
 
 OPTIONS = (
@@ -101,6 +101,13 @@ OPTIONS = (
         metavar="FILE.jsonl",
         writes=(".",),
     ),
+    Option(
+        "summary",
+        "also write a summary for a pull request, GitHub's Markdown: differences, classes folded",
+        kind=Path,
+        metavar="FILE.md",
+        writes=(".",),
+    ),
     Option("junit", "also write the checks as JUnit XML", kind=Path, metavar="FILE.xml", writes=(".",)),
 )
 
@@ -135,13 +142,19 @@ def run(arguments: argparse.Namespace) -> int:
         done += gate.check_baseline(
             result, baseline, tolerance=tolerance, only=arguments.metrics, place=place
         )
-    of_baseline, drop = Digest([], {}), None
+    of_baseline, drop, comparison = Digest([], {}), None, None
     if arguments.baseline_detections:
         baseline_evaluation, evaluation, of_baseline = _with_baseline(checked, arguments)
         if arguments.sequential:
             drop = _drop(baseline_evaluation, evaluation, arguments)
         else:
-            done += _differences(baseline_evaluation, evaluation, arguments, tolerance)
+            comparison = _compared(baseline_evaluation, evaluation, arguments)
+            done += gate.check_difference(
+                comparison,
+                tolerance=tolerance,
+                place=str(arguments.baseline_detections),
+                lower_is_better=frozenset(evaluation.protocol.lower_is_better),
+            )
         if arguments.strict:
             refuse_errors(of_baseline)
     if not done and arguments.history is None:
@@ -157,7 +170,14 @@ def run(arguments: argparse.Namespace) -> int:
         record = _record(arguments, result, done)
     else:
         done, record = _at_next_look(arguments, result, drop, done, errors)
-    text = _written(done, record, result.signature, arguments)
+    note = _note(done, record, arguments)
+    text = _written(done, note, record, result.signature, arguments)
+    if arguments.summary is not None:
+        from boxscore.reports.pull_request import pull_request_summary
+
+        about = {"evaluation": checked.evaluation, "comparison": comparison, "name": arguments.name}
+        summary = pull_request_summary(done, note=note, signature=result.signature, **about)
+        write_atomically(arguments.summary, summary)
     if arguments.junit is not None:
         from boxscore.reports.junit import as_junit
 
@@ -216,6 +236,7 @@ def _drop(baseline: Evaluation, evaluation: Evaluation, arguments: argparse.Name
         confidence=arguments.confidence,
         seed=arguments.seed,
         group=arguments.group,
+        workers=readers(arguments),
     )
 
 
@@ -286,9 +307,8 @@ def _with_baseline(checked: _Checked, arguments: argparse.Namespace) -> tuple[Ev
     inputs, evaluation = checked.inputs, checked.evaluation
     assert inputs is not None
     assert evaluation is not None
-    options = read_options(**detection_arguments(arguments), **needs_of(inputs.protocol))
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
-        table = read_detections(arguments.baseline_detections, inputs.ground_truth, options)
+        table = read_others(arguments.baseline_detections, inputs, arguments)
         truth = listing(inputs.ground_truth, [table])
         if truth is not inputs.ground_truth:
             evaluation = evaluate_inputs(inputs._replace(ground_truth=truth))
@@ -297,13 +317,13 @@ def _with_baseline(checked: _Checked, arguments: argparse.Namespace) -> tuple[Ev
     return baseline, evaluation, digest
 
 
-def _differences(
-    baseline: Evaluation, evaluation: Evaluation, arguments: argparse.Namespace, tolerance: float
-) -> list[gate.Check]:
+def _compared(
+    baseline: Evaluation, evaluation: Evaluation, arguments: argparse.Namespace
+) -> DetectorComparison:
     """Compare over all images."""
     from boxscore.diagnostics.compare import compare_detectors
 
-    comparison = compare_detectors(
+    return compare_detectors(
         {"baseline": baseline, "checked": evaluation},
         resamples=arguments.resamples,
         confidence=arguments.confidence,
@@ -311,12 +331,6 @@ def _differences(
         metrics=arguments.metrics or None,
         group=arguments.group,
         workers=readers(arguments),
-    )
-    return gate.check_difference(
-        comparison,
-        tolerance=tolerance,
-        place=str(arguments.baseline_detections),
-        lower_is_better=frozenset(evaluation.protocol.lower_is_better),
     )
 
 
@@ -341,9 +355,8 @@ def _record(arguments: argparse.Namespace, result: gate.Result, done: Sequence[g
     }
 
 
-def _written(
-    done: Sequence[gate.Check], record: Mapping[str, Any], signature: str, arguments: argparse.Namespace
-) -> str:
+def _note(done: Sequence[gate.Check], record: Mapping[str, Any], arguments: argparse.Namespace) -> str:
+    """Say the outcome in a line, and what its words mean in others."""
     failed = sum(not check.passed for check in done)
     note = f"{failed} of {len(done)} failed" if failed else "all checks passed"
     undecided = sum(check.undecided for check in done)
@@ -364,9 +377,19 @@ def _written(
         note += f"\nsignificant: {text}"
     if any(check.rule == gate.NO_ERROR for check in done):
         note += f"\n{gate.NO_ERROR}: correct it, or accept it with --allow NAME"
+    return note
+
+
+def _written(
+    done: Sequence[gate.Check],
+    note: str,
+    record: Mapping[str, Any],
+    signature: str,
+    arguments: argparse.Namespace,
+) -> str:
     columns, form = _columns(done), arguments.output
     if form == "markdown":
-        mark = ":x:" if failed else ":white_check_mark:"
+        mark = ":white_check_mark:" if all(check.passed for check in done) else ":x:"
         head = note.replace("\n", "; ")
         return f"### {mark} boxscore check: {head}\n\n{markdown_table(columns)}\n\n`{signature}`"
     if form == "text":

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from boxscore._utils.progress import stage
-from boxscore._utils.text import counted, printable, short_list
+from boxscore._utils.text import counted, printable
 from boxscore.cli.arguments import (
     BATCH,
     COMPARISON_REPORT,
@@ -32,20 +32,13 @@ from boxscore.cli.arguments import (
     ROWS,
     Option,
 )
-from boxscore.cli.inputs import (
-    chosen,
-    detection_arguments,
-    evaluate_inputs,
-    read_inputs,
-    readers,
-    resolve_columns,
-)
+from boxscore.cli.inputs import chosen, detector_names, evaluate_each, readers, with_detections
 from boxscore.cli.output import (
-    Digest,
+    Remembered,
     Section,
     chosen_rows,
     digest_of,
-    finding_lines,
+    finding_lines_of,
     print_frame,
     refuse_errors,
     remembered_warnings,
@@ -59,13 +52,10 @@ from boxscore.cli.output import (
 from boxscore.cli.parameters import options_of
 from boxscore.cli.streams import as_typed, coloured, say, show
 from boxscore.data.class_names import EVERY_CLASS
-from boxscore.data.unlisted import listing
 from boxscore.diagnostics import bootstrap_intervals
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.formats.reading import read_detections, read_options
 from boxscore.reports.rows import ALL_ROWS, Rows
-from boxscore.similarity.registry import needs_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,26 +152,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     """Keep what is evaluated in partitions in ``stack`` until it is compared."""
-    import pandas as pd
-
-    from boxscore.diagnostics import compare_detectors
-    from boxscore.reports import paper_table
-
     rows = rows_of(arguments)
     _check_sequential(arguments, per_class=arguments.per_class or rows != ALL_ROWS)
     paths: list[Path] = arguments.detections
     _check_plan(arguments)
     if len(paths) < 2:
         raise InputError("--detections", "name two files or more to compare", got=len(paths))
-    names = _names(paths, arguments.names)
+    names = detector_names(paths, arguments.names)
     with_findings = arguments.memory_limit is None
     with remembered_warnings(hold_box_forms=with_findings and not arguments.strict) as messages:
         if with_findings:
-            results = _evaluated(paths, arguments)
+            results = evaluate_each(paths, arguments)
         else:
             from boxscore.cli.larger import evaluation_in_parts
 
-            calls = (_with_detections(path, arguments) for path in paths)
+            calls = (with_detections(path, arguments) for path in paths)
             results = [stack.enter_context(evaluation_in_parts(call)) for call in calls]
         named = dict(zip(names, results, strict=True))
         digests = [
@@ -190,16 +175,26 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     for digest in digests if arguments.strict else ():
         refuse_errors(digest)
     if arguments.plan:
-        _print_plan(named, arguments, rows)
-        for line in _finding_lines_of(list(named), digests):
-            say(line)
-        return 0
-    stage("comparing")
-    if arguments.sequential:
+        _show_plan(named, arguments, rows)
+    elif arguments.sequential:
         _show_sequential(named, arguments)
-        for line in _finding_lines_of(list(named), digests):
-            say(line)
-        return 0
+    else:
+        _show_comparison(named, arguments, rows, messages)
+    for line in finding_lines_of(list(named), digests):
+        say(line)
+    return 0
+
+
+def _show_comparison(
+    named: dict[str, Evaluation], arguments: argparse.Namespace, rows: Rows, messages: Remembered
+) -> None:
+    """Compare over all images, and print the differences or a table for a paper; write the report."""
+    import pandas as pd
+
+    from boxscore.diagnostics import compare_detectors
+    from boxscore.reports import paper_table
+
+    stage("comparing")
     comparison = compare_detectors(
         named,
         resamples=arguments.resamples,
@@ -211,8 +206,8 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
         progress=True,
         workers=readers(arguments),
     )
-    table = None
     per_class = arguments.per_class or rows != ALL_ROWS
+    table = None
     if arguments.output in ("latex", "markdown") and not per_class:
         table = paper_table(
             comparison,
@@ -229,20 +224,16 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     if per_class:
         classes, words = chosen_rows(comparison.to_frame(), rows)
         frame = pd.concat([classes, frame], ignore_index=True)
+    first = named[comparison.first]
     if table is not None:
         show(table)
     elif arguments.output == "text":
         sections = [_section(comparison, other, frame, words) for other in comparison.others]
-        show(written("text", sections, value={}, footer=results[0].signature))
+        show(written("text", sections, value={}, footer=first.signature))
     else:
-        print_frame(
-            frame, results[0], arguments.output, title="Comparison over resampled images", words=words
-        )
+        print_frame(frame, first, arguments.output, title="Comparison over resampled images", words=words)
     if arguments.report:
         report_written(arguments.report)
-    for line in _finding_lines_of(list(named), digests):
-        say(line)
-    return 0
 
 
 def _check_sequential(arguments: argparse.Namespace, *, per_class: bool) -> None:
@@ -272,6 +263,7 @@ def _show_sequential(named: dict[str, Evaluation], arguments: argparse.Namespace
     """Compare batch by batch, and print the batches."""
     from boxscore.diagnostics import compare_sequentially
 
+    stage("comparing")
     first = next(iter(named.values()))
     order = arguments.order or "listed"
     result = compare_sequentially(
@@ -284,6 +276,7 @@ def _show_sequential(named: dict[str, Evaluation], arguments: argparse.Namespace
         seed=arguments.seed,
         group=arguments.group,
         progress=True,
+        workers=readers(arguments),
     )
     frame, title = result.to_frame(), "Comparison batch by batch"
     if arguments.output == "text":
@@ -307,7 +300,7 @@ def _check_plan(arguments: argparse.Namespace) -> None:
         raise InputError("--report", "be left out with --plan", got=str(arguments.report))
 
 
-def _print_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows: Rows) -> None:
+def _show_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, rows: Rows) -> None:
     """Print what the images can show, and how many it takes."""
     import pandas as pd
 
@@ -326,6 +319,7 @@ def _print_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, row
         metrics=arguments.metrics,
         group=arguments.group,
         progress=True,
+        workers=readers(arguments),
     )
     per_class, words = arguments.per_class or rows != ALL_ROWS, ""
     frame, curve = plan.total_frame(), plan.curve_frame()
@@ -360,30 +354,6 @@ def _print_plan(named: dict[str, Evaluation], arguments: argparse.Namespace, row
     show(written(arguments.output, sections, value=value, table=table, footer=one.signature))
 
 
-def _finding_lines_of(names: list[str], digests: list[Digest]) -> list[str]:
-    """Say each finding once, after the names of the detectors whose finding it is."""
-    whose: dict[str, list[str]] = {}
-    for name, digest in zip(names, digests, strict=False):
-        for text in digest.texts:
-            whose.setdefault(text, []).append(name)
-    lines = (finding_lines(f"{short_list(owners)}: {text}") for text, owners in whose.items())
-    return [line for each in lines for line in each]
-
-
-def _with_detections(path: Path, arguments: argparse.Namespace) -> argparse.Namespace:
-    return argparse.Namespace(**{**vars(arguments), "detections": path})
-
-
-def _evaluated(paths: list[Path], arguments: argparse.Namespace) -> list[Evaluation]:
-    """Read the ground truth once, and evaluate each."""
-    resolve_columns(arguments)
-    first = read_inputs(_with_detections(paths[0], arguments))
-    options = read_options(**detection_arguments(arguments), **needs_of(first.protocol))
-    tables = [first.detections, *(read_detections(path, first.ground_truth, options) for path in paths[1:])]
-    truth = listing(first.ground_truth, tables)
-    return [evaluate_inputs(first._replace(ground_truth=truth, detections=table)) for table in tables]
-
-
 def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, words: str) -> Section:
     """Return what a terminal shows of one pair: the names are above the table, not in every row."""
     first, second = comparison.evaluations[comparison.first], comparison.evaluations[other]
@@ -415,19 +385,3 @@ def _units(how: Resampling) -> str:
 def _painted(_: int, name: str, text: str) -> str:
     colours = {"better": "green", "worse": "red"}
     return coloured(text, colours[text.strip()]) if name == "verdict" and text.strip() in colours else text
-
-
-def _names(paths: list[Path], given: list[str] | None) -> list[str]:
-    """Names as given; else file names without endings if they differ, else whole paths, else numbered."""
-    if given is not None:
-        if len(given) != len(paths):
-            raise InputError("--names", f"name each of the {len(paths)} detectors", got=len(given))
-        if not all(name.strip() for name in given):
-            raise InputError("--names", "not be empty", got=short_list(map(repr, given)))
-        if len(set(given)) != len(given):
-            raise InputError("--names", "differ", got=short_list(given))
-        return given
-    for names in ([path.stem for path in paths], [str(path) for path in paths]):
-        if len(set(names)) == len(names):
-            return names
-    return [f"{path} ({number})" for number, path in enumerate(paths, start=1)]

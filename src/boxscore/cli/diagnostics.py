@@ -277,6 +277,21 @@ DIAGNOSTICS = {
         note="ap is TIDE's: 101 recall points and its own matching; evaluate's, under {protocol}, can differ",
         examples=("", "--per-class --output csv", "--list --output csv"),
     ),
+    "error-curves": Diagnostic(
+        "COCO's analysis of errors: C75, C50, Loc, Sim, Oth, BG, FN",
+        "Compute COCO's analysis of errors: areas under precision-recall curves that forgive, step by step, "
+        "poor localisation (Loc), similar classes (Sim), other classes (Oth), background (BG) and missed "
+        "objects (FN).",
+        "error_areas",
+        "Area under the curve, step by step (C75 and C50 are AP at IoU 0.75 and 0.50)",
+        (
+            Option(
+                "curve", "print one row per class, step and recall point instead", kind=bool, default=False
+            ),
+        ),
+        instead={"curve": "error_curves"},
+        examples=("", "--max-detections 500 --sort C50", "--curve --output csv"),
+    ),
     "confusion": Diagnostic(
         "confusion matrix: which classes are predicted as which",
         "Count which classes are predicted as which, with background as an additional class.",

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import dataclasses
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,17 +13,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
+from boxscore._utils.processes import available_processors
 from boxscore._utils.progress import stage
+from boxscore._utils.text import short_list
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.data.column_names import ColumnMap
 from boxscore.data.lookup import UnlistedImagesError, image_rows_by_name
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.unlisted import listing
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
 from boxscore.formats._data_below import SIDES, Side
-from boxscore.formats.reading import read_options, takes_sizes
+from boxscore.formats.reading import read_detections, read_options, takes_sizes
 from boxscore.formats.registry import format_at
 from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type
 from boxscore.protocols.changing import area_ranges_of_text, iou_thresholds_of_text
@@ -268,13 +270,48 @@ def evaluate_inputs(inputs: Inputs) -> Evaluation:
     )
 
 
+def with_detections(path: Path, arguments: argparse.Namespace) -> argparse.Namespace:
+    """Return the arguments with one file of detections."""
+    return argparse.Namespace(**{**vars(arguments), "detections": path})
+
+
+def evaluate_each(paths: list[Path], arguments: argparse.Namespace) -> list[Evaluation]:
+    """Read the ground truth once, and evaluate each."""
+    resolve_columns(arguments)
+    first = read_inputs(with_detections(paths[0], arguments))
+    tables = [first.detections, *(read_others(path, first, arguments) for path in paths[1:])]
+    truth = listing(first.ground_truth, tables)
+    return [evaluate_inputs(first._replace(ground_truth=truth, detections=table)) for table in tables]
+
+
+def read_others(path: Path, inputs: Inputs, arguments: argparse.Namespace) -> Detections:
+    """Read the detections of another detector, in the images of what was read."""
+    said = detection_arguments(with_detections(path, arguments))  # which depend on the file's format
+    options = read_options(**said, **needs_of(inputs.protocol), processes=readers(arguments))
+    return read_detections(path, inputs.ground_truth, options)
+
+
+def detector_names(paths: list[Path], given: list[str] | None) -> list[str]:
+    """Names as given; else file names without endings if they differ, else whole paths, else numbered."""
+    if given is not None:
+        if len(given) != len(paths):
+            raise InputError("--names", f"name each of the {len(paths)} detectors", got=len(given))
+        if not all(name.strip() for name in given):
+            raise InputError("--names", "not be empty", got=short_list(map(repr, given)))
+        if len(set(given)) != len(given):
+            raise InputError("--names", "differ", got=short_list(given))
+        return given
+    for names in ([path.stem for path in paths], [str(path) for path in paths]):
+        if len(set(names)) == len(names):
+            return names
+    return [f"{path} ({number})" for number, path in enumerate(paths, start=1)]
+
+
 def readers(arguments: argparse.Namespace) -> int:
     """Return how many processes read a large file: ``--workers``, or one per available processor."""
     if arguments.workers is not None:
         return checks.whole_number(arguments.workers, 1, name="--workers", high=checks.MOST_WORKERS)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return available_processors()
 
 
 def existing_folder(path: Path | None, *, name: str) -> Path | None:

@@ -22,10 +22,11 @@ from boxscore._utils.text import (
     latex_table,
     markdown_table,
     printable,
+    short_list,
     text_table,
 )
 from boxscore._utils.widths import wrapped
-from boxscore.cli.inputs import existing_folder
+from boxscore.cli.inputs import existing_folder, readers
 from boxscore.cli.streams import as_typed, say, settings, show, signature_lines, table_width, width
 from boxscore.errors import BoxscoreWarning, FindingWarning, InputError
 from boxscore.evaluation import Evaluation
@@ -297,6 +298,16 @@ def picture(figure: Figure, form: str) -> bytes:
 # ---------------------------------------------------------------- reports
 
 
+def finding_lines_of(names: list[str], digests: list[Digest]) -> list[str]:
+    """Say each finding once, after the names of the detectors whose finding it is."""
+    whose: dict[str, list[str]] = {}
+    for name, digest in zip(names, digests, strict=False):
+        for finding in digest.texts:
+            whose.setdefault(finding, []).append(name)
+    lines = (finding_lines(f"{short_list(owners)}: {finding}") for finding, owners in whose.items())
+    return [line for each in lines for line in each]
+
+
 def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> None:
     """Write the report folder that ``--report`` names."""
     from boxscore.reports.folder import write_report
@@ -328,6 +339,8 @@ def _content(arguments: argparse.Namespace, messages: Sequence[str]) -> dict[str
         gallery=arguments.gallery,
         resamples=arguments.resamples,
         seed=getattr(arguments, "seed", 0),
+        workers=readers(arguments),
+        progress=True,
     )
     return {"options": options, "tables": arguments.tables, "plots": arguments.plots}
 

@@ -132,10 +132,10 @@ def _wanted(texts: list[str]) -> int | list[list[float]]:
 
 def _image_size(text: str) -> float | tuple[float, float]:
     """Read ``--image-size``: the longer side, or both sides."""
-    found = re.fullmatch(r"(\d{1,7})(?:[xX](\d{1,7}))?", text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"(\d{1,7})(?:[xX](\d{1,7}))?", text, re.ASCII)
+    if match is None:
         raise InputError("--image-size", "be a whole number or WIDTHxHEIGHT", got=repr(text))
-    longer, other = found.groups()
+    longer, other = match.groups()
     return float(longer) if other is None else (float(longer), float(other))
 
 

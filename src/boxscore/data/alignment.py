@@ -245,9 +245,11 @@ def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
         [rows[table.category] for rows, table in zip(classes, tables, strict=True)]
     )
     columns |= joined_labels(tables, images, classes)
-    order = stable_order(columns["image"], len(images))
     fresh = LazyColumns(tuple(column.name for column in first.schema.instances))
     whole = filled[0].replaced(
         **columns, columns=user_columns, instances=fresh, images=images, categories=categories
     )
+    if (np.diff(whole.image) >= 0).all():
+        return whole, np.arange(len(whole))
+    order = stable_order(whole.image, len(images))
     return whole.take(order), inverse_order(order)

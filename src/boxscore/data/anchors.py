@@ -1,11 +1,11 @@
-"""Anchors: a few box sizes that stand for those of a data set, and how well they do.
+"""Anchors: a few box sizes that represent those of a data set, and how well they fit.
 
 Conventions
 -----------
 - Sizes are compared as boxes with a common centre: the distance is 1 - IoU (YOLOv2, "Dimension clusters").
-- The start is seeded as in k-means++, with the distance as the weight, and is the same for the same seed. An
-  anchor moves to the **median** width and height of the boxes nearest to it: a mean follows the few large
-  boxes.
+- Starting points are chosen as in k-means++, with the distance as the weight, and are the same for the same
+  seed. An anchor moves to the **median** width and height of the boxes nearest to it: a mean follows the few
+  large boxes.
 - The anchors with the highest mean IoU of all steps are taken: k-means with this distance need not improve
   at each.
 

@@ -487,7 +487,7 @@ def _masks_of_size(masks: Any, size: Any) -> NDArray[Any] | None:
 
 
 def _supervision(item: Any, source: _Source) -> Sample:
-    """Read ``Detections``; class names and the corners of rotated boxes stand in ``data``."""
+    """Read ``Detections``; names, corners of rotated boxes, flags and areas of targets stand in ``data``."""
     data = getattr(item, "data", None) or {}
     names, corners, numbers = data.get("class_name"), data.get("xyxyxyxy"), item.class_id
     count = len(item.xyxy)
@@ -511,6 +511,7 @@ def _supervision(item: Any, source: _Source) -> Sample:
         labels=labels,
         scores=scores,
         masks=None if masks is None else np.asarray(masks),
+        **{key: data.get(key) for key in ("area", "iscrowd", "ignore") if source.is_target},
     )
     return Sample(columns, None if numbers is None else texts, box_format="xyxy")
 

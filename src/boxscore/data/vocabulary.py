@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 Id = int | str
 
+SUPERCATEGORY = "supercategory"
+"""The column of classes with the group that each belongs to, as COCO has it."""
+
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array as a view that refuses writes."""
@@ -291,7 +294,8 @@ class Categories(Vocabulary):
     names : ndarray of object, [N]
         A name for each; two ids may share one name and stay two classes.
     columns : mapping of str to ndarray, [N] each
-        Anything else known of each class (``frequency`` in LVIS), which summary metrics may select by.
+        Anything else known of each class (``frequency`` in LVIS, ``supercategory`` in COCO), which summary
+        metrics may select by.
     are_positions : bool
         Whether the ids are positions in a list of names, counted from 0: another program may count from 1.
     """
@@ -345,6 +349,11 @@ class Categories(Vocabulary):
             kind = object if any(part.columns[key].dtype.kind in "OU" for part in parts) else None
             columns[key] = np.array([values[identifier] for identifier in names], dtype=kind)
         return cls.build(list(names), names=list(names.values()), columns=columns)
+
+    @property
+    def shown_columns(self) -> dict[str, NDArray[Any]]:
+        """The columns that a table of classes shows: all but the supercategory, which groups them."""
+        return {name: values for name, values in self.columns.items() if name != SUPERCATEGORY}
 
     @property
     def are_places(self) -> bool:

@@ -16,6 +16,8 @@ from boxscore._utils.lazy import lazy_names
 if TYPE_CHECKING:
     from boxscore.diagnostics._result import DiagnosticResult as DiagnosticResult
     from boxscore.diagnostics._tools import tool_names as tool_names
+    from boxscore.diagnostics.analysis import error_areas as error_areas
+    from boxscore.diagnostics.analysis import error_curves as error_curves
     from boxscore.diagnostics.bootstrap import bootstrap_intervals as bootstrap_intervals
     from boxscore.diagnostics.calibration import calibration_error as calibration_error
     from boxscore.diagnostics.calibration import reliability as reliability
@@ -53,6 +55,7 @@ else:
     _NAMES = {
         "_result": "DiagnosticResult",
         "_tools": "tool_names",
+        "analysis": "error_areas error_curves",
         "bootstrap": "bootstrap_intervals",
         "calibration": "calibration_error reliability",
         "compare": "compare_detectors",

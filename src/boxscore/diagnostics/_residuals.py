@@ -3,8 +3,8 @@
 Goal
 ----
 The plain error adds up absolute gaps. Where scores are calibrated, chance alone makes every gap other than 0,
-so the plain error is too large, the more the fewer detections a bin has; over resampled images it is larger
-once more. Both are removed here.
+so the plain error is too large, the more so the fewer detections a bin has; over resampled images it is
+larger still. Both are removed here.
 
 Conventions
 -----------

@@ -85,8 +85,8 @@ class DiagnosticResult:
         Parameters
         ----------
         **options
-            Those of the function of :mod:`boxscore.plots`: ``errors``, ``confusion_matrix``, ``compare`` or
-            ``sweep``; ``ax`` is where to draw.
+            Those of the function of :mod:`boxscore.plots`: ``errors``, ``error_curves``,
+            ``confusion_matrix``, ``compare`` or ``sweep``; ``ax`` is where to draw.
 
         Returns
         -------

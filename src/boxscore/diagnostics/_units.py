@@ -1,4 +1,4 @@
-"""What intervals and verdicts count: images, or groups of images that belong together."""
+"""The units of intervals and verdicts: images, or groups of images that belong together."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def names_of_images(evaluation: Evaluation) -> list[str]:
 
 
 def warn_of_frames(evaluation: Evaluation, group: Group) -> None:
-    """Warn where names count up like the frames of videos, and nobody says which belong together."""
+    """Warn where names count up like the frames of videos, and no group is given."""
     if group is not None:
         return
     runs, images = _numbered_runs(names_of_images(evaluation)), evaluation.image_count
@@ -103,13 +103,12 @@ def warn_of_frames(evaluation: Evaluation, group: Group) -> None:
 def _numbered_runs(names: list[str]) -> int:
     """Count the runs of names that differ in a last number alone, which counts up; 0 where some have none."""
     last = re.compile(r"^(.*?\D)(\d+)(\D*)$")
-    parts = [last.match(name) for name in names]
-    if not names or not all(parts):
-        return 0
     stems: dict[tuple[str, str], list[int]] = {}
-    for part in parts:
-        assert part is not None
-        stems.setdefault((part[1], part[3]), []).append(int(part[2]))
+    for name in names:
+        parts = last.match(name)
+        if parts is None:
+            return 0
+        stems.setdefault((parts[1], parts[3]), []).append(int(parts[2]))
     return len(stems) if all(_counts_up(numbers) for numbers in stems.values()) else 0
 
 
@@ -148,3 +147,16 @@ def enough_units(counts: NDArray[np.int64], units: Units | None) -> NDArray[np.b
     least[-1] = LEAST_UNITS if units is None else LEAST_GROUPS
     enough: NDArray[np.bool_] = counts >= least
     return enough
+
+
+def note_on_few_images(evaluation: Evaluation, row: SummaryRow) -> str:
+    """Say what intervals over all classes do not cover; nothing where most classes are in enough images."""
+    counts = units_of_values(evaluation, [row], None)[0, :-1]
+    counts = np.sort(counts[counts > 0])
+    middle = int(counts[len(counts) // 2]) if len(counts) else 0
+    if middle >= len(counts):
+        return ""
+    return (
+        f"Half of the {counted(len(counts), 'class')} are in at most {counted(middle, 'image')}: scores of "
+        "so few are too high on average, and intervals over all classes are of samples of this size."
+    )

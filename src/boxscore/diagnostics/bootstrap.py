@@ -36,13 +36,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
+from boxscore._utils.processes import Workers
 from boxscore._utils.progress import stage
 from boxscore._utils.resampling import Draws, Method, Units, check_intervals, interval, spread
-from boxscore._utils.text import counted
 from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
 from boxscore.diagnostics._units import (
     Group,
     enough_units,
+    note_on_few_images,
     units_of_images,
     units_of_values,
     warn_of_frames,
@@ -82,24 +83,14 @@ class BootstrapIntervals(ClassResult):
     per_class : Intervals, [K, M]
     total : Intervals, [M]
     metrics : list of str, [M]
+    note : str
+        What the intervals over all classes do not cover; empty where classes are in enough images.
     """
 
     per_class: Intervals
     total: Intervals
     metrics: list[str]
-
-    @property
-    def note(self) -> str:
-        """What the intervals over all classes do not cover; empty where classes are in enough images."""
-        counts = np.sort(self.per_class.images[self.per_class.images[:, 0] > 0, 0])
-        middle = int(counts[len(counts) // 2]) if len(counts) else 0
-        if middle >= len(counts):
-            return ""
-        classes = counted(len(counts), "class")
-        return (
-            f"Half of the {classes} are in at most {middle:,} images: scores of so few are too high on "
-            "average, and intervals over all classes are of samples of this size."
-        )
+    note: str
 
     def second_axis(self) -> dict[str, list[str]]:
         """Name the metrics."""
@@ -117,7 +108,7 @@ def bootstrap_intervals(
     metrics: Sequence[str] | None = None,
     group: Group = None,
     progress: bool = False,
-    workers: int = 1,
+    workers: Workers = "auto",
 ) -> BootstrapIntervals:
     """Confidence intervals for every summary metric, over all classes and for every class.
 
@@ -140,8 +131,9 @@ def bootstrap_intervals(
         of their ids.
     progress : bool, default False
         Show a progress bar if stderr is a terminal.
-    workers : int, default 1
-        Number of forked processes that share the draws, where these are enough work. The result is the same.
+    workers : int or "auto", default "auto"
+        Processes that share the draws where that pays, as for
+        :func:`boxscore.evaluate`. The result is the same.
 
     Returns
     -------
@@ -165,11 +157,11 @@ def bootstrap_intervals(
     rows = chosen_rows(evaluation, metrics)
     check_intervals(confidence, method)
     warn_of_frames(evaluation, group)
+    units = units_of_images(evaluation, group)
     value, draws = resampled_metrics(
-        evaluation, rows, resamples=resamples, seed=seed, group=group, progress=progress, workers=workers
+        evaluation, rows, resamples=resamples, seed=seed, units=units, progress=progress, workers=workers
     )
     defined = np.isfinite(draws).sum(axis=0)
-    units = units_of_images(evaluation, group)
     counts = units_of_values(evaluation, rows, units)
     ends = intervals_that_hold(draws, value, confidence, method, counts, units)
     columns = (value, *ends, spread(draws), defined, counts)
@@ -178,6 +170,7 @@ def bootstrap_intervals(
         Intervals(*(column[:, :-1].T for column in columns)),
         Intervals(*(column[:, -1] for column in columns)),
         [row.key for row in rows],
+        note_on_few_images(evaluation, rows[0]),
     )
 
 
@@ -187,9 +180,9 @@ def resampled_metrics(
     *,
     resamples: int,
     seed: int,
-    group: Group = None,
+    units: Units | None,
     progress: bool = False,
-    workers: int = 1,
+    workers: Workers = "auto",
 ) -> tuple[FloatArray, FloatArray]:
     """Compute metrics of all images, [rows, K + 1], and of each draw, [resamples, rows, K + 1].
 
@@ -201,14 +194,14 @@ def resampled_metrics(
 
     def compute() -> tuple[FloatArray, FloatArray]:
         stage("intervals over resampled images")
-        draws = Draws.of_seed(evaluation.image_count, resamples, seed, units_of_images(evaluation, group))
+        draws = Draws.of_seed(evaluation.image_count, resamples, seed, units)
         resampled = evaluation.weighted_metrics(rows, draws, progress=progress, workers=workers)
         return summary_table(rows, evaluation.protocol, evaluation.curves_of), resampled.values
 
     if resamples * len(rows) * (len(evaluation.labels) + 1) > MOST_CACHED_DRAWS:
         return compute()
-    grouped = group if group is None or isinstance(group, str) else tuple(group)
-    key = ("draws of metrics", tuple(row.key for row in rows), resamples, seed, grouped)
+    of_units = None if units is None else units.tobytes()
+    key = ("draws of metrics", tuple(row.key for row in rows), resamples, seed, of_units)
     return evaluation.once(key, compute)
 
 

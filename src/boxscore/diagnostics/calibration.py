@@ -29,7 +29,7 @@ Uncertainty Quantification and Calibration", CVPR 2023 (LaECE, whose mean is ove
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,9 +60,6 @@ from boxscore.diagnostics._units import Group, enough_units, units_of_images, wa
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.score_counts import counted_detections
-
-if TYPE_CHECKING:
-    pass
 
 Binning = Literal["width", "count"]
 

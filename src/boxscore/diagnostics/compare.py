@@ -4,8 +4,8 @@ Conventions
 -----------
 - Intervals: all results get the same draws of images (:mod:`boxscore.diagnostics.bootstrap`), so an image's
   difficulty cancels: the interval of a difference is narrower than the intervals of its two sides suggest.
-- ``delta`` is other minus first. ``other_wins`` is the share of draws in which the other is better, ties
-  counted as half.
+- ``delta`` is other minus first, also of a metric that falls when a detector gets better (a miss rate).
+  ``other_wins`` is the share of draws in which the other is better, ties counted as half.
 - Verdicts: the two detectors' results of an image are exchanged at random
   (:mod:`boxscore.diagnostics.swapping`). ``verdict`` is ``better`` or ``worse`` where ``p_value`` is at most
   1 - confidence; ``too few images`` below six.
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.lazy import shortcut
+from boxscore._utils.processes import Workers
 from boxscore._utils.progress import stage
 from boxscore._utils.read_only import read_only, unchangeable
 from boxscore._utils.resampling import (
@@ -42,7 +43,13 @@ from boxscore._utils.resampling import (
 )
 from boxscore.data.class_names import EVERY_CLASS
 from boxscore.diagnostics._result import DiagnosticResult, Floats
-from boxscore.diagnostics._units import Group, units_of_images, units_of_values, warn_of_frames
+from boxscore.diagnostics._units import (
+    Group,
+    note_on_few_images,
+    units_of_images,
+    units_of_values,
+    warn_of_frames,
+)
 from boxscore.diagnostics.bootstrap import (
     Intervals,
     chosen_rows,
@@ -99,7 +106,7 @@ class PairedDifferences(NamedTuple):
 
 
 class Resampling(NamedTuple):
-    """How the images were resampled, and which share of the draws the intervals enclose."""
+    """How the images were resampled, and the confidence of intervals and verdicts."""
 
     resamples: int
     confidence: float
@@ -110,7 +117,12 @@ class Resampling(NamedTuple):
     """Images, or groups of images, that were drawn and exchanged."""
     test: str = "swap"
     """What verdicts are of: ``swap``, or ``interval`` where results could not be exchanged."""
-    workers: int = 1
+    workers: Workers = "auto"
+
+    @property
+    def level(self) -> float:
+        """The largest p-value that is significant; the last bits of 1 - confidence do not decide."""
+        return 1 - self.confidence + 1e-12
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -186,6 +198,12 @@ class DetectorComparison(DiagnosticResult):
         """Every pair of results, computed when it is first asked for: a swap test each; arrays [N, N, M]."""
         return PairedDifferences(*map(read_only, _every_pair(self)))
 
+    @functools.cached_property
+    def note(self) -> str:
+        """What ``intervals`` do not cover; empty where classes are in enough images."""
+        first = self.evaluations[self.first]
+        return note_on_few_images(first, chosen_rows(first, self.metrics)[0])
+
     def verdict_text(self) -> str:
         """Say what the verdicts are of, in a sentence or two."""
         how, others = self.resampling, len(self.others)
@@ -199,9 +217,15 @@ class DetectorComparison(DiagnosticResult):
             "adjusted for all classes (max-T)"
         )
 
+    @property
+    def lower_is_better(self) -> tuple[bool, ...]:
+        """Whether each metric, [M], falls when a detector gets better."""
+        falling = self.evaluations[self.first].protocol.lower_is_better
+        return tuple(metric in falling for metric in self.metrics)
+
     def clear_best(self, metric: int) -> int | None:
         """Position of the best result in a metric, by its position; None if the second may be as good."""
-        values = self.intervals.value[:, metric]
+        values = self.intervals.value[:, metric] * (-1 if self.lower_is_better[metric] else 1)
         defined = np.flatnonzero(np.isfinite(values))
         if len(defined) < 2:
             return None
@@ -292,7 +316,7 @@ def compare_detectors(
     metrics: Sequence[str] | None = None,
     group: Group = None,
     progress: bool = False,
-    workers: int = 1,
+    workers: Workers = "auto",
 ) -> DetectorComparison:
     """Compare the first result with each of the others.
 
@@ -322,7 +346,7 @@ def compare_detectors(
     units = units_of_images(first, group)
     resampled = [
         resampled_metrics(
-            result, rows, resamples=resamples, seed=seed, group=group, progress=progress, workers=workers
+            result, rows, resamples=resamples, seed=seed, units=units, progress=progress, workers=workers
         )
         for result in results
     ]
@@ -341,35 +365,15 @@ def compare_detectors(
     )
     exchanged = [_exchanged(first, other, rows, how, units, progress) for other in results[1:]]
     falls = np.isin([row.key for row in rows], list(first.protocol.lower_is_better))
-    drops = np.stack([values.p_values_of_drops(falls) for values in exchanged])
-    tests = [[values.p_values_of_classes(), values.p_values()[:, -1]] for values in exchanged]
-    p_values = np.stack([np.column_stack(test) for test in tests])  # [O, M, K + 1]
-    p_values[..., :-1] = np.minimum(p_values[..., :-1] * len(tests), 1.0)
-    unadjusted = p_values[..., -1].copy()
-    p_values[..., -1] = holm(unadjusted)
-    parts = []
-    for i in range(1, len(names)):
-        delta, of_draws = values[i] - values[0], draws[i] - draws[0]
-        low, high = intervals_that_hold(of_draws, delta, confidence, method, counts, units)
-        defined = np.maximum(np.isfinite(of_draws).sum(axis=0), 1)
-        better = ((of_draws > 0).sum(axis=0) + 0.5 * (of_draws == 0).sum(axis=0)) / defined
-        better = np.where(np.isfinite(delta), better, np.nan)
-        p_value = p_values[i - 1]
-        verdict = _verdicts(delta, low, high, p_value, counts[:, -1:], how)
-        parts.append((values[0], values[i], delta, low, high, spread(of_draws), better, p_value, verdict))
-    every = Differences(*(np.stack(column) for column in zip(*parts, strict=True)))  # [O, M, K + 1]
-    known = all(result.holds_overlaps for result in results)
+    p_values, unadjusted = _adjusted(exchanged)
+    every = _differences(values, draws, p_values, counts, units, how, np.where(falls, -1.0, 1.0))
     stage("orders of equal scores")
+    known = all(result.holds_overlaps for result in results)
     ties = [
         [decided_by_ties(first, other, row.key) if known and row.metric == "AP" else None for row in rows]
         for other in results[1:]
     ]
     all_of = (slice(None), slice(None))
-    means, means_of_draws = values[..., -1], draws[..., -1]  # [N,M], [N,resamples,M]
-    intervals = [
-        intervals_that_hold(of_draws[..., None], mean[:, None], confidence, method, counts[:, -1:], units)
-        for of_draws, mean in zip(means_of_draws, means, strict=True)
-    ]
     return unchangeable(
         DetectorComparison(
             names[0],
@@ -379,21 +383,82 @@ def compare_detectors(
             every.take(*all_of, slice(-1)),
             every.take(*all_of, -1),
             np.array(ties, dtype=object).reshape(len(ties), len(rows)),
-            Intervals(
-                means,
-                np.stack([low[:, 0] for low, _ in intervals]),
-                np.stack([high[:, 0] for _, high in intervals]),
-                np.stack([spread(of_draws) for of_draws in means_of_draws]),
-                np.isfinite(means_of_draws).sum(axis=1),
-                np.broadcast_to(counts[:, -1], means.shape),
-            ),
-            means_of_draws,
+            _intervals(values[..., -1], draws[..., -1], counts[:, -1], units, how),
+            draws[..., -1],
             unadjusted,
-            drops,
+            np.stack([swaps.p_values_of_drops(falls) for swaps in exchanged]),
             how,
             dict(evaluations),
         )
     )
+
+
+def _adjusted(exchanged: Sequence[SwappedDifferences]) -> tuple[FloatArray, FloatArray]:
+    """Return p-values, [O, M, K + 1], adjusted for classes and detectors, and those of all classes alone."""
+    of_classes = np.stack([swaps.p_values_of_classes() for swaps in exchanged])
+    alone = np.stack([swaps.p_values()[:, -1] for swaps in exchanged])
+    family = np.minimum(of_classes * len(exchanged), 1.0)
+    return np.concatenate([family, holm(alone)[..., None]], axis=-1), alone
+
+
+def _differences(
+    values: FloatArray,
+    draws: FloatArray,
+    p_values: FloatArray,
+    counts: NDArray[np.int64],
+    units: Units | None,
+    how: Resampling,
+    sign: FloatArray,
+) -> Differences:
+    """Compare the first with the others, [O, M, K + 1], from all scores and those of draws of images.
+
+    ``sign`` [M] is -1 for metrics that are better when they fall.
+    """
+    parts = []
+    for value, drawn, p_value in zip(values[1:], draws[1:], p_values, strict=True):
+        delta, of_draws = value - values[0], drawn - draws[0]
+        low, high = intervals_that_hold(of_draws, delta, how.confidence, how.method, counts, units)
+        defined = np.maximum(np.isfinite(of_draws).sum(axis=0), 1)
+        better = sign[:, None] * of_draws > 0
+        wins = (better.sum(axis=0) + 0.5 * (of_draws == 0).sum(axis=0)) / defined
+        wins = np.where(np.isfinite(delta), wins, np.nan)
+        verdict = _verdicts(sign[:, None] * delta, low, high, p_value, counts[:, -1:], how)
+        parts.append((values[0], value, delta, low, high, spread(of_draws), wins, p_value, verdict))
+    return Differences(*(np.stack(column) for column in zip(*parts, strict=True)))
+
+
+def _intervals(
+    values: FloatArray,
+    draws: FloatArray,
+    counts: NDArray[np.int64],
+    units: Units | None,
+    how: Resampling,
+) -> Intervals:
+    """Return the intervals of each result's own scores over all classes, [N, M]."""
+    ends = [_ends(drawn, value, counts, units, how) for drawn, value in zip(draws, values, strict=True)]
+    low, high = (np.stack(end) for end in zip(*ends, strict=True))
+    return Intervals(
+        values,
+        low,
+        high,
+        np.stack([spread(drawn) for drawn in draws]),
+        np.isfinite(draws).sum(axis=1),
+        np.broadcast_to(counts, values.shape),
+    )
+
+
+def _ends(
+    draws: FloatArray,
+    values: FloatArray,
+    counts: NDArray[np.int64],
+    units: Units | None,
+    how: Resampling,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of intervals of values over all classes, [M]."""
+    low, high = intervals_that_hold(
+        draws[..., None], values[:, None], how.confidence, how.method, counts[:, None], units
+    )
+    return low[:, 0], high[:, 0]
 
 
 def _exchanged(
@@ -404,7 +469,7 @@ def _exchanged(
     units: Units | None,
     progress: bool = False,
 ) -> SwappedDifferences:
-    """Exchange the results of two detectors; nothing is known of them where they cannot be."""
+    """Exchange the results of two detectors; NaN where they cannot be exchanged."""
     if how.test == "interval":
         return SwappedDifferences(np.full((1, len(rows), len(first.labels) + 1), np.nan))
     return swapped_differences(
@@ -420,7 +485,7 @@ def _exchanged(
 
 
 def _verdicts(
-    delta: FloatArray,
+    gain: FloatArray,
     low: FloatArray,
     high: FloatArray,
     p_value: FloatArray,
@@ -431,14 +496,9 @@ def _verdicts(
     if how.test == "interval":
         apart = (low > 0) | (high < 0)
     else:
-        apart = p_value <= _level(how)
-    words = np.where(apart & (delta > 0), "better", np.where(apart & (delta < 0), "worse", "cannot tell"))
+        apart = p_value <= how.level
+    words = np.where(apart & (gain > 0), "better", np.where(apart & (gain < 0), "worse", "cannot tell"))
     return np.where(units < LEAST_UNITS_OF_VERDICT, TOO_FEW, words).astype(object)
-
-
-def _level(how: Resampling) -> float:
-    """Return the largest p-value that is significant; the last bits of 1 - confidence do not decide."""
-    return 1 - how.confidence + 1e-12
 
 
 def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
@@ -447,16 +507,13 @@ def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
     first, values, draws = results[0], comparison.intervals.value, comparison.draws
     N, M = values.shape
     rows, units = chosen_rows(first, comparison.metrics), units_of_images(first, how.group)
-    counts = comparison.intervals.images[0][:, None]
+    counts = comparison.intervals.images[0]
     delta, low, high, p_value = (np.full((N, N, M), np.nan) for _ in range(4))
     pairs = [(i, j) for j in range(N) for i in range(j + 1, N)]
     alone = np.full((len(pairs), M), np.nan)
     for number, (i, j) in enumerate(pairs):
         difference, of_draws = values[i] - values[j], draws[i] - draws[j]
-        ends = intervals_that_hold(
-            of_draws[..., None], difference[:, None], how.confidence, how.method, counts, units
-        )
-        lower, upper = (end[:, 0] for end in ends)
+        lower, upper = _ends(of_draws, difference, counts, units, how)
         delta[i, j], low[i, j], high[i, j] = difference, lower, upper
         delta[j, i], low[j, i], high[j, i] = -difference, -upper, -lower
         if not j:
@@ -466,7 +523,7 @@ def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
             alone[number] = between.p_values()[:, -1]
     for (i, j), adjusted in zip(pairs, holm(alone), strict=True):
         p_value[i, j] = p_value[j, i] = adjusted
-    apart = (low > 0) | (high < 0) if how.test == "interval" else p_value <= _level(how)
+    apart = (low > 0) | (high < 0) if how.test == "interval" else p_value <= how.level
     return PairedDifferences(delta, low, high, p_value, apart)
 
 

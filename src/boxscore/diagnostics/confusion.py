@@ -119,13 +119,14 @@ class ConfusionMatrix(DiagnosticResult):
     def most_confused(self, most: int) -> NDArray[np.intp]:
         """Rows of the ``most`` classes with most confusions with other classes; ascending."""
         K = len(self.labels) - 1
-        right, wrong = np.zeros(K, dtype=np.int64), np.zeros(K, dtype=np.int64)
+        right, wrong, every = (np.zeros(K, dtype=np.int64) for _ in range(3))
         diagonal = (self.truth == self.predicted) & (self.truth < K)
         right[self.truth[diagonal]] = self.count[diagonal]
         between = ~diagonal & (self.truth < K) & (self.predicted < K)
         for side in (self.truth, self.predicted):
             np.add.at(wrong, side[between], self.count[between])
-        order = np.lexsort((-right, -wrong))
+            np.add.at(every, side[side < K], self.count[side < K])
+        order = np.lexsort((-every, -right, -wrong))
         return np.sort(order[:most])
 
     def to_frame(self) -> pd.DataFrame:

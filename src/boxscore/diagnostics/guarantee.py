@@ -3,8 +3,8 @@
 Goal
 ----
 The threshold that some images suggest is right for these images. This one comes with a statement about new
-images of the same source, however the detector and the scores are distributed, and with the number of images
-that the statement needs.
+images of the same source, whatever the detector and the distribution of its scores, and with the number of
+images that the statement needs.
 
 Conventions
 -----------
@@ -13,18 +13,18 @@ Conventions
 - Recall and false positives per image change in one direction with the threshold, so conformal risk control
   applies. Among n images and a new one, each is as likely to be the new one, whose loss is at most B: the
   threshold is the first at which (sum of losses + B) / (n + 1) is small enough. Then the loss of a new image
-  is small enough *on average*, over sets of n images and new images; of one set it may be larger.
-- Recall: the loss of an image is the share of its objects that is missed, B = 1. Images without objects take
-  no part. Where too much is missed even at the lowest score there is no threshold, and the average counts
-  such a set as a loss of 0, for the theorem needs a threshold without loss: near that limit, the thresholds
-  that there are miss more than was asked for.
-- False positives per image: the loss of an image is their number, at most ``at_most`` = B. All images take
-  part.
-- Precision goes up and down, so it is tested (learn then test): at thresholds fixed beforehand, from high to
+  is small enough *on average*, over sets of n images and new images; for a single set it may be larger.
+- Recall: the loss of an image is the share of its objects that is missed, B = 1. Images without objects are
+  left out. If too much is missed even at the lowest score, there is no threshold, and the average counts such
+  a set as a loss of 0, because the theorem needs a threshold without loss. Near that limit, the thresholds
+  that exist miss more than was asked for.
+- False positives per image: the loss of an image is their number, at most ``at_most`` = B. All images
+  count.
+- Precision goes up and down, so it is tested (learn then test): at thresholds fixed in advance, from high to
   low, whether the mean precision of the images with a detection above it is too low, with the p-value of
   Hoeffding and Bentkus. With the confidence asked for, it is high enough at the threshold for *this* set.
-- What is guaranteed is a mean over images. Recall and precision pooled over objects and detections weigh
-  crowded images more; no bound on a loss follows for them without one on the number of objects.
+- What is guaranteed is a mean over images. Recall and precision pooled over objects and detections give
+  crowded images more weight; their loss has no bound unless the number of objects has one.
 - The matches of all detections count. Matching takes detections by descending score, so dropping low scores
   does not change the others: what is counted at a threshold is what an evaluation of the rest would count.
 
@@ -76,21 +76,21 @@ NEVER = -np.inf
 
 
 class Guaranteed(NamedTuple):
-    """Thresholds with a guarantee, and what they rest on; arrays of one shape, or scalars."""
+    """Thresholds with a guarantee, and the images they are based on; arrays of one shape, or scalars."""
 
     score: Floats
     """The threshold, float64; NaN where none is guaranteed."""
     value: Floats
-    """What is guaranteed, as it is on these images: a mean over images, float64."""
+    """The guaranteed quantity on these images: a mean over images, float64."""
     pooled: Floats
-    """The same over all objects or detections together, which is not guaranteed; float64."""
+    """The same, pooled over all objects or detections; not guaranteed, float64."""
     images: Counts
-    """Images that the guarantee rests on, int64."""
+    """Images that the guarantee is based on, int64."""
     images_needed: Counts
-    """The fewest that can give it, of a detector without errors; int64."""
+    """The fewest images that can give it, for a detector without errors; int64."""
     note: Any
-    """A text: why there is no threshold, whether there nearly was none, or how many images have more false
-    positives than are counted."""
+    """Why there is no threshold, whether there was nearly none, or how many images have more false positives
+    than are counted; text."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -101,7 +101,7 @@ class ThresholdGuarantees(ClassResult):
     ----------
     classes : list of str, [K]
     per_class : Guaranteed, [K]
-        Each class has its own guarantee, on the images of its own.
+        Each class has its own guarantee, based on its own images.
     total : Guaranteed, scalars
     measure : {"recall", "precision", "fppi"}
     level : float
@@ -153,8 +153,8 @@ class Sample(NamedTuple):
 
     def pooled_recall(self, score: float) -> float:
         """Return the share of all objects that is detected."""
-        found = self.truth_weight[self.truth_score >= score].sum()
-        return float(found / self.truth_weight.sum()) if len(self.truth_weight) else math.nan
+        detected = self.truth_weight[self.truth_score >= score].sum()
+        return float(detected / self.truth_weight.sum()) if len(self.truth_weight) else math.nan
 
     def pooled_precision(self, score: float) -> float:
         """Return the share of all detections that is true."""
@@ -196,7 +196,7 @@ def threshold_guarantee(
         For ``fppi``: an image counts at most this many false positives (default: the max detections of the
         protocol, for all classes together times the classes).
     confidence : float, optional
-        For ``precision``: the share of sets of images like this one that give a right threshold, in (0, 1)
+        For ``precision``: the probability that the threshold of such a set of images is right, in (0, 1)
         (default: 0.95).
 
     Returns
@@ -208,16 +208,17 @@ def threshold_guarantee(
     ------
     InputError
         When not one of ``recall``, ``precision`` and ``fppi`` is given, a value is out of range, the images
-        are too few for every class, detections of an image count or not by those of others, or scores lie
-        outside [0, 1] where precision is asked for.
+        are too few for every class, which detections of an image count depends on other images, or scores
+        lie outside [0, 1] where precision is asked for.
 
     Examples
     --------
     >>> from boxscore import Detections, GroundTruth, evaluate
     >>> images, labels, boxes = range(9), ["cat"] * 9, [[0, 0, 9, 9]] * 9
     >>> truth = GroundTruth.from_arrays(images, labels, boxes)
-    >>> found = Detections.from_arrays(images, labels, boxes, [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
-    >>> result = threshold_guarantee(evaluate(truth, found), recall=0.7)
+    >>> scores = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]
+    >>> detections = Detections.from_arrays(images, labels, boxes, scores)
+    >>> result = threshold_guarantee(evaluate(truth, detections), recall=0.7)
     >>> float(result.total.score), float(result.total.value), int(result.total.images_needed)
     (0.3, 0.7777777777777778, 3)
     """

@@ -1,12 +1,12 @@
-"""How much ground truth and detections overlap, pair by pair: IoU, and the measures beside it.
+"""How much ground truth and detections overlap, pair by pair: IoU and related measures.
 
 Conventions
 -----------
 - A pair is an object and a detection of one class in one image, also where a flag such as ``crowd`` makes
-  matching treat the object otherwise.
+  matching treat the object differently.
 - IoU is what the protocol compares: of boxes, rotated boxes or masks; for keypoints the column is OKS, for
-  ProbIoU, which is not a ratio of areas, ProbIoU. It does not depend on which of the two is named first.
-- IoF is the share of the detection that lies inside the object: what crowds are measured by.
+  ProbIoU, which is not a ratio of areas, ProbIoU. IoU is symmetric.
+- IoF is the share of the detection that lies inside the object: the measure for crowds.
 - GIoU, DIoU and CIoU are of upright boxes.
 - Undefined is NaN: every measure of two boxes without area, IoF of a detection without area, DIoU and CIoU of
   fractions of images of unknown size. Matching counts an undefined IoU as 0.
@@ -64,8 +64,8 @@ class PairOverlaps(DiagnosticResult):
     truth, detection : ndarray of intp, [P]
         Rows of the two tables as evaluated.
     overlaps : dict of str to ndarray of float64, [P]
-        ``IoU`` (``OKS``, ``ProbIoU``) first, then what the protocol's objects have of ``GIoU``, ``DIoU``,
-        ``CIoU`` and ``IoF``. NaN where undefined.
+        ``IoU`` (``OKS``, ``ProbIoU``) first, then those of ``GIoU``, ``DIoU``, ``CIoU`` and ``IoF`` that the
+        protocol's objects have. NaN where undefined.
     matched : ndarray of bool, [P]
         Whether the protocol matched the two at the IoU threshold.
     ground_truth, detections : GroundTruth, Detections
@@ -80,7 +80,7 @@ class PairOverlaps(DiagnosticResult):
     detections: Detections
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per pair, by image, class, object and falling overlap.
+        """Return one row per pair, sorted by image, class, object and descending overlap.
 
         ``image_id, file_name, class, annotation_id, detection, score``, the overlaps, ``matched``.
         ``detection`` is the row of the detections as evaluated, from 0.
@@ -133,8 +133,8 @@ def pair_overlaps(
     --------
     >>> from boxscore import Detections, GroundTruth, evaluate
     >>> truth = GroundTruth.from_arrays(["photo"], ["car"], [[0, 0, 10, 10]])
-    >>> found = Detections.from_arrays(["photo"], ["car"], [[5, 5, 15, 15]], [0.9])
-    >>> pair_overlaps(evaluate(truth, found)).overlaps["IoU"].tolist() == [25 / 175]
+    >>> detections = Detections.from_arrays(["photo"], ["car"], [[5, 5, 15, 15]], [0.9])
+    >>> pair_overlaps(evaluate(truth, detections)).overlaps["IoU"].tolist() == [25 / 175]
     True
     """
     checks.one_of(which, WHICH_PAIRS, name="which")

@@ -2,27 +2,27 @@
 
 Goal
 ----
-A data set that is too small calls nothing different. Before more images are collected, or a small gain is
-chased, this says which difference the verdict of :mod:`boxscore.diagnostics.compare` can see: with which
-power, the chance of a verdict of the right sign if the difference is true.
+A data set that is too small calls nothing different. Before collecting more images or chasing a
+small gain, this says which difference the verdict of :mod:`boxscore.diagnostics.compare` can see, and with
+which power: the probability of a verdict of the right sign if the difference is real.
 
 Conventions
 -----------
-- The test that is planned is the swap test. Its exchanges give the spread of the difference of equal
-  detectors, and paired draws of images the spread of the difference itself. The observed difference widens
-  exchanges by its square over the number of images; that is taken off.
-- Both spreads shrink with the square root of the number of images. With few images the critical value is a
+- The test is the swap test. Its exchanges give the standard deviation of the difference between equal
+  detectors, and paired draws of images that of the difference itself. The observed difference adds its square
+  over the number of images to the variance of the exchanges; that is subtracted.
+- Both shrink with the square root of the number of images. With few images the critical value is a
   quantile of Student's t, and power that of the noncentral t distribution.
-- Images without objects count as images to collect, in the share that they have here; degrees of freedom are
-  of the images with an object, per class of those that hold the class.
-- A class is decided among all classes (max-T): its critical value is that of the largest of all classes.
-- Ranges (95 %) allow for the uncertainty of the spread: a chi-square interval, whose degrees of freedom are
-  fewer where few images make most of it. They are judged by leaving out one image, or one group of many, at
-  a time. Where the observed difference is planned for, they allow for its interval as well (MOVER).
+- Images without objects count as images to collect, in the same share as here; degrees of freedom come from
+  the images with an object, per class from those with an object of the class.
+- The verdict per class allows for all classes (max-T): the critical value is that of the largest of them.
+- Ranges (95 %) allow for the uncertainty of the variance: a chi-square interval, with fewer degrees of
+  freedom where few images make up most of it (estimated by leaving out one image, or one group of many, at a
+  time). Where the observed difference is planned for, they allow for its interval as well (MOVER).
 - A plan for the observed difference is optimistic: a difference that is worth planning for is often smaller
   than it looks. Its power on these images says no more than its p-value.
-- Nothing is said where no interval holds or no verdict is given: of a class in fewer than 5 images, of fewer
-  than 10 images with objects, or of fewer than 6 groups.
+- There is no plan where no interval holds or no verdict is given: for a class in fewer than 5 images, for
+  fewer than 10 images with objects, or for fewer than 6 groups.
 
 References
 ----------
@@ -39,13 +39,14 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
+from boxscore._utils.processes import Workers
 from boxscore._utils.progress import stage
 from boxscore._utils.read_only import unchangeable
 from boxscore._utils.resampling import (
@@ -247,6 +248,7 @@ def plan_comparison(
     metrics: Sequence[str] | None = None,
     group: Group = None,
     progress: bool = False,
+    workers: Workers = "auto",
 ) -> ComparisonPlan:
     """Say which differences of two detectors these images can show, and how many images one takes.
 
@@ -271,6 +273,9 @@ def plan_comparison(
         :func:`~boxscore.diagnostics.bootstrap.bootstrap_intervals`; the plan is then a number of groups.
     progress : bool, default False
         Show progress bars if stderr is a terminal.
+    workers : int or "auto", default "auto"
+        Processes that share the draws and exchanges where that pays, as for
+        :func:`boxscore.evaluate`. The result is the same.
 
     Returns
     -------
@@ -303,51 +308,40 @@ def plan_comparison(
     size = unit_count(first.image_count, units)
     counts = units_of_values(first, rows, units)
     enough = _enough(counts, units)
-    both = [
-        resampled_metrics(result, rows, resamples=resamples, seed=seed, group=group, progress=progress)
-        for result in (first, other)
-    ]
+    shared: dict[str, Any] = {"resamples": resamples, "seed": seed, "units": units}
+    shared |= {"progress": progress, "workers": workers}
+    both = [resampled_metrics(result, rows, **shared) for result in (first, other)]
     delta, draws = both[1][0] - both[0][0], both[1][1] - both[0][1]
     low, high = intervals_that_hold(draws, delta, confidence, "expanded_percentile", counts, units)
     error = spread(draws) * np.sqrt(counts / np.maximum(counts - 1, 1))
-    exchanged, level = error, np.full(delta.shape, (1 + confidence) / 2)
+    equal, level = error, np.full(delta.shape, (1 + confidence) / 2)
     if first.holds_matches and other.holds_matches:
-        swapped = swapped_differences(
-            first, other, rows, resamples=resamples, seed=seed, units=units, progress=progress
-        )
-        at_random = swapped.values[
-            int(len(swapped.values) > resamples) :
-        ]  # the first is none, unless all are
-        squares = (at_random**2).mean(axis=0) - delta**2 / np.maximum(counts, 1)
-        # The square of a large difference is not the exact part of it: what is left may be too small.
-        exchanged = np.sqrt(np.maximum(squares, error**2 / 4))
-        level[:, :-1] = _level_among_classes(swapped.values, confidence)[:, None]
+        swapped = swapped_differences(first, other, rows, **shared).values
+        at_random = swapped[1:] if len(swapped) > resamples else swapped  # unless all are made, one is none
+        equal = _spread_of_equal(at_random, delta, error, counts)
+        level[:, :-1] = _level_among_classes(swapped, confidence)[:, None]
     stage("how certain the spread is")
-    freedom = _freedom_of_spread(first, other, rows, units, size, seed, resamples, counts)
+    freedom = _freedom_of_spread(first, other, rows, units, size, seed, resamples, counts, workers=workers)
     wanted = np.abs(delta) if difference is None else np.where(np.isfinite(delta), difference, np.nan)
     plans = np.full((len(Plan._fields), *delta.shape), np.nan)
     plans[0], plans[1], plans[6] = counts, delta, delta if difference is None else wanted
-    says = enough & (error > NEGLIGIBLE) & np.isfinite(exchanged)
+    says = enough & (error > NEGLIGIBLE) & np.isfinite(equal)
     tests = np.full(delta.shape, None)
     for place in map(tuple, np.argwhere(says)):
-        equal, own, share, under, of = (
-            float(values[place]) for values in (exchanged, error, counts / size, level, wanted)
-        )
-        test = _Test(equal, own, size, share, under)
+        of_equal, deviation = float(equal[place]), float(error[place])
+        test = _Test(of_equal, deviation, size, float(counts[place]) / size, float(level[place]))
         tests[place] = test
         ratios = _variance_range(float(freedom[place]))
-        seen = test.detectable(target)
-        plans[(slice(2, 6), *place)] = (
-            own,
-            *(_possible(seen * math.sqrt(ratio)) for ratio in (1.0, *ratios)),
-        )
-        if not of > NEGLIGIBLE:
+        seen = [_possible(test.detectable(target) * math.sqrt(ratio)) for ratio in (1.0, *ratios)]
+        plans[(slice(2, 6), *place)] = (deviation, *seen)
+        to_see = float(wanted[place])
+        if not to_see > NEGLIGIBLE:
             continue
         if difference is None:
             ratios = _with_interval(ratios, *(float(values[place]) for values in (delta, low, high)))
-        needed = test.needed(of, target)
+        needed = test.needed(to_see, target)
         numbers = [_whole(max(needed * ratio, test.least)) for ratio in (1.0, *ratios)]
-        plans[(slice(7, None), *place)] = (test.power(of, size), *numbers)
+        plans[(slice(7, None), *place)] = (test.power(to_see, size), *numbers)
     curve = _curve(tests[:, -1].tolist(), wanted[:, -1], freedom[:, -1], size)
     per_class, total = (
         Plan(values[0].astype(np.int64), *values[1:])
@@ -367,6 +361,16 @@ def plan_comparison(
             difference is None,
         )
     )
+
+
+def _spread_of_equal(
+    exchanged: FloatArray, delta: FloatArray, error: FloatArray, counts: NDArray[np.int64]
+) -> FloatArray:
+    """Take the spread of exchanges, [rows, K + 1], without what the observed difference adds to it."""
+    squares = (exchanged**2).mean(axis=0) - delta**2 / np.maximum(counts, 1)
+    # The square of a large difference is not the exact part of it: what is left may be too small.
+    spread_of_equal: FloatArray = np.sqrt(np.maximum(squares, error**2 / 4))
+    return spread_of_equal
 
 
 def _enough(counts: NDArray[np.int64], units: Units | None) -> NDArray[np.bool_]:
@@ -471,6 +475,8 @@ def _freedom_of_spread(
     seed: int,
     resamples: int,
     counts: NDArray[np.int64],
+    *,
+    workers: Workers,
 ) -> FloatArray:
     """Degrees of freedom of the variance, as of a chi-square distribution, [rows, K + 1].
 
@@ -480,7 +486,10 @@ def _freedom_of_spread(
     parts = min(size, MOST_LEFT_OUT)
     part = (np.random.default_rng(seed).permutation(size) % parts).astype(np.uint16)
     left_out = LeftOut(part if units is None else part[units], 0, parts)
-    values = other.weighted_metrics(rows, left_out).values - first.weighted_metrics(rows, left_out).values
+    of_first, of_other = (
+        each.weighted_metrics(rows, left_out, workers=workers).values for each in (first, other)
+    )
+    values = of_other - of_first
     defined = np.isfinite(values)
     mean = np.where(defined, values, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
     squares = np.where(defined, values - mean, 0.0) ** 2

@@ -1,20 +1,20 @@
-"""Whether two detectors differ, asked again after every batch of images: the answer may come early.
+"""Whether two detectors differ, tested again after every batch of images: the answer may come early.
 
 Goal
 ----
-A p-value is for one look at data whose size was fixed. Who looks after every batch and stops at the first
-p-value below 5 % errs far more often. Here one may look, and stop, whenever one likes.
+A p-value is for one look at data whose size was fixed. Looking after every batch and stopping at the first
+p-value below 5 % errs far more often. Here one may look, and stop, at any time.
 
 Conventions
 -----------
 - The images come in batches, in an order that does not depend on which detector did what. In each batch the
   two detectors' whole results of an image, or of a group of images, are exchanged as in the swap test
-  (:mod:`boxscore.diagnostics.swapping`), and the batch alone is scored: matches are of each image alone.
+  (:mod:`boxscore.diagnostics.swapping`), and each batch is scored by itself; images are matched one by one.
 - The null hypothesis: given all before it, every exchange in a batch is equally likely. Nothing is assumed of
   scores, nor that images are alike or in random order.
 - A bet of size b pays ``exp(b z) / mean of exp(b z*)``: z is the difference in the batch in standard
   deviations of the exchanges, z* that of each exchange, the observed one among them. So its mean under the
-  null is 1, whether all exchanges are made or some at random. With each exchange counts its opposite.
+  null is 1, whether all exchanges are made or some at random. Each exchange counts with its opposite.
 - Payments multiply over batches. A stake is spread evenly over the sizes of bets, for better and for worse.
   The capital is a martingale that is never negative: it reaches 1 / a with probability at most a, whenever it
   is looked at (Ville). ``p_value`` is 1 / (the largest capital so far).
@@ -44,6 +44,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
+from boxscore._utils.processes import Workers
 from boxscore._utils.progress import progress as shown
 from boxscore._utils.read_only import unchangeable
 from boxscore._utils.resampling import LARGEST_SEED, Swaps, check_intervals
@@ -56,7 +57,10 @@ from boxscore.diagnostics.compare import check_comparable
 from boxscore.diagnostics.swapping import NEGLIGIBLE, both_detectors
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.matching.matches import Matches
+from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
+from boxscore.scoring.shared import weighted_metrics_shared
 from boxscore.scoring.summary import weighted_metrics
 
 if TYPE_CHECKING:
@@ -198,6 +202,7 @@ def compare_sequentially(
     seed: int = 0,
     group: Group = None,
     progress: bool = False,
+    workers: Workers = "auto",
 ) -> SequentialComparison:
     """Compare two detectors batch by batch, and stop as soon as they differ.
 
@@ -221,6 +226,9 @@ def compare_sequentially(
         Column of the images, pattern with a group for their names, or a label for each image: what is
         exchanged as a whole.
     progress : bool, default False
+    workers : int or "auto", default "auto"
+        Processes that share the exchanges of a batch where that pays, as for
+        :func:`boxscore.evaluate`. The result is the same.
 
     Returns
     -------
@@ -252,7 +260,8 @@ def compare_sequentially(
     )
     bound, read = -math.log(max(1 - confidence, 1e-300)) - 1e-12, list[Batch]()
     verdicts, largest = list[str](), list[float]()
-    batches = _read(first, other, row, how, rows)
+    both = both_detectors(first, other)
+    batches = _read(both, first.protocol, row, how, rows, workers)
     for one in shown(batches, total=len(rows.batches), desc="batches", unit="batch") if progress else batches:
         capital = float(np.logaddexp(one.better, one.worse) - math.log(2))
         largest.append(max([0.0, *largest[-1:], capital if capital > NEGLIGIBLE else 0.0]))
@@ -263,7 +272,7 @@ def compare_sequentially(
             break
     columns = [np.array(column) for column in zip(*read, strict=True)]
     seen = np.isin(np.arange(first.image_count), np.concatenate(rows.batches[: len(read)]))
-    sides = both_detectors(first, other).take_images(np.repeat(seen, 2))
+    sides = both.take_images(np.repeat(seen, 2))
     scores = weighted_metrics(sides, first.protocol, [row], _sides(int(seen.sum()))).values[:, 0, -1]
     return unchangeable(
         SequentialComparison(
@@ -306,6 +315,7 @@ def drop_in_batches(
     confidence: float,
     seed: int,
     group: Group,
+    workers: Workers = "auto",
 ) -> DropSoFar:
     """Read every complete batch, and return how sure it is that the other is worse than the first."""
     row, how, rows = _checked(
@@ -315,7 +325,8 @@ def drop_in_batches(
         "listed",
         BatchReading(resamples, confidence, seed, 0, group),
     )
-    largest = max(one.worse for one in _read(first, other, row, how, rows))
+    both = both_detectors(first, other)
+    largest = max(one.worse for one in _read(both, first.protocol, row, how, rows, workers))
     before, value = first.metrics[row.key], other.metrics[row.key]
     return DropSoFar(
         row.key,
@@ -411,21 +422,20 @@ def _ordered(evaluation: Evaluation, order: Order, seed: int) -> NDArray[np.intp
 
 
 def _read(
-    first: Evaluation, other: Evaluation, row: SummaryRow, how: BatchReading, rows: _Rows
+    both: Matches, protocol: Protocol, row: SummaryRow, how: BatchReading, rows: _Rows, workers: Workers
 ) -> Iterator[Batch]:
-    """Bet on one batch after the other."""
-    both, protocol = both_detectors(first, other), first.protocol
+    """Bet on one batch after the other; ``both`` are the matches of both detectors."""
     sign = -1.0 if row.key in protocol.lower_is_better else 1.0
     better, worse, images = np.zeros(len(BETS)), np.zeros(len(BETS)), 0
     for number, batch in enumerate(rows.batches):
-        chosen = np.zeros(first.image_count, dtype=bool)
+        chosen = np.zeros(len(both.images) // 2, dtype=bool)
         chosen[batch] = True
         units = None
         if rows.units is not None:
             units = np.unique(rows.units[batch], return_inverse=True)[1].ravel().astype(np.int32)
         swaps = Swaps.of_seed(len(batch), how.resamples, _seed_of(how.seed, number), units)
         sides = both.take_images(np.repeat(chosen, 2))
-        values = weighted_metrics(sides, protocol, [row], swaps).values[:, 0, -1]
+        values = weighted_metrics_shared(sides, protocol, [row], swaps, workers=workers).values[:, 0, -1]
         gains = payments(sign * (values[1::2] - values[::2]))
         better, worse, images = better + gains[0], worse + gains[1], images + len(batch)
         yield Batch(images, float(values[0]), float(values[1]), _spread(better), _spread(worse))

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
+from boxscore._utils.processes import Workers
 from boxscore._utils.resampling import Swaps, Units
 from boxscore.data.vocabulary import Images
 from boxscore.evaluation import Evaluation
@@ -102,7 +103,7 @@ def swapped_differences(
     seed: int,
     units: Units | None = None,
     progress: bool = False,
-    workers: int = 1,
+    workers: Workers = "auto",
 ) -> SwappedDifferences:
     """Exchange the results of two evaluations of the same images, at random or in every way.
 
@@ -117,8 +118,9 @@ def swapped_differences(
     units : ndarray of int32, [images], optional
         Group of each image, exchanged as a whole.
     progress : bool, default False
-    workers : int, default 1
-        Number of forked processes that share the exchanges, where these are enough work.
+    workers : int or "auto", default "auto"
+        Processes that share the exchanges where that pays, as for
+        :func:`boxscore.evaluate`. The result is the same.
 
     Returns
     -------

@@ -45,11 +45,10 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
-from boxscore._utils.ordering import descending_order, stable_order
+from boxscore._utils.ordering import descending_order, group_order, run_starts, stable_order
 from boxscore.diagnostics._reading import check_overlaps, greedy_one_to_one, warn_of_subsets
 from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats, once_per_evaluation
 from boxscore.evaluation import Evaluation
-from boxscore.matching.matcher import CrossPairs
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.blocks import mean_of_defined, weighted_mean
 from boxscore.scoring.counts import Outcomes, TruePositiveCounts
@@ -203,14 +202,15 @@ def error_types(
     errors = _errors(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
     )
-    ap, has_data = _average_precision(evaluation, errors, None)
+    orders = _Orders.of(evaluation, errors)
+    ap, has_data = _average_precision(evaluation, errors, orders, None)
     weights = evaluation.class_weights
     ap = np.append(ap, _mean(ap, has_data, absent_classes, weights))
     names = (*ERROR_TYPES, *SPECIAL_ERRORS)
     count = np.stack([_counts(evaluation, errors, name) for name in names], axis=-1)  # [K+1,E]
     without = np.empty(count.shape)
     for e, name in enumerate(names):
-        fixed, still_has_data = _average_precision(evaluation, errors, name)
+        fixed, still_has_data = _average_precision(evaluation, errors, orders, name)
         without[:, e] = np.append(fixed, _mean(fixed, still_has_data, absent_classes, weights))
     cost = without - ap[:, None]
     six = slice(len(ERROR_TYPES))
@@ -292,8 +292,9 @@ def confusion_cost(
     wrong &= evaluation.detections.category == predicted_class
     wrong[wrong] = evaluation.ground_truth.category[errors.object_row[wrong]] == true_class
     only = errors._replace(kind=np.where(wrong, errors.kind, NO_ERROR).astype(np.int8))
+    orders = _Orders.of(evaluation, only)
     ap, fixed = (
-        _mean(*_average_precision(evaluation, only, name), "skip", evaluation.class_weights)
+        _mean(*_average_precision(evaluation, only, orders, name), "skip", evaluation.class_weights)
         for name in (None, "classification")
     )
     return max(fixed - ap, 0.0)
@@ -311,6 +312,24 @@ def missed_objects(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
     )
     return np.flatnonzero(errors.missed)
+
+
+def error_kinds(
+    evaluation: Evaluation,
+    *,
+    iou_threshold: float = 0.5,
+    background_iou: float = 0.1,
+    max_detections: int = 100,
+) -> tuple[NDArray[np.int8], NDArray[np.intp]]:
+    """Error of each detection in :func:`error_types` of the same options, and of which object, [D] each.
+
+    An error is a position in :data:`ERROR_TYPES`, or ``NO_ERROR``; the object of one that is neither of class
+    nor of place means nothing.
+    """
+    errors = _errors(
+        evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
+    )
+    return errors.kind, errors.object_row
 
 
 def _where(condition: BoolArray, values: NDArray[np.object_], rows: NDArray[np.intp]) -> NDArray[np.object_]:
@@ -346,7 +365,8 @@ def _named_errors(
     D, G = len(detections), len(truth)
 
     match = np.flatnonzero(same_class & ~region & (pairs.iou >= iou_threshold))
-    match = match[np.lexsort((pairs.truth[match], -pairs.iou[match], pairs.position[match]))]
+    if len(match):  # by image and descending score already
+        match = match[group_order(_runs(pairs.detection[match]), pairs.iou[match])]
     match = match[greedy_one_to_one(pairs.detection[match], pairs.truth[match])]
     true, matched, excused = np.zeros(D, dtype=bool), np.zeros(G, dtype=bool), np.zeros(D, dtype=bool)
     true[pairs.detection[match]] = True
@@ -355,10 +375,13 @@ def _named_errors(
     unjudged = evaluation.matcher.inexhaustive & ~true
     excused = (excused & ~true) | unjudged
 
-    same, same_row = _best(pairs, same_class & ~region, D)
-    other, other_row = _best(pairs, ~same_class & ~region, D)
-    taken, _ = _best(pairs, same_class & ~region & matched[pairs.truth], D)
-    any_overlap, _ = _best(pairs, ~region, D)
+    def best(allowed: BoolArray) -> tuple[NDArray[np.intp], FloatArray]:
+        return largest_overlaps(pairs.detection, pairs.truth, pairs.iou, allowed, D)
+
+    same_row, same = best(same_class & ~region)
+    other_row, other = best(~same_class & ~region)
+    _, taken = best(same_class & ~region & matched[pairs.truth])
+    _, any_overlap = best(~region)
     rules = [
         (same >= background_iou) & (same <= iou_threshold),
         other >= iou_threshold,
@@ -386,53 +409,96 @@ def _named_errors(
     )
 
 
-def _best(pairs: CrossPairs, allowed: BoolArray, count: int) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Largest overlap of each detection, [D], 0 without any, and the first ground truth that has it."""
+def _runs(values: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the number of the run of equal values that each is in, [N]."""
+    return np.append(0, np.cumsum(values[1:] != values[:-1]))
+
+
+def largest_overlaps(
+    rows: NDArray[np.intp], partners: NDArray[np.intp], overlap: FloatArray, allowed: BoolArray, count: int
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Return the partner of each row with the largest overlap, of equal ones the first, and that overlap.
+
+    The pairs [P] of a row stand together. Results are [count], -1 and 0 for a row without an allowed pair.
+    """
+    nearest, largest = np.full(count, -1, dtype=np.intp), np.zeros(count)
     chosen = np.flatnonzero(allowed)
-    chosen = chosen[np.lexsort((pairs.truth[chosen], -pairs.iou[chosen], pairs.detection[chosen]))]
-    detection, first = np.unique(pairs.detection[chosen], return_index=True)
-    overlap, row = np.zeros(count), np.zeros(count, dtype=np.intp)
-    overlap[detection] = pairs.iou[chosen[first]]
-    row[detection] = pairs.truth[chosen[first]]
-    return overlap, row
+    if not len(chosen):
+        return nearest, largest
+    row, value = rows.take(chosen), overlap.take(chosen)
+    starts = run_starts(row)
+    best = np.maximum.reduceat(value, starts)
+    equal = np.flatnonzero(value == np.repeat(best, np.diff(starts, append=len(chosen))))
+    first = equal[np.searchsorted(equal, starts)]
+    of = row[starts]
+    nearest[of], largest[of] = partners[chosen[first]], best
+    return nearest, largest
 
 
-def _curves(evaluation: Evaluation, errors: _Errors, fixed: str | None) -> Curves:
+class _Orders(NamedTuple):
+    """Rows of the detections that took part, in the orders of curves."""
+
+    by_class: NDArray[np.intp]
+    """By class and descending score; equal scores by image."""
+    errors_first: NDArray[np.intp]
+    """By descending score; of equal ones the errors first, as tidecv lists them where something is fixed."""
+    errors_first_by_class: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, errors: _Errors) -> _Orders:
+        """Sort once for all that may be fixed."""
+        category, score = evaluation.detections.category, evaluation.detections.scores
+        size, true = len(evaluation.ground_truth.categories), errors.true[errors.rows]
+
+        def by_class(rows: NDArray[np.intp]) -> NDArray[np.intp]:
+            return rows[stable_order(category[rows], size)]
+
+        by_score, errors_first = (
+            rows[descending_order(score[rows])]
+            for rows in (errors.rows, np.concatenate([errors.rows[~true], errors.rows[true]]))
+        )
+        return cls(by_class(by_score), errors_first, by_class(errors_first))
+
+
+def _curves(evaluation: Evaluation, errors: _Errors, orders: _Orders, fixed: str | None) -> Curves:
     """Compute the curves with one kind fixed; None leaves all as they are."""
     truth, detections = evaluation.ground_truth, evaluation.detections
-    counted, score = errors.positive, detections.scores
-    true, category, keep = errors.true.copy(), detections.category.astype(np.intp), ~errors.excused
+    counted, score, K = errors.positive, detections.scores, len(truth.categories)
+    true, category, keep = errors.true, detections.category, ~errors.excused
+    rows = orders.by_class if fixed is None else orders.errors_first_by_class
     if fixed in ERROR_TYPES:
         wrong = errors.kind == ERROR_TYPES.index(fixed)
         fixed_rows = wrong & errors.fixes
         keep = (keep & ~wrong) | fixed_rows
-        true |= fixed_rows
+        true = true | fixed_rows
         if fixed == "classification":
+            category = category.copy()
             category[fixed_rows] = truth.category[errors.object_row[fixed_rows]]
+            rows = orders.errors_first[stable_order(category[orders.errors_first], K)]
         if fixed == "missed":
             counted = counted & ~errors.missed
     elif fixed == "false_positives":
         score = errors.true.astype(np.float64)
+        first = errors.true[errors.rows]
+        rows = np.concatenate([errors.rows[first], errors.rows[~first]])
+        rows = rows[stable_order(category[rows], K)]
     elif fixed == "false_negatives":
         counted = counted & errors.matched
-    rows = errors.rows[keep[errors.rows]]
-    if fixed is not None:  # tidecv lists the errors before the true positives, which decides ties
-        rows = np.concatenate([rows[~errors.true[rows]], rows[errors.true[rows]]])
-    K = len(truth.categories)
-    rows = rows[descending_order(score[rows])]
-    rows = rows[stable_order(category[rows], K)]
+    rows = rows[keep[rows]]
     positive = np.bincount(truth.category[counted], minlength=K)
     return Curves(
-        TruePositiveCounts(Outcomes.all_counted(category[rows], score[rows], true[None, rows], positive)),
+        TruePositiveCounts(
+            Outcomes.all_counted(category[rows].astype(np.intp), score[rows], true[None, rows], positive)
+        ),
         RULES,
     )
 
 
 def _average_precision(
-    evaluation: Evaluation, errors: _Errors, fixed: str | None
+    evaluation: Evaluation, errors: _Errors, orders: _Orders, fixed: str | None
 ) -> tuple[FloatArray, BoolArray]:
     """AP of each class, [K], NaN without positives; and whether the class has any detection or positive."""
-    curves = _curves(evaluation, errors, fixed)
+    curves = _curves(evaluation, errors, orders, fixed)
     return curves.average_precision[0], curves.totals.has_detections | (curves.positive > 0)
 
 

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.processes import Workers
 from boxscore._utils.read_only import read_only
 from boxscore._utils.resampling import WeightSets
 from boxscore._utils.text import counted
@@ -80,8 +81,8 @@ def merge(parts: Iterable[Part | str | Path]) -> MergedEvaluation:
     >>> parts = []
     >>> for image, score in ((1, 0.9), (2, 0.8)):
     ...     truth = GroundTruth.from_arrays([image], ["cat"], boxes)
-    ...     found = Detections.from_arrays([image], ["cat"], boxes, [score])
-    ...     parts.append(part_of(evaluate(truth, found)))
+    ...     detections = Detections.from_arrays([image], ["cat"], boxes, [score])
+    ...     parts.append(part_of(evaluate(truth, detections)))
     >>> round(merge(parts)["AP"], 6)
     1.0
     """
@@ -186,7 +187,12 @@ class MergedEvaluation(Evaluation):
         return self._numbers.identity
 
     def weighted_metrics(
-        self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False, workers: int = 1
+        self,
+        rows: Sequence[SummaryRow],
+        weights: WeightSets,
+        *,
+        progress: bool = False,
+        workers: Workers = "auto",
     ) -> WeightedMetrics:
         """Compute summary metrics under image weights, where the parts are.
 
@@ -240,7 +246,8 @@ class MergedEvaluation(Evaluation):
     @property
     def class_columns(self) -> dict[str, NDArray[Any]]:
         """What the data set says of each class, [K]; nothing with classes pooled."""
-        return read_only(dict(self._numbers.categories.columns) if self.protocol.matching.per_class else {})
+        columns = self._numbers.categories.shown_columns
+        return read_only(columns if self.protocol.matching.per_class else {})
 
     @property
     def class_weights(self) -> NDArray[np.float64] | None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
+from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align, select
 from boxscore.data.boxes import WrittenFormat
@@ -36,7 +36,7 @@ from boxscore.formats._data_below import SIDES, Side
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
-from boxscore.similarity.registry import needs_of
+from boxscore.similarity.registry import needs_of, similarity_of
 
 __all__ = [
     "Evaluation",
@@ -60,7 +60,7 @@ def evaluate(
     images: Sequence[Id] | None = None,
     classes: Sequence[Id] | None = None,
     unlisted_images: Literal["error", "background", "drop"] | None = None,
-    workers: int = 1,
+    workers: Workers = "auto",
     digest: bool = True,
     columns: Mapping[str, str] | None = None,
     box_format: WrittenFormat | None = None,
@@ -87,10 +87,11 @@ def evaluate(
         images without objects, which are added; or they are left out, with a warning that counts them. If
         nothing is said, images that ``image_sizes`` or ``image_folder`` names have no objects, and others are
         an error.
-    workers : int, default 1
-        Threads; images are split into as many blocks, which are matched separately and merged. Where masks
-        are compared, or the boxes of a million detections and more, they are processes, forked from this
-        one. The result does not depend on it.
+    workers : int or "auto", default "auto"
+        How many processes, this one and forks of it, read large COCO files, and match masks or the boxes of
+        a million detections and more. ``"auto"``: one per processor where forking is safe (on Linux, in the
+        main thread, no other Python thread, nothing like torch imported, no daemon), else 1. With a number,
+        fewer boxes are matched in as many threads. The result does not depend on it.
     digest : bool, default True
         Check the input in passing, as the command does, and warn of what makes the numbers doubtful: scores
         cut off or in per cent, flags and shapes that the protocol does not read, ... It takes milliseconds.
@@ -129,15 +130,14 @@ def evaluate(
     1.0
     """
     chosen = load_protocol(protocol)
-    checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
+    worker_count(workers)
     check_how(unlisted_images)
     said: dict[str, Any] = {"columns": columns, "box_format": box_format, "class_map": class_map}
+    said |= {"unlisted_images": unlisted_images, "workers": workers}
     said |= {"image_sizes": image_sizes, "image_folder": image_folder}
     with held_back() as held:
         tell = held.append if digest else warn_user
-        ground_truth, unaligned = tables_of(
-            ground_truth, detections, chosen, unlisted_images=unlisted_images, tell=tell, **said
-        )
+        ground_truth, unaligned = tables_of(ground_truth, detections, chosen, tell=tell, **said)
         ground_truth, detections = with_unlisted(
             lambda truth: align(unaligned, truth), ground_truth, unlisted_images
         )
@@ -146,17 +146,14 @@ def evaluate(
         if images is not None or classes is not None:
             ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
         chosen.ap.check_classes(every_class, ground_truth.categories)
-        result = matched_tables(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
+        shares = _shares_of_matching(workers, chosen, detections)
+        result = matched_tables(ground_truth, detections, chosen, shares, chosen_classes=classes is not None)
         matcher = result.matcher
         check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, chosen)
-        if (
-            workers > 1
-            and len(detections) >= SUMMARY_SHARED_FROM
-            and matcher.similarity.forks_for(detections)
-        ):
-            result.summarise_in_processes(workers)
+        if shares > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
+            result.summarise_in_processes(shares)
         warn_of_id_zero(result)
-        warn_of_numbering(result, workers)
+        warn_of_numbering(result, shares)
         fallbacks = matcher.similarity.fallbacks(ground_truth, detections)
         both_rotated = ground_truth.rotated is not None and detections.rotated is not None
         if fallbacks and not both_rotated:  # a finding, with the number of the protocol that compares them
@@ -165,6 +162,13 @@ def evaluate(
             codes = shortcut("boxscore.validation.digest", "warn_of_findings")(result)
             held[:] = [warning for warning in held if warning.code not in codes]
         return result
+
+
+def _shares_of_matching(workers: Workers, protocol: Protocol, detections: Detections) -> int:
+    """Return how many share the matching; ``"auto"`` asks for processes only, not for threads."""
+    if workers == "auto" and not similarity_of(protocol).forks_for(detections):
+        return 1
+    return worker_count(workers)
 
 
 def tables_of(
@@ -178,6 +182,7 @@ def tables_of(
     unlisted_images: str | None = None,
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
     image_folder: str | Path | None = None,
+    workers: Workers = "auto",
     tell: Callable[[BoxscoreWarning], None] = warn_user,
 ) -> tuple[GroundTruth, Detections]:
     """Read tables that are given as paths or DataFrames; refuse anything that is none of them."""
@@ -208,7 +213,7 @@ def tables_of(
         for name, given in (("box_format", box_format), ("class_map", class_map)):
             if given is not None:
                 raise InputError(name, "be given where detections are read", got="one together with a table")
-    common = needs_of(protocol)
+    common: dict[str, Any] = {**needs_of(protocol), "processes": workers}
 
     def options(path: object, side: Side, **said: Any) -> reading.FileOptions:
         is_table = (

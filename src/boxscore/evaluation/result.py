@@ -17,7 +17,7 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
-from boxscore._utils.processes import Forked
+from boxscore._utils.processes import Forked, Workers
 from boxscore._utils.progress import stage
 from boxscore._utils.read_only import read_only, unchangeable
 from boxscore._utils.records import record
@@ -26,6 +26,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import InputError
+from boxscore.evaluation.flat_names import flat
 from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
@@ -192,7 +193,7 @@ class Evaluation(PicklesFields):
         ----------
         kind : str, default "pr_curve"
             A function of :mod:`boxscore.plots`: ``pr_curve``, ``f1_curve``, ``froc``, ``miss_rate``,
-            ``per_class``, ``errors``, ``confusion_matrix`` or ``reliability``.
+            ``per_class``, ``errors``, ``error_curves``, ``confusion_matrix`` or ``reliability``.
         **options
             Those of the function: ``classes``, ``iou_threshold``, ``ax``, ...
 
@@ -336,8 +337,8 @@ class Evaluation(PicklesFields):
     @property
     def class_columns(self) -> dict[str, NDArray[Any]]:
         """What the data set says of each class, [K]: ``frequency`` in LVIS; nothing with classes pooled."""
-        columns = self.ground_truth.categories.columns
-        return read_only(dict(columns) if self.protocol.matching.per_class else {})
+        columns = self.ground_truth.categories.shown_columns
+        return read_only(columns if self.protocol.matching.per_class else {})
 
     @property
     def class_weights(self) -> FloatArray | None:
@@ -377,6 +378,39 @@ class Evaluation(PicklesFields):
     def class_table(self) -> dict[str, NDArray[Any]]:
         """The columns of :attr:`per_class` behind the name, [K] each."""
         return read_only({**self.class_columns, **self.class_counts, **self.class_rates, **self.class_values})
+
+    def flat(self, *, prefix: str = "", classes: bool | str | Sequence[str] = False) -> dict[str, float]:
+        """Return the summary metrics under names that loggers of experiments take, always in the same order.
+
+        Parameters
+        ----------
+        prefix : str, default ""
+            Put before every name, with ``/`` behind it: ``"val"`` gives ``val/AP``.
+        classes : bool or sequence of str, default False
+            Metrics of each class as well, as ``AP/person``: True for the first, or their names. Every class
+            of the ground truth is there, so the names are the same in every epoch.
+
+        Returns
+        -------
+        dict of str to float
+            NaN where undefined. Names have letters, digits, ``_``, ``-``, ``.`` and ``/``: those of classes
+            have ``_`` in place of anything else.
+
+        Raises
+        ------
+        InputError
+            When classes do not have such a metric.
+
+        Examples
+        --------
+        >>> from boxscore import Detections, GroundTruth, evaluate
+        >>> truth = GroundTruth.from_arrays([1], ["traffic light"], [[10, 10, 50, 50]])
+        >>> detections = Detections.from_arrays([1], ["traffic light"], [[10, 10, 50, 50]], [0.9])
+        >>> result = evaluate(truth, detections)
+        >>> [name for name in result.flat(prefix="val", classes=True) if name.startswith("val/AP/")]
+        ['val/AP/traffic_light']
+        """
+        return flat(self.metrics, self.class_values, self.labels, prefix=prefix, classes=classes)
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -563,7 +597,12 @@ class Evaluation(PicklesFields):
         return self.once(("curves", area, cap, pooled), lambda: Curves.of(matched, self.protocol, area, cap))
 
     def weighted_metrics(
-        self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False, workers: int = 1
+        self,
+        rows: Sequence[SummaryRow],
+        weights: WeightSets,
+        *,
+        progress: bool = False,
+        workers: Workers = "auto",
     ) -> WeightedMetrics:
         """Compute summary metrics under image weights: a weight of 2 counts an image twice.
 
@@ -574,8 +613,8 @@ class Evaluation(PicklesFields):
             Sets of whole numbers, [images] each.
         progress : bool, default False
             Show a progress bar if stderr is a terminal.
-        workers : int, default 1
-            Number of forked processes that share the sets, where these are enough work.
+        workers : int or "auto", default "auto"
+            Processes that share the sets where that pays.
 
         Returns
         -------

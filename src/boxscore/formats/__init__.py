@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from boxscore._utils.lazy import lazy_names
+from boxscore._utils.processes import Workers
 from boxscore.data.boxes import WrittenFormat
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.formats.reading import load_both, read_detections, read_ground_truth, read_options
@@ -43,6 +44,7 @@ def load_ground_truth(
     hierarchy: str | Path | Mapping[str, Any] | None = None,
     columns: Mapping[str, str] | None = None,
     unlisted_images: Literal["error", "background", "drop"] | None = None,
+    workers: Workers = "auto",
 ) -> GroundTruth:
     """Read ground truth.
 
@@ -86,6 +88,9 @@ def load_ground_truth(
     unlisted_images : {"error", "background", "drop"}, optional
         As for :func:`load_detections`. If it is given, images that ``image_sizes`` or ``image_folder`` alone
         name are not added.
+    workers : int or "auto", default "auto"
+        How many processes read a large COCO file, this one and forks of it. ``"auto"``: one per processor
+        where forking is safe, as for :func:`boxscore.evaluate`.
 
     Returns
     -------
@@ -118,6 +123,7 @@ def load_ground_truth(
         hierarchy=hierarchy,
         columns=columns,
         unlisted_images=unlisted_images,
+        processes=workers,
     )
     return read_ground_truth(path, options)
 
@@ -134,6 +140,7 @@ def load_detections(
     class_map: str | Path | Mapping[Any, Any] | None = None,
     columns: Mapping[str, str] | None = None,
     unlisted_images: Literal["error", "background", "drop"] | None = None,
+    workers: Workers = "auto",
 ) -> Detections:
     """Read detections of the images of a ground truth.
 
@@ -161,6 +168,8 @@ def load_detections(
         What becomes of detections in images that the ground truth does not list: an error, the default; or
         they stay, in images without objects, for which :func:`boxscore.evaluate` takes the same option; or
         they are left out, with a warning that counts them.
+    workers : int or "auto", default "auto"
+        As for :func:`load_ground_truth`.
 
     Returns
     -------
@@ -191,6 +200,7 @@ def load_detections(
         class_map=class_map,
         columns=columns,
         unlisted_images=unlisted_images,
+        processes=workers,
     )
     return read_detections(path, ground_truth, options)
 

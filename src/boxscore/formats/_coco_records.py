@@ -38,7 +38,7 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
-from boxscore._utils.processes import Forked
+from boxscore._utils.processes import Forked, Workers, worker_count
 from boxscore.data.mask_columns import MISSING, MaskColumns, joined_columns
 from boxscore.data.masks import Masks
 from boxscore.data.vocabulary import as_ids
@@ -197,7 +197,7 @@ class Reading:
     path : Path
         Where it is from, for messages.
     kind : Kind
-    processes : int
+    processes : int or "auto"
         That read a large text together, this one included. Keypoints are Python objects, which
         take as long to hand over as to read.
     beside : float, default 0
@@ -205,11 +205,12 @@ class Reading:
         less of the text.
     """
 
-    def __init__(self, text: Text, path: Path, kind: Kind, *, processes: int, beside: float = 0) -> None:
+    def __init__(self, text: Text, path: Path, kind: Kind, *, processes: Workers, beside: float = 0) -> None:
         self._text, self._path, self._kind = text, path, kind
-        processes = max(1, min(processes, text.size // _json.PART_BYTES)) if kind.in_arrays else 1
-        share = max(1 / processes - beside, 0.0) / (1 - beside) if processes > 1 else 1.0
-        others = [(1 - share) / (processes - 1)] * (processes - 1) if processes > 1 else []
+        most = text.size // _json.PART_BYTES if kind.in_arrays else 0
+        count = min(worker_count(processes), most) if most > 1 else 1
+        share = max(1 / count - beside, 0.0) / (1 - beside) if count > 1 else 1.0
+        others = [(1 - share) / (count - 1)] * (count - 1) if count > 1 else []
         self._parts = _json.parts_of(text.size, self._read, [share, *others])
         self._forked = Forked([functools.partial(self._part, part) for part in self._parts[1:]])
 

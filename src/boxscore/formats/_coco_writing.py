@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from boxscore._utils.files import write_atomically
 from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import Categories, Id
+from boxscore.data.vocabulary import SUPERCATEGORY, Categories, Id
 from boxscore.errors import InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotated_records
@@ -211,11 +211,16 @@ def _classes_by_image(table: GroundTruth, labels: ImageLabels) -> dict[str, list
 
 
 def _categories(categories: Categories) -> Iterator[Record]:
-    frequency = categories.columns.get("frequency")
-    letters = [None] * len(categories) if frequency is None else frequency.tolist()
-    rows = zip(categories.ids.tolist(), categories.names.tolist(), letters, strict=True)
-    for identifier, name, letter in rows:
-        yield {"id": identifier, "name": name} | ({} if letter is None else {"frequency": letter})
+    known = {
+        name: categories.columns[name].tolist()
+        for name in ("frequency", SUPERCATEGORY)
+        if name in categories.columns
+    }
+    for row, (identifier, name) in enumerate(
+        zip(categories.ids.tolist(), categories.names.tolist(), strict=True)
+    ):
+        texts = {key: values[row] for key, values in known.items() if values[row] is not None}
+        yield {"id": identifier, "name": name, **texts}
 
 
 def _side(side: float) -> float | None:

@@ -16,10 +16,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from boxscore._utils.processes import Workers
 from boxscore._utils.records import record
 from boxscore.data.boxes import ROUNDING, WrittenForm, WrittenFormat, written_form
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import Id
+from boxscore.data.vocabulary import SUPERCATEGORY, Id
 from boxscore.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ CONTENT = frozenset(
     {"masks", "keypoints", "rotated", "quadrilaterals", "areas", "crowd", "difficult", "ignore", "group"}
     | {"sizes", "file names", "columns", "ids", "repeated ids", "classes", "fractions"}
     | {"image labels", "positive labels", "ignore beside image labels"}
-    | {"class columns", "class column frequency", "sides below 0"}
+    | {"class columns", "class column frequency", f"class column {SUPERCATEGORY}", "sides below 0"}
 )
 """What a table may have beside images, classes, upright boxes and scores, and not every file can hold.
 
@@ -66,7 +67,7 @@ class ReadOptions:
         wrongly.
     instances : tuple of str
         Instance columns worth reading at once.
-    processes : int
+    processes : int or "auto"
         That may read a large file together.
     any_sides : bool
         Whether boxes with sides below 0 are read, because the protocol drops them.
@@ -84,7 +85,7 @@ class ReadOptions:
     image_sizes: ImageSizes | None = None
     box_format: WrittenFormat | None = None
     instances: tuple[str, ...] = ()
-    processes: int = 1
+    processes: Workers = 1
     any_sides: bool = False
     needs_areas: bool = True
     segments: Path | None = None

@@ -10,6 +10,7 @@ Conventions
 - Of annotations that share one id, pycocotools reads the last for each of them; so do we, with a warning.
 - A box with a side below 0 by rounding stays as it is, as in pycocotools: it overlaps nothing.
 - ``"2299"`` and 2299 are one id where only one of them is listed, with a warning.
+- ``supercategory`` is a column of the classes where it is text.
 - ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read where a file has it.
 - A file whose images list classes is LVIS's: ``neg_category_ids`` and ``not_exhaustive_category_ids`` become
   labels of images, ``frequency`` a column of the classes, and ``ignore`` is read.
@@ -39,6 +40,7 @@ from numpy.typing import NDArray
 from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file
+from boxscore._utils.processes import Workers
 from boxscore._utils.text import counted, counted_of, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.box_reading import in_pixels
@@ -51,7 +53,7 @@ from boxscore.data.lookup import DeclaredVocabulary, find_categories, find_image
 from boxscore.data.numbering import match_best
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import Categories, Id, Images, as_ids
+from boxscore.data.vocabulary import SUPERCATEGORY, Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import (
@@ -97,6 +99,7 @@ class _Category(msgspec.Struct, gc=False):
     id: int | float | str
     name: str | None = None
     frequency: str | None = None
+    supercategory: Any = None
 
 
 class _File(msgspec.Struct):
@@ -123,7 +126,8 @@ class CocoFormat(Format):
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
         "ground truth": frozenset(
             {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "sizes", "file names"}
-            | {"ids", "classes", "image labels", "ignore beside image labels", "class column frequency"}
+            | {"ids", "classes", "image labels", "ignore beside image labels"}
+            | {"class column frequency", f"class column {SUPERCATEGORY}"}
         ),
         "detections": frozenset({"masks", "keypoints", "rotated", "ids", "classes"}),
     }
@@ -190,7 +194,15 @@ class CocoFormat(Format):
                 **{name: None if column is None else column[chosen] for name, column in parts.items()},
             },
             read=Reader(
-                _instance_reader(snapshot, _annotations_text, extent, place, of_results=False, rows=chosen),
+                _instance_reader(
+                    snapshot,
+                    _annotations_text,
+                    extent,
+                    place,
+                    of_results=False,
+                    processes=options.processes,
+                    rows=chosen,
+                ),
                 first.instances,
             ),
             lowest_size=options.lowest_side,
@@ -260,7 +272,7 @@ class ResultsReading:
         Instance columns to read at once.
     classes : sequence of str, optional
         The names behind class numbers that count from 0, of a list.
-    processes : int
+    processes : int or "auto"
         That may read a large list of results together.
     beside : float
         As for :class:`~boxscore.formats._coco_records.Reading`.
@@ -278,13 +290,13 @@ class ResultsReading:
         *,
         columns: Sequence[str] = (),
         classes: Sequence[str] | None = None,
-        processes: int = 1,
+        processes: Workers = 1,
         beside: float = 0,
         lowest_side: float = -ROUNDING,
         box_format: WrittenFormat | None = None,
         image_sizes: ImageSizes | None = None,
     ) -> None:
-        self._image_sizes = image_sizes
+        self._image_sizes, self._processes = image_sizes, processes
         self._path, self._lowest_side, self._box_format = path, lowest_side, box_format
         self._vocabulary: DeclaredVocabulary | None = None
         self._classes = classes
@@ -373,7 +385,15 @@ class ResultsReading:
                 **{name: None if column is None else column[known] for name, column in parts.items()},
             },
             read=Reader(
-                _instance_reader(self._snapshot, _results_text, extent, place, of_results=True, rows=known),
+                _instance_reader(
+                    self._snapshot,
+                    _results_text,
+                    extent,
+                    place,
+                    of_results=True,
+                    processes=self._processes,
+                    rows=known,
+                ),
                 self._columns_shown,
             ),
             lowest_size=self._lowest_side,
@@ -471,6 +491,7 @@ def _instance_reader(
     place: Place,
     *,
     of_results: bool,
+    processes: Workers,
     rows: NDArray[np.intp] | slice = slice(None),
 ) -> Callable[[str], Mapping[str, Any]]:
     """Return a function that reads an instance column of a file at ``rows``."""
@@ -480,7 +501,7 @@ def _instance_reader(
         snapshot.check()
         text = text_of(snapshot.path)
         kind = instance_kind(name, first_record(text), of_results=of_results)
-        with Reading(text, snapshot.path, kind, processes=1) as reading:
+        with Reading(text, snapshot.path, kind, processes=processes) as reading:
             records = reading.columns()
         snapshot.check()
         columns = instance_columns(records, [name], image_sizes=image_sizes, place=place)
@@ -575,9 +596,15 @@ def _file_name(image: _Image) -> str | None:
 
 
 def _class_columns(categories: Sequence[_Category]) -> dict[str, list[str | None]]:
-    """Return LVIS's ``frequency`` of each class, where a file has it."""
-    frequency = [category.frequency for category in categories]
-    return {"frequency": frequency} if any(letter is not None for letter in frequency) else {}
+    """Return LVIS's ``frequency`` and COCO's ``supercategory`` of each class, where a file has them."""
+    columns = {
+        "frequency": [category.frequency for category in categories],
+        SUPERCATEGORY: [
+            category.supercategory if isinstance(category.supercategory, str) else None
+            for category in categories
+        ],
+    }
+    return {name: texts for name, texts in columns.items() if any(text is not None for text in texts)}
 
 
 def _is_federated(content: _File) -> bool:

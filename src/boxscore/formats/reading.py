@@ -4,7 +4,8 @@ Conventions
 -----------
 ``instances`` of the options names the instance columns (``"masks"``, ``"keypoints"``) that will be needed. It
 is only a hint: a table has the same columns without it, but reads its file once more for them.
-``processes`` above 1 forks; only the command line does so, because the process belongs to it.
+``processes`` above 1 forks. The command line does so, because the process belongs to it; ``"auto"``, the
+default in Python, only where it is safe.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
+from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.records import record
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
@@ -92,7 +94,7 @@ def read_options(
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
     box_format: WrittenFormat | None = None,
     instances: Sequence[str] = (),
-    processes: int = 1,
+    processes: Workers = 1,
     class_map: str | Path | Mapping[Any, Any] | None = None,
     any_sides: bool = False,
     needs_areas: bool = True,
@@ -125,7 +127,7 @@ def read_options(
         from boxscore.formats.class_maps import class_map_of
 
         pairs = class_map_of(class_map)
-    checks.whole_number(processes, 1, name="processes", high=checks.MOST_WORKERS)
+    worker_count(processes)  # checked now; "auto" is decided where the processes start
     return FileOptions(
         format=format,
         image_set=image_set,
@@ -387,7 +389,7 @@ def load_both(
     beside = truth_work / max(truth_work + _size_of(path), 1)
     file_format = format_at(path, detection_options.format, side="detections")
     _refuse_useless(detection_options, file_format, of_detections=True)
-    shared = max(1, round(options.processes * beside))
+    shared = max(1, round(worker_count(options.processes) * beside))
     with errors_named(path, side="dt"), file_format.reading(path, detection_options, beside=beside) as finish:
         ground_truth = read_ground_truth(ground_truth_path, dataclasses.replace(options, processes=shared))
         try:

@@ -3,7 +3,7 @@
 Conventions
 -----------
 - Images are cut into as many parts as there are processes; parts are joined in order, so that the result does
-  not depend on their number. Only the command line asks for more than one (:mod:`boxscore._utils.processes`).
+  not depend on their number.
 - Maps of labels belong together by their names without the endings; a prediction without a truth is left out,
   a truth without a prediction is an error.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from boxscore._utils import checks
-from boxscore._utils.processes import Forked
+from boxscore._utils.processes import Forked, Workers, worker_count
 from boxscore._utils.progress import progress as shown
 from boxscore._utils.text import short_list
 from boxscore.errors import FileFormatError, InputError
@@ -52,6 +52,9 @@ from boxscore.label_maps.semantic import (
     require_counted,
 )
 
+WORTH_FORKING = 16
+"""Images, some tenths of a second."""
+
 Item = TypeVar("Item")
 Part = TypeVar("Part")
 
@@ -66,7 +69,7 @@ def panoptic_quality_of_files(
     prediction_folder: str | Path,
     *,
     rules: str | Path | Mapping[str, Any] | PanopticRules = "panopticapi",
-    workers: int = 1,
+    workers: Workers = "auto",
     progress: bool = False,
 ) -> PanopticQuality:
     """Panoptic quality of panoptic files of COCO or Cityscapes.
@@ -79,8 +82,8 @@ def panoptic_quality_of_files(
     truth_folder, prediction_folder : str or Path
         Where the maps are that ``file_name`` names.
     rules : str, Path, mapping or PanopticRules, default "panopticapi"
-    workers : int, default 1
-        Processes; more than one forks.
+    workers : int or "auto", default "auto"
+        Processes that read and count, this one and forks of it; ``"auto"`` as for :func:`boxscore.evaluate`.
     progress : bool, default False
         Show a progress bar if stderr is a terminal.
 
@@ -147,7 +150,7 @@ def semantic_iou_of_folders(
     prediction_ending: str = ".png",
     classes: Any = None,
     rules: str | Path | Mapping[str, Any] | SemanticRules = "plain",
-    workers: int = 1,
+    workers: Workers = "auto",
     progress: bool = False,
 ) -> SemanticIoU:
     """Mean IoU and accuracies of folders of label maps.
@@ -162,8 +165,8 @@ def semantic_iou_of_folders(
     classes : int, list of str, or mapping of int to str, optional
         As for :func:`boxscore.semantic_iou`.
     rules : str, Path, mapping or SemanticRules, default "plain"
-    workers : int, default 1
-        Processes; more than one forks.
+    workers : int or "auto", default "auto"
+        Processes that read and count, this one and forks of it; ``"auto"`` as for :func:`boxscore.evaluate`.
     progress : bool, default False
         Show a progress bar if stderr is a terminal.
 
@@ -237,17 +240,17 @@ def _literal(ending: str) -> str:
 
 
 def _in_processes(
-    items: Sequence[Item], count: Callable[[Item], Part], *, workers: int, progress: bool
+    items: Sequence[Item], count: Callable[[Item], Part], *, workers: Workers, progress: bool
 ) -> list[Part]:
-    """Apply a function to every item, in this process and in ``workers - 1`` others; results are in order."""
-    workers = checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
-    workers = min(workers, len(items)) or 1
-    ends = [len(items) * number // workers for number in range(workers + 1)]
+    """Apply a function to every item, in this process and in others; results are in order."""
+    few = workers == "auto" and len(items) < WORTH_FORKING
+    shares = 1 if few else min(worker_count(workers), len(items)) or 1
+    ends = [len(items) * number // shares for number in range(shares + 1)]
     parts = [items[start:end] for start, end in itertools.pairwise(ends)]
     forked = Forked([functools.partial(_results_of, part, count) for part in parts[1:]])
     try:
         here: Any = parts[0]
-        here = shown(here, desc="images", unit="image", unit_scale=workers) if progress else here
+        here = shown(here, desc="images", unit="image", unit_scale=shares) if progress else here
         first = [count(item) for item in here]
         return [*first, *(result for part in forked.results() for result in part)]
     finally:

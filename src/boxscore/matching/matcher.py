@@ -232,19 +232,30 @@ class Matcher:
         """
         if by_foreground is not None and not self.similarity.measures_foreground:
             by_foreground = np.zeros_like(by_foreground)
+        limited = max_detections is not None or score_threshold > float("-inf")
+        rows, grouped = (
+            self._ranked_across(score_threshold, max_detections) if limited else self._all_ranked_across
+        )
+        by_image = rows[grouped]
+        pairs = self._across(iou_threshold, by_foreground).under(by_image, grouped, iou_threshold)
+        return CrossPairs(by_image, rows[pairs.detection], pairs.ground_truth, pairs.iou, pairs.detection)
+
+    @functools.cached_property
+    def _all_ranked_across(self) -> tuple[Rows, Rows]:
+        """The ranking of all detections across classes, which several diagnostics need."""
+        return self._ranked_across(float("-inf"), None)
+
+    def _ranked_across(self, score_threshold: float, max_detections: int | None) -> tuple[Rows, Rows]:
+        """Rank the detections whatever their classes: rows by descending score, and these by image."""
         rules = MatchingRules(
-            iou_thresholds=(iou_threshold,),
+            iou_thresholds=(0.5,),
             max_detections=() if max_detections is None else (max_detections,),
             score_threshold=score_threshold,
         )
         ranking = rank_detections(
             pool_classes(self.detections), dataclasses.replace(self.protocol, matching=rules), self.eligible
         )
-        grouped = ranking.rows[ranking.grouped]
-        pairs = self._across(iou_threshold, by_foreground).under(grouped, ranking.grouped, iou_threshold)
-        return CrossPairs(
-            grouped, ranking.rows[pairs.detection], pairs.ground_truth, pairs.iou, pairs.detection
-        )
+        return ranking.rows, ranking.grouped
 
     # ------------------------------------------------------------ parts
 

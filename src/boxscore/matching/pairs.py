@@ -1,4 +1,4 @@
-"""Pairs of a detection and a ground truth that overlap, and what became of them in matching."""
+"""Overlapping pairs of a detection and a ground truth, and which of them were matched."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Pairs(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Iterable[Pairs]) -> Pairs:
-        """Put pairs behind one another."""
+        """Concatenate pairs."""
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -49,7 +49,7 @@ class Overlaps(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Pairs, rows: NDArray[np.intp]) -> Overlaps:
-        """Put the pairs of all detections by row; ``rows`` [D] are those of their positions."""
+        """Sort the pairs of all detections by row; ``rows`` [D] are those of their positions."""
         row = rows[pairs.detection]
         by_row = stable_order(row, len(rows))
         count = np.bincount(row, minlength=len(rows))
@@ -81,7 +81,7 @@ class Outcome(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[Outcome]) -> Outcome:
-        """Put what was matched apart behind one another; all of it absorbs, or none."""
+        """Concatenate what was matched separately; all parts absorb, or none."""
         absorbed = [part.absorbed for part in parts if part.absorbed is not None]
         return cls(
             Pairs.joined(part.pairs for part in parts),

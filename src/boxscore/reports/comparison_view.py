@@ -6,6 +6,7 @@ Conventions
 - On the page of two the first result is the baseline: every delta is second minus first.
 - Images are "won" where the second makes fewer mistakes,
   each detector at its own operating score, and "lost" where it makes more.
+- Every detector has the same images in the same order: ``images`` holds ``together`` of them for each.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore._utils.text import counted
 from boxscore._version import __version__
@@ -28,10 +30,22 @@ from boxscore.reports.curve_view import curve_view, significant
 from boxscore.reports.gallery import Gallery, image_errors
 from boxscore.reports.mistakes import KINDS
 from boxscore.reports.pictures import embed_pictures
-from boxscore.reports.view import Note, ReportOptions, notes, number_or_none
+from boxscore.reports.verdicts import (
+    MOST_SHOWN,
+    Differences,
+    differing_images,
+    turned_classes,
+    verdict_sentence,
+)
+from boxscore.reports.view import Note, ReportOptions, file_names, notes, number_or_none
 from boxscore.validation.digest import findings_of
 
 COUNTED = {"images": "image", "ground_truths": "ground truth", "classes": "class"}
+ERROR_TITLES = {
+    "both": "Both (Cls + Loc)",
+    "false_positives": "All false positives",
+    "false_negatives": "All false negatives",
+}
 FIELDS = {
     "first": "value_first",
     "second": "value_other",
@@ -56,25 +70,25 @@ def comparison_view(
     errors = [diagnosis.errors_view(result) for result in results]  # the lowest overlaps first
     summary = [_difference(comparison, i) for i in range(len(comparison.metrics))]
     galleries = [Gallery(result, score_threshold=result.operating_score) for result in results]
-    won, lost = _won_and_lost(results, galleries, options.gallery // 2)
-    records = [record for gallery in galleries for record in gallery.records]
-    shift = len(galleries[0].records)
-    for position in range(shift):
-        records[position + shift]["twin"] = position
-    pictures: dict[str, str] = {}
-    if options.image_folder is not None:
-        pictures = embed_pictures(first, galleries[0].rows, list(range(shift)), Path(options.image_folder))
+    mistakes = _mistakes_of(galleries)
+    gain = mistakes[0, :, :2].sum(axis=1) - mistakes[1, :, :2].sum(axis=1)
+    won_lost = {}
+    for side, larger in (("won", gain), ("lost", -gain)):
+        order = np.argsort(-larger, kind="stable")[: options.gallery // 2]
+        won_lost[side] = _side_by_side(galleries, mistakes, order[larger[order] > 0].tolist())
     return {
         "kind": "comparison",
         "title": options.title or f"{names[1]} compared with {names[0]}",
         "models": names,
         **_about(comparison, options),
+        "verdict": verdict_sentence(comparison),
+        "turned": turned_classes(comparison),
         "scores": [significant([max(gallery.score_threshold, -1e300)])[0] for gallery in galleries],
         "detections": [len(result.detections) for result in results],
-        "interval": f"{_level(comparison)} intervals of the differences from "
-        f"{comparison.resampling.resamples:,} paired resamples of the images "
-        f"(seed {comparison.resampling.seed}). {comparison.verdict_text().capitalize()}.",
+        "interval": _interval_text(comparison),
         "kinds": KINDS,
+        "limbs": galleries[0].limbs,
+        "falls": list(comparison.lower_is_better),
         "summary": summary,
         "classes": first.labels,
         "names": first.ground_truth.categories.labels,
@@ -86,10 +100,20 @@ def comparison_view(
             "errors": errors,
             "sizes": _sizes(first, summary),
         },
-        "won_lost": {"won": _pairs(won, shift), "lost": _pairs(lost, shift)},
-        "images": records,
-        "pictures": pictures,
+        "won_lost": won_lost,
+        **_images(galleries, options),
     }
+
+
+def _interval_text(comparison: DetectorComparison) -> str:
+    """Say what intervals and verdicts are of."""
+    how, verdict = comparison.resampling, comparison.verdict_text()
+    differences = (
+        f"{_level(comparison)} intervals of the differences from {how.resamples:,} paired resamples of the "
+        f"images (seed {how.seed})."
+    )
+    sentences = [differences, f"{verdict[:1].upper()}{verdict[1:]}.", comparison.note]
+    return " ".join(filter(None, sentences))
 
 
 def overview_view(
@@ -124,12 +148,25 @@ def overview_view(
     key = comparison.metrics[0] if comparison.metrics else ""
     errors = _error_rows(list(evaluations.values()))
     curves = [curve_view(result) for result in evaluations.values()]
+    galleries = [Gallery(each, score_threshold=each.operating_score) for each in evaluations.values()]
+    mistakes = _mistakes_of(galleries)
+    rows = differing_images(mistakes[..., :2].sum(axis=-1), most=min(MOST_SHOWN, options.gallery))
+    differing = _side_by_side(galleries, mistakes, rows)
     return {
         "kind": "overview",
         "title": options.title or f"{count} detectors compared",
         "models": list(evaluations),
         **_about(comparison, options),
+        "verdict": verdict_sentence(comparison),
+        "turned": turned_classes(comparison),
+        "kinds": KINDS,
+        "limbs": galleries[0].limbs,
+        "differing": differing,
+        "scores": [significant([max(gallery.score_threshold, -1e300)])[0] for gallery in galleries],
+        **_images(galleries, options),
         "metrics": comparison.metrics,
+        "falls": list(comparison.lower_is_better),
+        "few": comparison.note,
         "detectors": detectors,
         "pairs": [
             [[significant(ends_of_pair) for ends_of_pair in line] for line in block]
@@ -139,7 +176,11 @@ def overview_view(
         "classes": first.labels,
         "names": first.ground_truth.categories.labels,
         "metric": key,
-        "rows": _overview_rows(first, [each.get(key, next(iter(each.values()))) for each in values if each]),
+        "rows": _overview_rows(
+            first,
+            [each.get(key, next(iter(each.values()))) for each in values if each],
+            falls=comparison.lower_is_better[:1] == (True,),
+        ),
         "curves": {
             "thresholds": curves[0]["thresholds"],
             "classes": {},
@@ -161,7 +202,7 @@ def _about(comparison: DetectorComparison, options: ReportOptions) -> dict[str, 
         "signature": first.signature,
         "version": __version__,
         "date": datetime.date.today().isoformat() if options.date is None else options.date,
-        "sources": [first.ground_truth.source, *(result.detections.source for result in results)],
+        "sources": file_names(first.ground_truth.source, *(result.detections.source for result in results)),
         "counts": first.counts,
         "findings": _notes(comparison.evaluations, options),
         "level": _level(comparison),
@@ -190,7 +231,7 @@ def significance_text(comparison: DetectorComparison) -> str:
     )
 
 
-def _overview_rows(evaluation: Evaluation, values: list[Any]) -> list[dict[str, Any]]:
+def _overview_rows(evaluation: Evaluation, values: list[Any], *, falls: bool) -> list[dict[str, Any]]:
     """One row per class: the metric of each detector, and by how much they differ."""
     truths = evaluation.class_counts["ground_truths"].tolist()
     table = np.stack(values, axis=1) if values else np.empty((0, 0))  # [K,N]
@@ -198,7 +239,7 @@ def _overview_rows(evaluation: Evaluation, values: list[Any]) -> list[dict[str, 
     for k, line in enumerate(table):
         defined = line[np.isfinite(line)]
         spread = float(defined.max() - defined.min()) if len(defined) else None
-        best = float(defined.max()) if len(defined) else None
+        best = float(defined.min() if falls else defined.max()) if len(defined) else None
         numbers = [number_or_none(value) for value in line.tolist()]
         rows.append({"row": k, "objects": truths[k], "values": numbers, "spread": spread, "best": best})
     return sorted(rows, key=lambda row: -(row["spread"] if row["spread"] is not None else -1.0))
@@ -217,7 +258,7 @@ def _error_rows(results: list[Evaluation]) -> list[list[Any]]:
     rows = []
     for lines in zip(*(view["rows"] for view in views if view is not None), strict=True):
         costs = [[cost, cases] for _, cases, cost in lines]
-        rows.append([lines[0][0].replace("_", " "), costs])
+        rows.append([ERROR_TITLES.get(lines[0][0], lines[0][0].capitalize()), costs])
     return rows
 
 
@@ -249,15 +290,17 @@ def _class_rows(evaluation: Evaluation, comparison: DetectorComparison) -> list[
         {"row": k, "objects": truths[k], **_difference(comparison, 0, k)}
         for k in range(len(evaluation.labels))
     ]
-    return sorted(rows, key=lambda row: math.inf if row["delta"] is None else row["delta"])
+    sign = -1 if comparison.metrics and comparison.lower_is_better[0] else 1
+    return sorted(rows, key=lambda row: math.inf if row["delta"] is None else sign * row["delta"])
 
 
 def _sizes(evaluation: Evaluation, summary: list[dict[str, Any]]) -> list[list[Any]]:
-    rows = zip(evaluation.protocol.rows, summary, strict=True)
+    rows = {row.key: row for row in evaluation.protocol.rows}
+    lead = next(iter(rows), "")
     chosen = [
         [row.area, difference["first"], difference["second"]]
-        for number, (row, difference) in enumerate(rows)
-        if row.metric == "AP" and (number == 0 or row.area != "all")
+        for row, difference in ((rows[difference["key"]], difference) for difference in summary)
+        if row.metric == "AP" and (row.key == lead or row.area != "all")
     ]
     return chosen if len(chosen) > 1 else []
 
@@ -275,27 +318,38 @@ def _notes(evaluations: Mapping[str, Evaluation], options: ReportOptions) -> lis
     return sorted(every, key=lambda note: note.level == "note")
 
 
-def _won_and_lost(
-    results: list[Evaluation], galleries: list[Gallery], most: int
-) -> tuple[list[list[int]], list[list[int]]]:
-    """Image records with the mistakes of both, largest difference first."""
-    errors = [
-        image_errors(result, gallery.score_threshold)
-        for result, gallery in zip(results, galleries, strict=True)
-    ]
-    total = [counts[:, :2].sum(axis=1) for counts in errors]
-    gain = total[0] - total[1]
-    chosen = []
-    for sign in (1, -1):
-        order = np.argsort(-sign * gain, kind="stable")[:most]
-        lines = []
-        for row in order[sign * gain[order] > 0].tolist():
-            record = galleries[0].add(row)
-            galleries[1].add(row)
-            lines.append([record, *errors[0][row].tolist(), *errors[1][row].tolist()])
-        chosen.append(lines)
-    return chosen[0], chosen[1]
+def _mistakes_of(galleries: list[Gallery]) -> NDArray[np.int64]:
+    """Count false positives, missed and true positives of each detector in each image, [N,images,3]."""
+    return np.stack([image_errors(each.evaluation, each.score_threshold) for each in galleries])
 
 
-def _pairs(lines: list[list[int]], shift: int) -> list[list[int]]:
-    return [[line[0], line[0] + shift, *line[1:]] for line in lines]
+def _side_by_side(
+    galleries: list[Gallery], mistakes: NDArray[np.int64], rows: list[int]
+) -> list[dict[str, Any]]:
+    """Add images to every gallery: the place of each, the part to show, and the counts of each detector."""
+    differences = Differences(galleries)
+    lines = []
+    for row in rows:
+        place = [gallery.add(row) for gallery in galleries]
+        records = [gallery.records[at] for gallery, at in zip(galleries, place, strict=True)]
+        part = differences.part(row, records)
+        lines.append({"at": place[0], "part": part, "counts": mistakes[:, row].tolist()})
+    return lines
+
+
+def _images(galleries: list[Gallery], options: ReportOptions) -> dict[str, Any]:
+    """Return the images of all galleries, the first detector's before the second's, and their pictures.
+
+    The others of an image name the first as their ``twin``, whose picture is theirs.
+    """
+    count, records = len(galleries[0].records), []
+    for number, gallery in enumerate(galleries):
+        for position, record in enumerate(gallery.records):
+            records.append({**record, "detector": number, **({"twin": position} if number else {})})
+    pictures: dict[str, str] = {}
+    if options.image_folder is not None and count:
+        first = galleries[0]
+        pictures = embed_pictures(
+            first.evaluation, first.rows, list(range(count)), Path(options.image_folder)
+        )
+    return {"images": records, "together": count, "pictures": pictures}

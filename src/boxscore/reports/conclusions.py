@@ -36,6 +36,7 @@ NEGLIGIBLE = 0.0005
 NEARLY_ALL = 0.95
 """Share of the detections from which a threshold leaves out next to none: it is where the file ends."""
 
+ALWAYS_CALLED_ANOTHER = "class-always-called-another"
 LONGEST_NAME = 40
 SHAPES = {"mask": "masks", "boundary": "masks", "keypoints": "poses"}
 """What is compared, where it is not boxes."""
@@ -94,12 +95,22 @@ def conclusions(
     detections = len(evaluation.detections)
     if not objects or not detections:
         return [_nothing(evaluation, objects, detections), *_heaviest(faults, MOST - 1)]
-    chosen = _heaviest([*faults, *_mistakes(evaluation, confusions_from)], MOST - 1)
-    advice = Conclusion("threshold", threshold_advice(evaluation, findings))
+    advice = [Conclusion("threshold", threshold_advice(evaluation, findings))]
+    mistakes = _mistakes(evaluation, confusions_from)
+    # A table of names that is wrong explains the wrong classes, and is what to mend.
+    for position, fault in enumerate(faults):
+        if fault.topic == ALWAYS_CALLED_ANOTHER:
+            explained = [mistake.cost for mistake in mistakes if mistake.topic == "classification"]
+            faults[position] = fault._replace(cost=max([fault.cost, *explained]))
+            mistakes = [mistake for mistake in mistakes if mistake.topic != "classification"]
+    chosen = _heaviest([*faults, *mistakes], MOST)
+    if "score-floor" in {each.topic for each in chosen[: MOST - 1]} and is_cut(evaluation, findings):
+        advice = []  # said already
+    chosen = chosen[: MOST - len(advice)]
     if not any(each.topic not in {finding.code for finding in findings} for each in chosen):
         chosen += _heaviest(_faultless(evaluation, objects), MOST - 1 - len(chosen))
-    chosen += [*_loose(evaluation), *_without_truth(evaluation)][: MOST - 1 - len(chosen)]
-    return [*chosen, advice]
+    chosen += [*_loose(evaluation), *_without_truth(evaluation)][: MOST - len(advice) - len(chosen)]
+    return [*chosen, *advice]
 
 
 def _heaviest(sentences: Sequence[Conclusion], most: int) -> list[Conclusion]:
@@ -126,6 +137,9 @@ def _fault(finding: Finding, is_listed: bool) -> Conclusion | None:
         return None
     head = re.split(r": |\. ", finding.message, maxsplit=1)[0]
     rest = finding.message[len(head) :]
+    if finding.code == ALWAYS_CALLED_ANOTHER and finding.count > 1:  # the worst classes say the others
+        most = max(finding.examples, key=lambda text: int(text.split()[0].replace(",", "")))
+        rest = f": {most}, and {finding.count - 1:,} more. {rest.rpartition('. ')[2]}"
     stop = "" if finding.message.endswith((".", "?")) else "."
     effect = f" {finding.effect_text}." if finding.effect_text else ""
     parts = (
@@ -149,13 +163,13 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
     words: dict[str, tuple[str, Callable[[], list[Part]]]] = {
         "missed": ("Missed objects", lambda: _missed(evaluation)),
         "localisation": (
-            f"Misplaced {SHAPES.get(similarity, 'boxes')}",
+            "Localisation errors",
             lambda: [
                 Part(f"{have('localisation')} an {measure} of only 0.1 to 0.5 with an object of their class")
             ],
         ),
         "duplicate": (
-            "Repeated detections",
+            "Duplicates",
             lambda: [
                 Part(
                     f"{counted(counts['duplicate'], 'detection')} of an object that is already detected. A "
@@ -164,17 +178,17 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
             ],
         ),
         "background": (
-            "Background detections",
+            "Background false positives",
             lambda: [Part(f"{have('background')} an {measure} of at most 0.1 with every object")],
         ),
     }
     if evaluation.protocol.matching.per_class:
         words["classification"] = (
-            "Wrong classes",
+            "Classification errors",
             lambda: _confused(evaluation, counts["classification"], confusions_from),
         )
         words["both"] = (
-            "Wrong classes and poor localisation",
+            "Errors of both class and localisation",
             lambda: [Part(counted(counts["both"], "detection"))],
         )
     return [
@@ -282,9 +296,9 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding]) -> tup
         return (Part("No score threshold", "confidence"), Part(text))
     rates = f"{f_score:.3f} (precision {float(best.precision):.3f}, recall {float(best.recall):.3f})"
     scores = evaluation.detections.scores
-    lowest, share_above = float(scores.min()), float((scores >= score).mean())
+    lowest = float(scores.min())
     floor = [finding.severity for finding in findings if finding.code == "score-floor"]
-    if floor and share_above >= NEARLY_ALL:
+    if is_cut(evaluation, findings):
         return (
             Part("No score threshold", "confidence"),
             Part(
@@ -302,6 +316,14 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding]) -> tup
         Part(f"A score threshold of {score:.3g}", "confidence"),
         Part(f" gives the best F1, {rates}{so_far}."),
     )
+
+
+def is_cut(evaluation: Evaluation, findings: Sequence[Finding]) -> bool:
+    """Whether F1 is best where the file ends, so that no threshold can be advised."""
+    if not any(finding.code == "score-floor" for finding in findings):
+        return False
+    above = evaluation.detections.scores >= float(operating_points(evaluation).total.score)
+    return bool(above.mean() >= NEARLY_ALL)
 
 
 def _name(label: str) -> str:

@@ -13,12 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.processes import Workers
 from boxscore._utils.text import counted, verb
 from boxscore.diagnostics import (
     bootstrap_intervals,
     calibration_error,
     confidence_curve,
     confusion_matrix,
+    error_areas,
+    error_curves,
     error_types,
     operating_points,
     reliability,
@@ -37,6 +40,12 @@ MOST_CELLS = 100
 
 MOST_NAMED, IMAGES_IN_A_CELL = 40, 4
 """Images of a cell that are named, and of these the ones that are shown."""
+
+MOST_ANALYSED = 200
+"""Most classes in COCO's analysis of errors: those with most objects."""
+
+STEP_TOLERANCE = 0.004
+"""Largest vertical distance between a thinned step of it and the whole one, a pixel in the report."""
 
 FEWEST_IMAGES = 10
 """Fewest images that are resampled."""
@@ -94,7 +103,12 @@ def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] |
     score = max(gallery.score_threshold, -1e300)
     matrix = confusion_matrix(evaluation, score_threshold=score)
     K = len(matrix.labels) - 1
-    shown = [*matrix.most_confused(MOST_CONFUSED).tolist(), K]
+    present = np.zeros(K + 1, dtype=bool)
+    present[matrix.truth] = present[matrix.predicted] = True
+    if not present.any():
+        return None
+    confused = matrix.most_confused(MOST_CONFUSED)
+    shown = [*confused[present[confused]].tolist(), K]
     inside = np.zeros(K + 1, dtype=bool)
     inside[shown] = True
     keep = inside[matrix.truth] & inside[matrix.predicted]
@@ -110,6 +124,7 @@ def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] |
         "score": gallery.score_threshold,
         "shown": shown,
         "classes": K,
+        "present": int(present[:K].sum()),
         "cells": cells.tolist(),
         "top": top,
     }
@@ -134,6 +149,42 @@ def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
     return {"ap": significant(result.total.ap[:1])[0], "rows": rows}
 
 
+def analysis_view(evaluation: Evaluation) -> dict[str, Any] | None:
+    """COCO's analysis of errors: areas and curves of the mean and of each class, by row.
+
+    Without the last step, which is 1. A curve is ``[recall, precision]`` in hundredths and
+    thousandths, or 0 where it is that of the step before.
+    """
+    curves, areas = error_curves(evaluation), error_areas(evaluation)
+    defined = np.flatnonzero(~np.isnan(curves.precision[:, 0, 0]))
+    if not len(defined):
+        return None
+    objects = np.bincount(evaluation.ground_truth.category, minlength=len(curves.classes))[defined]
+    shown = defined[np.sort(np.argsort(-objects, kind="stable")[:MOST_ANALYSED])].tolist()
+    by_class = np.array(areas.per_class).T  # [K,7]
+    return {
+        "steps": list(curves.steps),
+        "mean": [significant(areas.total, 3), _step_curves(curves.recall, curves.mean)],
+        "classes": {
+            str(k): [significant(by_class[k], 3), _step_curves(curves.recall, curves.precision[k])]
+            for k in shown
+        },
+        "left_out": len(defined) - len(shown),
+    }
+
+
+def _step_curves(recall: NDArray[np.float64], precision: NDArray[np.float64]) -> list[Any]:
+    lines: list[Any] = []
+    for step, line in enumerate(precision[:-1]):
+        if step and np.array_equal(line, precision[step - 1]):
+            lines.append(0)
+            continue
+        points = thin(recall, line, tolerance=STEP_TOLERANCE)
+        x, y = np.round(recall[points] * 100), np.round(line[points] * 1000)
+        lines.append([x.astype(int).tolist(), y.astype(int).tolist()])
+    return lines
+
+
 class Intervals(NamedTuple):
     """Confidence intervals of the summary metrics, and of the first one per class."""
 
@@ -142,22 +193,35 @@ class Intervals(NamedTuple):
     text: str
 
 
-def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Intervals:
+def intervals(
+    evaluation: Evaluation,
+    *,
+    resamples: int,
+    seed: int = 0,
+    progress: bool = False,
+    workers: Workers = "auto",
+) -> Intervals:
     """Bootstrap intervals over images; where there are none, ``text`` says why."""
     images = len(evaluation.ground_truth.images)
     if not resamples or images < FEWEST_IMAGES or not len(evaluation.ground_truth):
         reason = f"No intervals: {counted(images, 'image')} {verb(images, 'are')} too few to resample."
         if not resamples:
-            reason = "No intervals: none were requested, or the data are too large for a quick report."
+            reason = (
+                "No intervals: none were requested, or the data are so large that they take longer than a "
+                "minute (--resamples 200)."
+            )
         return Intervals({}, {}, reason)
-    result = bootstrap_intervals(evaluation, resamples=resamples, seed=seed)
+    result = bootstrap_intervals(
+        evaluation, resamples=resamples, seed=seed, progress=progress, workers=workers
+    )
     text = (
         f"95 % intervals from {counted(resamples, 'bootstrap resample')} of the {counted(images, 'image')}"
         "; none for a class in fewer than 5 of them, or a metric over objects in fewer than 10."
     )
     ends = zip(result.total.low.tolist(), result.total.high.tolist(), strict=True)
     first = {"low": result.per_class.low[:, 0].tolist(), "high": result.per_class.high[:, 0].tolist()}
-    return Intervals(dict(zip(result.metrics, ends, strict=True)), first, text)
+    metrics = dict(zip(result.metrics, ends, strict=True))
+    return Intervals(metrics, first, " ".join(filter(None, [text, result.note])))
 
 
 def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:

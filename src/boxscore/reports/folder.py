@@ -23,7 +23,7 @@ from boxscore.errors import BoxscoreError, InputError, MissingDependencyError
 from boxscore.evaluation import Evaluation
 from boxscore.reports import text
 from boxscore.reports.html import render_page
-from boxscore.reports.view import ReportOptions, report_view
+from boxscore.reports.view import ENOUGH_RESAMPLES, ReportOptions, report_view
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,6 +83,7 @@ def write_report(
         if tile["low"] is not None
     }
     result = {**text.as_dict(evaluation, warnings=options.warnings), "intervals": intervals}
+    stage("writing the page")
     files: dict[str, str | bytes] = {
         "report.html": render_page(view),
         "report.md": text.as_markdown(evaluation, per_class=True) + "\n",
@@ -91,6 +92,7 @@ def write_report(
         "per_class.csv": text.as_csv(evaluation, per_class=True),
     }
     if tables is not None:
+        stage("tables")
         for name, frame in evaluation_tables(evaluation).items():
             files[f"tables/{name}.{tables}"] = table_bytes(frame, tables)
     if plots is not None:
@@ -141,9 +143,16 @@ def write_comparison(
     else:
         if len(evaluations) < 2:
             raise InputError("a comparison", "have two results or more", got=len(evaluations))
-        resamples = max(options.resamples_for(*evaluations.values()), FEWEST_RESAMPLES)
+        given = options.resamples
+        resamples = ENOUGH_RESAMPLES if given is None else max(given, FEWEST_RESAMPLES)
         options = dataclasses.replace(options, resamples=resamples)
-        comparison = compare_detectors(evaluations, resamples=resamples, seed=options.seed)
+        comparison = compare_detectors(
+            evaluations,
+            resamples=resamples,
+            seed=options.seed,
+            progress=options.progress,
+            workers=options.workers,
+        )
     names = comparison.names
     pages = {name: f"detector-{number}.html" for number, name in enumerate(names, start=1)}
     pair_pages = {name: f"pair-1-{number}.html" for number, name in enumerate(names, start=1) if number > 1}
@@ -152,11 +161,13 @@ def write_comparison(
     files: dict[str, str | bytes] = {"comparison.csv": table_bytes(frame, "csv")}
     untitled = options if len(names) == 2 else dataclasses.replace(options, title="")
     for name, page in pair_pages.items():
+        stage("pages of two detectors")
         view = comparison_view(comparison.with_other(name), options=untitled)
         page = "report.html" if len(names) == 2 else page
         links_of_page = {"links": links, "here": page, "pages": [pages[comparison.first], pages[name]]}
         files[page] = render_page({**view, **links_of_page}, template="comparison")
     if len(names) > 2:
+        stage("overview of all detectors")
         view = overview_view(
             comparison, {name: (pages[name], pair_pages.get(name, "")) for name in names}, options=options
         )
@@ -207,6 +218,7 @@ def evaluation_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         "operating_points": lambda: diagnostics.operating_points(evaluation).printed_frame(),
         "top_confusions": lambda: diagnostics.top_confusions(evaluation, limit=1000).to_frame(),
         "error_types": lambda: diagnostics.error_types(evaluation).printed_frame(),
+        "error_areas": lambda: diagnostics.error_areas(evaluation).printed_frame(),
         "reliability": lambda: diagnostics.reliability(evaluation).printed_frame(),
     }
     return {name: made for name, maker in makers.items() if (made := _unless_impossible(maker)) is not None}
@@ -272,6 +284,7 @@ def _plot_makers(evaluation: Evaluation) -> dict[str, Callable[[], Any]]:
         "confusion_matrix": lambda: plots.confusion_matrix(evaluation),
         "per_class": lambda: plots.per_class(evaluation),
         "errors": lambda: plots.errors(evaluation),
+        "error_curves": lambda: plots.error_curves(evaluation),
         "reliability": lambda: plots.reliability(evaluation),
     }
 

@@ -9,6 +9,8 @@ Conventions
 - A box is ``[x, y, width, height, class, outcome, score or null, IoU or null]``, class as a row number and
   outcome as a code of ``matching/outcomes.py``; a false positive or missed object is followed by what
   ``mistakes.py`` says of it.
+- What is more than an upright box stands beside the boxes, in their order: ``paths`` are outlines as data of
+  an SVG path or null, ``joints`` keypoints ``[x, y, visibility, x, ...]`` or null (``shapes.py``).
 """
 
 from __future__ import annotations
@@ -19,15 +21,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.data.quadrilaterals import corners_of_rotated
+from boxscore._utils.ordering import descending_order
 from boxscore.data.tables import BoxTable, GroundTruth
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
 from boxscore.reports.curve_view import significant
 from boxscore.reports.mistakes import Mistakes
+from boxscore.reports.shapes import joints_of, limbs_of, path_text, rings_of
 
 WHOLE_PIXELS_FROM = 256
 """Longer side of an image from which its boxes are drawn to whole pixels."""
+
+FINEST = 640
+"""Longer side of an image whose outlines are drawn to a pixel; those of larger ones are as much coarser."""
 
 MOST_BOXES = 120
 """Boxes drawn in one image: detections by descending score, then ground truths."""
@@ -50,6 +56,34 @@ def image_errors(evaluation: Evaluation, score_threshold: float) -> NDArray[np.i
     )
 
 
+def images_by_class(evaluation: Evaluation, score_threshold: float) -> NDArray[np.int64]:
+    """Count the images with a mistake of each class: a false positive of it, or a missed object, [K]."""
+    K = len(evaluation.ground_truth.categories)
+    image, category = _mistakes(evaluation, score_threshold)
+    return np.bincount(np.unique(image * K + category) % max(K, 1), minlength=K)
+
+
+def images_of_class(evaluation: Evaluation, score_threshold: float, k: int, *, most: int) -> list[int]:
+    """Row numbers of the images with most mistakes of class ``k``, the most first."""
+    image, category = _mistakes(evaluation, score_threshold)
+    counts = np.bincount(image[category == k], minlength=len(evaluation.ground_truth.images))
+    order = np.argsort(-counts, kind="stable")[:most]
+    images: list[int] = order[counts[order] > 0].tolist()
+    return images
+
+
+def _mistakes(evaluation: Evaluation, score_threshold: float) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Image and class of every mistake: false positives, then missed objects."""
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    outcomes = evaluation.outcomes
+    false = (outcomes.detection == FALSE_POSITIVE) & (detections.scores >= score_threshold)
+    missed = outcomes.truth(score_threshold) == MISSED
+    return (
+        np.concatenate([detections.image[false], truth.image[missed]]).astype(np.int64),
+        np.concatenate([detections.category[false], truth.category[missed]]),
+    )
+
+
 def worst_images(evaluation: Evaluation, *, score_threshold: float = -np.inf, most: int = 48) -> list[int]:
     """Row numbers of the images with most mistakes, worst first."""
     errors = image_errors(evaluation, score_threshold)[:, :2].sum(axis=1)
@@ -61,9 +95,10 @@ def worst_images(evaluation: Evaluation, *, score_threshold: float = -np.inf, mo
 def confident_mistakes(evaluation: Evaluation, *, most: int = 24) -> list[int]:
     """Rows of the false positives with the highest scores, one per image."""
     rows = np.flatnonzero(evaluation.outcomes.detection == FALSE_POSITIVE)
-    rows = rows[np.argsort(-evaluation.detections.scores[rows], kind="stable")]
-    _, first = np.unique(evaluation.detections.image[rows], return_index=True)
-    chosen: list[int] = rows[np.sort(first)[:most]].tolist()
+    rows = rows[descending_order(evaluation.detections.scores[rows])]
+    first = np.full(len(evaluation.ground_truth.images), -1)
+    first[evaluation.detections.image[rows[::-1]]] = np.arange(len(rows))[::-1]  # of an image the last stays
+    chosen: list[int] = rows[np.sort(first[first >= 0])[:most]].tolist()
     return chosen
 
 
@@ -79,8 +114,10 @@ class Gallery:
     Attributes
     ----------
     records : list of dict
-        ``id``, ``file``, ``width``, ``height``, ``boxes``, ``hidden`` (boxes beyond the cap), in the order
-        in which they were added.
+        ``id``, ``file``, ``width``, ``height``, ``boxes``, ``paths`` and ``joints`` where there are some,
+        ``hidden`` (boxes beyond the cap), in the order in which they were added.
+    limbs : list of (int, int)
+        Pairs of keypoints that are joined, counted from 0; empty where none are drawn.
     rows : list of int
         Image row of each record.
     """
@@ -89,9 +126,10 @@ class Gallery:
         self.evaluation, self.score_threshold = evaluation, score_threshold
         self.records: list[dict[str, Any]] = []
         self.rows: list[int] = []
+        self.limbs = limbs_of(evaluation.protocol)
         self._position: dict[int, int] = {}
         self._truth_outcome = evaluation.outcomes.truth(score_threshold)
-        self._mistakes = Mistakes(evaluation, score_threshold=score_threshold)
+        self.mistakes = Mistakes(evaluation, score_threshold=score_threshold)
         self._detections = _Index(evaluation.detections.image, len(evaluation.ground_truth.images))
         self._truths = _Index(evaluation.ground_truth.image, len(evaluation.ground_truth.images))
 
@@ -99,21 +137,44 @@ class Gallery:
         """Add an image by its row number; return its position among the records."""
         if image not in self._position:
             self._position[image] = len(self.records)
-            self.records.append(self._record(image))
+            self.records.append(self.record(image))
             self.rows.append(image)
         return self._position[image]
 
-    def _record(self, image: int) -> dict[str, Any]:
-        truth, detections = self.evaluation.ground_truth, self.evaluation.detections
-        outcomes = self.evaluation.outcomes
+    def add_detection(self, row: int) -> tuple[int, int]:
+        """Add the image of a detection; return its position, and that of the detection among its boxes.
+
+        A detection below the score threshold, or beyond the cap, has position -1.
+        """
+        image = int(self.evaluation.detections.image[row])
+        record = self.add(image)
+        boxes = self.records[record]["boxes"]
+        detections = [box for box in boxes if box[6] is not None]
+        positions = np.flatnonzero(self._shown(image)[: len(detections)] == row).tolist()
+        return record, positions[0] if positions else -1
+
+    def _shown(self, image: int) -> NDArray[np.intp]:
+        """Rows of an image's detections from the score threshold on, by descending score."""
         rows = self._detections.rows(image)
-        rows = rows[detections.scores[rows] >= self.score_threshold]
-        rows = rows[np.argsort(-detections.scores[rows], kind="stable")]
-        truths = self._truths.rows(image)
+        scores = self.evaluation.detections.scores
+        rows = rows[scores[rows] >= self.score_threshold]
+        return rows[np.argsort(-scores[rows], kind="stable")]
+
+    def drawn(self, image: int) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
+        """Rows of the detections and ground truths drawn, in the order of the boxes; how many are not."""
+        rows, truths = self._shown(image), self._truths.rows(image)
         # A matched one lies under its detection.
         truths = truths[self._truth_outcome[truths] != TRUE_POSITIVE]
         keep_truths = truths[:MOST_BOXES]
         keep = rows[: max(MOST_BOXES - len(keep_truths), MOST_BOXES // 2)]
+        return keep, keep_truths, len(rows) - len(keep) + len(truths) - len(keep_truths)
+
+    def record(self, image: int) -> dict[str, Any]:
+        """Return the record of an image by its row number, without adding it."""
+        truth, detections = self.evaluation.ground_truth, self.evaluation.detections
+        outcomes = self.evaluation.outcomes
+        rows = self._shown(image)
+        keep, keep_truths, hidden = self.drawn(image)
         corners = (truth.boxes[self._truths.rows(image)], detections.boxes[rows])
         width, height = frame_size(truth, image, *corners)
         decimals = 0 if max(width, height) >= WHOLE_PIXELS_FROM else 1
@@ -136,8 +197,15 @@ class Gallery:
             [*_box_of(truth, row, decimals), int(self._truth_outcome[row]), None, None, *self._of_truth(row)]
             for row in keep_truths.tolist()
         ]
-        outlines = [_outline(detections, row, decimals) for row in keep.tolist()]
-        outlines += [_outline(truth, row, decimals) for row in keep_truths.tolist()]
+        coarseness = max(1.0, max(width, height) / FINEST)
+        paths: list[str | None] = []
+        joints: list[list[float] | None] = []
+        for table, drawn in ((detections, keep), (truth, keep_truths)):
+            paths += self._paths(table, drawn, decimals, coarseness)
+            joints += self._joints(table, drawn, decimals)
+        if not detections.boxes_given:
+            for box, points in zip(boxes, joints[: len(keep)], strict=False):
+                box[:4] = box[:4] if points is None else _box_around(points)
         name = truth.images.file_names[image]
         return {
             "id": str(truth.images.ids[image]),
@@ -145,17 +213,34 @@ class Gallery:
             "width": round(width),
             "height": round(height),
             "boxes": boxes,
-            **({} if not any(outlines) else {"corners": outlines}),
-            "hidden": len(rows) - len(keep) + len(truths) - len(keep_truths),
+            **({"paths": paths} if any(paths) else {}),
+            **({"joints": joints} if any(joints) else {}),
+            "hidden": hidden,
         }
+
+    def _paths(
+        self, table: BoxTable, rows: NDArray[np.intp], decimals: int, coarseness: float
+    ) -> list[str | None]:
+        """Return the outlines of rows that are more than upright boxes, as SVG paths."""
+        rings = rings_of(table, rows, self.evaluation.protocol, tolerance=coarseness)
+        return [path_text(each, decimals) if each else None for each in rings]
+
+    def _joints(self, table: BoxTable, rows: NDArray[np.intp], decimals: int) -> list[list[float] | None]:
+        """Return the keypoints of rows as one list of numbers each; None for a row that has none to draw."""
+        joints = joints_of(table, rows, self.evaluation.protocol)
+        if joints is None:
+            return [None] * len(rows)
+        joints[joints[..., 2] == 0] = 0
+        lines = joints.reshape(len(rows), 3 * joints.shape[1]).tolist()
+        return [[_rounded(number, decimals) for number in line] if any(line) else None for line in lines]
 
     def _of_detection(self, row: int) -> list[Any]:
         """Return what a false positive is, as further fields of its box."""
         wrong = self.evaluation.outcomes.detection[row] == FALSE_POSITIVE
-        return self._mistakes.of_detection(row) if wrong else []
+        return self.mistakes.of_detection(row) if wrong else []
 
     def _of_truth(self, row: int) -> list[Any]:
-        return self._mistakes.of_truth(row) if self._truth_outcome[row] == MISSED else []
+        return self.mistakes.of_truth(row) if self._truth_outcome[row] == MISSED else []
 
 
 class _Index:
@@ -169,35 +254,23 @@ class _Index:
         return self._order[self._bounds[image] : self._bounds[image + 1]]
 
 
-def outline_of(table: BoxTable, row: int) -> NDArray[np.float64]:
-    """Corners of a row as they are drawn, [8]: of its quadrilateral, its rotated box, or its box."""
-    if table.quadrilaterals is not None:
-        return np.asarray(table.quadrilaterals[row])
-    if table.rotated is not None:
-        return np.asarray(corners_of_rotated(table.rotated[row : row + 1])[0])
-    x, y = table.boxes[row, :2]
-    w, h = table.sizes[row]
-    return np.array([x, y, x + w, y, x + w, y + h, x, y + h])
-
-
-def _outline(table: BoxTable, row: int, decimals: int) -> list[Any] | None:
-    """Corners of a row that is no upright box, rounded; None for upright ones."""
-    if table.quadrilaterals is None and table.rotated is None:
-        return None
-    numbers = [round(number, decimals) for number in outline_of(table, row).tolist()]
-    return numbers if decimals else [_whole(number) for number in numbers]
-
-
 def _box_of(table: Any, row: int, decimals: int) -> list[Any]:
     """Left, top, width, height and class of a row."""
     exact = (*table.boxes[row, :2].tolist(), *table.sizes[row].tolist())
-    numbers = [round(number, decimals) for number in exact]
-    return [*(numbers if decimals else map(_whole, numbers)), int(table.category[row])]
+    return [*(_rounded(number, decimals) for number in exact), int(table.category[row])]
 
 
-def _whole(number: float) -> float:
-    """Return a whole number without its decimal point, which takes room in a page."""
-    return int(number) if abs(number) < 1e15 else number
+def _box_around(joints: list[float]) -> list[float]:
+    """Left, top, width and height of what is drawn of keypoints: points that are not there have no place."""
+    drawn = [at for at in range(0, len(joints), 3) if joints[at + 2]]
+    x, y = [joints[at] for at in drawn], [joints[at + 1] for at in drawn]
+    return [min(x), min(y), max(x) - min(x), max(y) - min(y)]
+
+
+def _rounded(number: float, decimals: int) -> float:
+    """Round a number; a whole one has no decimal point, which takes room in a page."""
+    rounded = round(number, decimals)
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
 
 
 def frame_size(truth: GroundTruth, image: int, *boxes: NDArray[np.float64]) -> tuple[float, float]:

@@ -361,7 +361,7 @@ def check_difference(
         if undecided:
             met = True
         elif exchanged:
-            met = value is not None and p_value is not None and p_value > 1 - how.confidence + 1e-12
+            met = value is not None and p_value is not None and p_value > how.level
         elif falls:
             met = value is not None and low is not None and low <= tolerance
         else:

@@ -7,7 +7,7 @@ Conventions
 - The embedded JSON has ``<``, ``>``, ``&`` and the line separators U+2028 and U+2029 escaped, so that no name
   in it can end its element.
 - A Content-Security-Policy allows exactly this style sheet and this script, by hash, and ``data:`` images;
-  nothing can be fetched, even if a name were injected into the page.
+  nothing can be fetched, even if a name were injected into the page. A served page may ask its server.
 """
 
 from __future__ import annotations
@@ -21,14 +21,30 @@ import unicodedata
 from collections.abc import Mapping
 from importlib import resources
 from typing import Any
+from urllib.parse import quote
 
 from boxscore._utils.text import fixed, json_value
 from boxscore.errors import MissingDependencyError
 
-SCRIPTS = ("base", "charts", "table", "curves", "gallery", "confusion", "comparison", "main")
+SCRIPTS = (
+    "base",
+    "address",
+    "charts",
+    "table",
+    "curves",
+    "gallery",
+    "first",
+    "confusion",
+    "comparison",
+    "copying",
+    "main",
+)
 """Script files in the order in which they are joined."""
 
-STYLES = ("report", "gallery", "comparison")
+LIVE_SCRIPTS = (*SCRIPTS[:-1], "live", SCRIPTS[-1])
+"""Those of a served page, which may ask its server."""
+
+STYLES = ("report", "first", "gallery", "comparison")
 """Style sheets in the order in which they are joined."""
 
 SECTIONS = {
@@ -41,8 +57,10 @@ SECTIONS = {
     "confidence": "Threshold",
     "confusion": "Confusion",
     "errors": "Errors",
+    "analysis": "Steps",
     "calibration": "Calibration",
     "won_lost": "Won and lost",
+    "differing": "Images",
     "gallery": "Images",
 }
 """What the page's menu calls each section; the menu has the order of the page."""
@@ -80,6 +98,33 @@ def _signed(value: float) -> str:
     return fixed(value, 3, signed=True).replace("-", "\N{MINUS SIGN}")
 
 
+def address(section: str, **values: object) -> str:
+    """Write the fragment of a section and what to choose in it: ``#gallery?class=cat``."""
+    chosen = "&".join(f"{key}={quote(plain(value), safe='')}" for key, value in values.items())
+    return f"#{section}?{chosen}" if chosen else f"#{section}"
+
+
+def file_name(source: str) -> str:
+    """Return the last part of a path: where files lay is nothing that a page tells."""
+    return re.split(r"[/\\]", source.rstrip("/\\"))[-1]
+
+
+def _without_folders(view: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Name files by the last part of their paths where findings name them."""
+    names = {source: file_name(source) for source in view["sources"] if file_name(source)}
+
+    def shortened(text: str) -> str:
+        for source, name in names.items():
+            text = text.replace(source, name)
+        return text
+
+    findings = [
+        note._replace(text=shortened(note.text), examples=tuple(map(shortened, note.examples)))
+        for note in view["findings"]
+    ]
+    return {**view, "findings": findings}
+
+
 def _plain_texts(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() and value.isprintable() else plain(value)
@@ -101,8 +146,8 @@ def _style() -> str:
 
 
 @functools.cache
-def _script() -> str:
-    parts = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
+def _script(*, live: bool = False) -> str:
+    parts = "\n".join(_asset(f"{name}.js") for name in (LIVE_SCRIPTS if live else SCRIPTS))
     return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 
@@ -111,12 +156,15 @@ def _hash(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _policy(style: str, script: str) -> str:
+@functools.cache
+def page_policy(*, live: bool = False) -> str:
+    """Write the Content-Security-Policy of a page; a live one may ask its own server."""
     rules = {
         "default-src": "'none'",
-        "script-src": _hash(script),
-        "style-src": _hash(style),
-        "img-src": "data:",
+        "script-src": _hash(_script(live=live)),
+        "style-src": _hash(_style()),
+        "img-src": "'self' data:" if live else "data:",
+        **({"connect-src": "'self'"} if live else {}),
         "base-uri": "'none'",
         "form-action": "'none'",
     }
@@ -138,6 +186,8 @@ def _environment() -> Any:
     )
     environment.filters["plain"] = plain
     environment.filters["signed"] = _signed
+    environment.globals["address"] = address
+    environment.filters["file_name"] = file_name
     return environment
 
 
@@ -146,16 +196,19 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
     environment = _environment()
     from markupsafe import Markup
 
-    style, script = _style(), _script()
+    view = _without_folders(view)
+
+    live = "live" in view
+    style, script = _style(), _script(live=live)
     static = (
         *("findings", "conclusions", "table", "summary", "signature", "sources", "counts", "rows"),
-        *("detectors", "links"),
+        *("detectors", "links", "worst", "verdict", "turned", "image_rows"),
     )
     body = environment.get_template(f"{template}.html.j2")
     page: str = body.render(
         view=view,
         sections=_sections,
-        policy=Markup(_policy(style, script)),
+        policy=Markup(page_policy(live=live)),
         style=Markup(style),
         script=Markup(script),
         payload=Markup(embedded_json({k: v for k, v in view.items() if k not in static})),

@@ -142,6 +142,7 @@ def _caption(
     sentences = [f"{first.protocol.title or first.protocol.name}{unit}: {data}."]
     if intervals:
         sentences.append(f"In brackets: {level} bootstrap intervals over {unit_name} ({resamples}).")
+        sentences += filter(None, [comparison.note])
     else:
         test += f"; {resamples}"
     if any(cell.bold for row in rows for cell in row):

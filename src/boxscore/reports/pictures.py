@@ -25,6 +25,9 @@ from boxscore.evaluation import Evaluation
 LONGEST_SIDE = 560
 """Pixels of the longer side of an embedded picture."""
 
+CROPPED_FROM, CROP_SIDE = 4096, 420
+"""Pixels of the longer side of a picture of which a part is taken, and of the part."""
+
 PIXELS_AT_ONCE = 1 << 24
 """Pixels that are held as colours, 3 bytes each; a larger picture is made small strip by strip."""
 
@@ -127,11 +130,40 @@ def embed_pictures(
             small, _ = read_picture(path, LONGEST_SIDE)
         except InputError:
             continue
-        small.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
-        data = io.BytesIO()
-        small.save(data, "JPEG", quality=72)
-        pictures[str(record)] = "data:image/jpeg;base64," + base64.b64encode(data.getvalue()).decode("ascii")
+        pictures[str(record)] = _address(small, LONGEST_SIDE)
     return pictures
+
+
+def embed_crop(
+    evaluation: Evaluation,
+    row: int,
+    part: tuple[float, float, float, float],
+    size: tuple[float, float],
+    folder: Path,
+) -> str | None:
+    """Shrink a part of an image, of the stated size, to a ``data:`` address; None where there is no picture.
+
+    The part is left, top, width and height, in pixels of the stated size.
+    """
+    path = find_picture(evaluation, row, folder)
+    if path is None:
+        return None
+    try:
+        whole, _ = read_picture(path, CROPPED_FROM)
+    except InputError:
+        return None
+    across, down = whole.width / size[0], whole.height / size[1]
+    left, top, width, height = part
+    corners = (left * across, top * down, (left + width) * across, (top + height) * down)
+    return _address(whole.crop(tuple(map(round, corners))), CROP_SIDE)
+
+
+def _address(picture: Any, longest: int) -> str:
+    """Write a picture, made small, as a ``data:`` address."""
+    picture.thumbnail((longest, longest))
+    data = io.BytesIO()
+    picture.save(data, "JPEG", quality=72)
+    return "data:image/jpeg;base64," + base64.b64encode(data.getvalue()).decode("ascii")
 
 
 def _no_picture(evaluation: Evaluation, rows: list[int], folder: Path) -> InputError:

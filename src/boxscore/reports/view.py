@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from boxscore._utils import checks
+from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.progress import stage
 from boxscore._utils.resampling import LARGEST_SEED, MOST_RESAMPLES
 from boxscore._version import __version__
@@ -31,14 +32,31 @@ from boxscore.protocols.summary import SUMMARY_KINDS
 from boxscore.reports import diagnosis
 from boxscore.reports.conclusions import conclusions, threshold_advice
 from boxscore.reports.curve_view import curve_view, significant
-from boxscore.reports.gallery import Gallery, confident_mistakes, image_errors, worst_images
+from boxscore.reports.gallery import (
+    Gallery,
+    confident_mistakes,
+    image_errors,
+    images_by_class,
+    images_of_class,
+    worst_images,
+)
 from boxscore.reports.mistakes import KINDS
-from boxscore.reports.pictures import embed_pictures
+from boxscore.reports.pictures import embed_crop, embed_pictures
+from boxscore.reports.worst import Crop, surest_mistakes, worst_classes
 from boxscore.scoring.blocks import mean_of_lines
 from boxscore.validation import Finding
 from boxscore.validation.digest import WARNED_OF, findings_of
 
+IMAGES_OF_A_CLASS = 4
+"""Images of each of the worst classes that are on the page in any case."""
+
 Interval = tuple[float, float]
+
+ENOUGH_RESAMPLES = 200
+"""The ends of a 95 % interval of fewer rest on the five draws beyond them, or less."""
+
+LONGEST_RESAMPLING = 60.0
+"""Seconds of one processor; several share it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,9 +74,14 @@ class ReportOptions:
     gallery : int
         Images in the gallery of worst images; half as many confident mistakes.
     resamples : int
-        Bootstrap resamples for confidence intervals; 0 for none, None for as many as take a few seconds.
+        Bootstrap resamples for confidence intervals; 0 for none. None for 200, or none where these would take
+        longer than a minute on one processor.
     seed : int
         Seed of the bootstrap.
+    workers : int or "auto"
+        Number of forked processes that share the resamples, or one per processor where forking is safe.
+    progress : bool
+        Show a progress bar with the time left while images are resampled, if stderr is a terminal.
     date : str or None
         Shown in the footer; today when None, nothing when empty (for reports that must not change).
     """
@@ -70,25 +93,41 @@ class ReportOptions:
     resamples: int | None = None
     seed: int = 0
     date: str | None = None
+    workers: Workers = "auto"
+    progress: bool = False
 
     def __post_init__(self) -> None:
         checks.whole_number(self.gallery, 0, name="gallery")
         if self.resamples is not None:
             checks.whole_number(self.resamples, 0, name="resamples", high=MOST_RESAMPLES)
         checks.whole_number(self.seed, 0, name="seed", high=LARGEST_SEED)
+        worker_count(self.workers)
 
-    def resamples_for(self, *evaluations: Evaluation) -> int:
-        """Resamples to draw: the option, or as many as take about twenty seconds, at most 200."""
+    def resamples_for(self, evaluation: Evaluation) -> int:
+        """Resamples to draw: the option, or :data:`ENOUGH_RESAMPLES`, or none where these would take long."""
         if self.resamples is not None:
             return self.resamples
-        seconds = 0.0
-        for result in evaluations:
-            protocol = result.protocol
-            points = len(protocol.matching.iou_thresholds) * len(protocol.ap.recall_points)
-            seconds += 1e-6 * points * len(result.labels)
-            seconds += 2e-7 * (len(result.detections) + len(result.ground_truth))
-        affordable = int(20 / max(seconds, 1e-3))
-        return min(200, affordable) if affordable >= 50 else 0
+        seconds = ENOUGH_RESAMPLES * _seconds_of_a_draw(evaluation)
+        return ENOUGH_RESAMPLES if seconds <= LONGEST_RESAMPLING else 0
+
+
+def _seconds_of_a_draw(evaluation: Evaluation) -> float:
+    """Estimate what one draw takes on one processor, for COCO's twelve metrics; fewer take less.
+
+    ========== ========== ======= ============ ============
+    detections objects    classes measured, ms estimated
+    ========== ========== ======= ============ ============
+    12 457     36 781     80      14           16
+    50 000     16 000     365     39           28
+    300 000    60 000     1 203   65           97
+    500 000    160 000    365     57           80
+    640 000    640 000    80      222          210
+    2 000 000  400 000    80      116 to 161   165
+    ========== ========== ======= ============ ============
+    """
+    rules = evaluation.protocol
+    cells = len(rules.matching.iou_thresholds) * len(rules.ap.recall_points) * len(evaluation.labels)
+    return 6e-8 * cells + 3e-7 * len(evaluation.ground_truth) + 2e-8 * len(evaluation.detections)
 
 
 class Note(NamedTuple):
@@ -100,6 +139,16 @@ class Note(NamedTuple):
     effect: str = ""
     examples: tuple[str, ...] = ()
 
+    def without(self, folders: Iterable[str]) -> Note:
+        """Return the note with files named without these folders."""
+
+        def short(text: str) -> str:
+            for folder in folders:
+                text = text.replace(f"{folder}/", "") if folder not in (".", "") else text
+            return text
+
+        return self._replace(text=short(self.text), examples=tuple(map(short, self.examples)))
+
 
 def notes(findings: Sequence[Finding], *, warnings: Sequence[str] = ()) -> list[Note]:
     """Word findings about the data for a page, without what ``warnings`` already say."""
@@ -110,7 +159,7 @@ def notes(findings: Sequence[Finding], *, warnings: Sequence[str] = ()) -> list[
             _sentence(finding.message),
             finding.code,
             finding.effect_text,
-            finding.examples,
+            tuple(example for example in finding.examples if example not in finding.message),
         )
         for finding in findings
         if finding.code not in covered
@@ -119,6 +168,16 @@ def notes(findings: Sequence[Finding], *, warnings: Sequence[str] = ()) -> list[
     return sorted(
         [*of_warnings, *of_findings], key=lambda note: ("error", "warning", "note").index(note.level)
     )
+
+
+def file_names(*sources: str) -> list[str]:
+    """Name files and folders without where they lie, as a page is passed on; equal ones with their folder."""
+    paths = [Path(source) for source in sources]
+    names = [path.name for path in paths]
+    return [
+        str(Path(*path.parts[-2:])) if path.name and names.count(path.name) > 1 else path.name or source
+        for path, source in zip(paths, sources, strict=True)
+    ]
 
 
 def _sentence(text: str) -> str:
@@ -136,31 +195,53 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     score = gallery.score_threshold
     worst = worst_images(evaluation, score_threshold=score, most=options.gallery)
     mistakes = confident_mistakes(evaluation, most=options.gallery // 2)
+    pointed = worst_classes(evaluation, score_threshold=score)
+    of_worst = [
+        image
+        for each in pointed.classes
+        for image in images_of_class(evaluation, score, each.row, most=IMAGES_OF_A_CLASS)
+    ]
     mistakes_in: list[list[int]] = image_errors(evaluation, score)[worst].tolist()
     shown: dict[str, Any] = {
         "worst": [[gallery.add(row), *counts] for row, counts in zip(worst, mistakes_in, strict=True)],
         "confident": [gallery.add(int(evaluation.detections.image[row])) for row in mistakes],
         "score": None if np.isinf(score) else significant([score])[0],
+        "of_worst": [gallery.add(image) for image in of_worst],
+        "of_class": images_by_class(evaluation, score).tolist(),
         "not_found": 0,
     }
+    surest = surest_mistakes(evaluation, gallery)
+    crops: list[str | None] = [None] * len(surest)
     pictures: dict[str, str] = {}
     if options.image_folder is not None:
-        first = [*(int(line[0]) for line in shown["worst"]), *shown["confident"]]
+        first = [*(int(line[0]) for line in shown["worst"]), *shown["confident"], *shown["of_worst"]]
         stage("pictures")
         pictures = embed_pictures(evaluation, gallery.rows, first, Path(options.image_folder))
         shown["not_found"] = len(set(first)) - len(pictures)
+        crops = [_crop(evaluation, gallery, crop, Path(options.image_folder)) for crop in surest]
     resamples = options.resamples_for(evaluation)
     stage("intervals over resampled images")
-    intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
+    intervals = diagnosis.intervals(
+        evaluation,
+        resamples=resamples,
+        seed=options.seed,
+        progress=options.progress,
+        workers=options.workers,
+    )
     tiles = _summary_tiles(evaluation, intervals.metrics)
     by_iou = _ap_by_iou(evaluation)
     stage("checking the input")
     findings = findings_of(evaluation)
-    listed = notes(findings, warnings=options.warnings)
+    folders = {str(Path(table.source).parent) for table in (evaluation.ground_truth, evaluation.detections)}
+    listed = [note.without(folders) for note in notes(findings, warnings=options.warnings)]
+    stage("curves")
+    curves = curve_view(evaluation)
     confidence = diagnosis.confidence_view(evaluation)
     if confidence is not None:
         confidence["advice"] = "".join(part.text for part in threshold_advice(evaluation, findings))
-    stage("curves, confusion and calibration")
+    stage("COCO's error analysis")
+    analysis = diagnosis.analysis_view(evaluation)
+    stage("confusion and calibration")
     view: dict[str, Any] = {
         "kind": "evaluation",
         "title": options.title or Path(evaluation.detections.source).name,
@@ -169,10 +250,9 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "similarity": evaluation.protocol.similarity,
         "version": __version__,
         "date": datetime.date.today().isoformat() if options.date is None else options.date,
-        "sources": [evaluation.ground_truth.source, evaluation.detections.source],
+        "sources": file_names(evaluation.ground_truth.source, evaluation.detections.source),
         "counts": evaluation.counts,
-        "lede": f"{evaluation.protocol.title or evaluation.protocol.name}, "
-        f"against {Path(evaluation.ground_truth.source).name}",
+        "lede": f"{evaluation.protocol.title or evaluation.protocol.name}: {evaluation.counts_text}",
         "findings": listed,
         "summary": tiles,
         "conclusions": conclusions(
@@ -182,23 +262,35 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
             confusions_from=max(score, -1e300),
         ),
         "interval": intervals.text,
+        "resamples": resamples,
+        "worst": pointed,
+        "surest": [[*crop, picture] for crop, picture in zip(surest, crops, strict=True)],
         "classes": evaluation.labels,
         "names": evaluation.ground_truth.categories.labels,
         "iou": evaluation.protocol.matching.iou_thresholds[0],
         "table": _class_table(evaluation, intervals.classes, by_iou),
         "ap_by_iou": by_iou,
-        "curves": curve_view(evaluation),
+        "curves": curves,
         "confidence": confidence,
         "confusion": diagnosis.confusion_view(evaluation, gallery),
         "errors": error_costs,
+        "analysis": analysis,
         "sizes": _sizes(tiles),
         "calibration": diagnosis.calibration_view(evaluation),
         "gallery": shown,
         "kinds": KINDS,
+        "limbs": gallery.limbs,
     }
     view["images"] = gallery.records
+    view["image_rows"] = gallery.rows
     view["pictures"] = pictures
     return view
+
+
+def _crop(evaluation: Evaluation, gallery: Gallery, crop: Crop, folder: Path) -> str | None:
+    record = gallery.records[crop.record]
+    size = record["width"], record["height"]
+    return embed_crop(evaluation, gallery.rows[crop.record], crop.part, size, folder)
 
 
 def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list[dict[str, Any]]:
@@ -229,9 +321,10 @@ def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) ->
 
 def _sizes(tiles: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
     """AP of each area range in the summary, and of all."""
-    if len({tile["area"] for tile in tiles}) < 2:
-        return None
     chosen = [tile for tile in tiles if tile["metric"] == "AP" and tile["area"] != "all"]
+    chosen = [tile for tile in chosen if tile["value"] is not None]
+    if not chosen:
+        return None
     return [
         {"name": tile["area"], "note": tile["detail"], **{key: tile[key] for key in ("value", "low", "high")}}
         for tile in [tiles[0], *chosen]
@@ -248,7 +341,8 @@ def _class_table(
 ) -> dict[str, Any]:
     """Columns and rows of the per-class table, lowest AP first; a row starts with the class's row number.
 
-    Of equal classes the one with more objects stands first; those without a value are last.
+    Of equal classes the one with more objects stands first; those without a value are last, and those without
+    objects and detections are only counted, in ``absent``.
     ``ends`` are those of the first metric's interval, by class row.
     """
     columns: list[dict[str, str]] = []
@@ -273,9 +367,13 @@ def _class_table(
             if by_iou:
                 add("by_iou", "by IoU", "spark", [line and line[-1] for line in by_iou["classes"]])
     rows = [[row, *line] for row, line in enumerate(zip(*values, strict=True))]
+    absent = 0
     if columns:
+        every = len(rows)
+        rows = [row for row in rows if row[1] is not None or row[2] or row[3]]
+        absent = every - len(rows)
         rows.sort(key=lambda row: (row[1] is None, row[1] or 0.0, -row[2]))
-    return {"columns": columns, "rows": rows, "ends": ends}
+    return {"columns": columns, "rows": rows, "ends": ends, "absent": absent}
 
 
 def _ap_by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
@@ -286,6 +384,8 @@ def _ap_by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
     values = evaluation.ap_by_iou()  # [T,K]
     rows = [None if np.isnan(line).all() else np.round(line * 1000).astype(int).tolist() for line in values.T]
     defined = ~np.isnan(values[0])
+    if not defined.any():
+        return None
     weights = None if evaluation.class_weights is None else evaluation.class_weights[defined]
-    mean = mean_of_lines(values[:, defined], weights) if defined.any() else np.full(len(thresholds), np.nan)
+    mean = mean_of_lines(values[:, defined], weights)
     return {"thresholds": [round(t, 4) for t in thresholds], "classes": rows, "mean": significant(mean)}

@@ -56,6 +56,12 @@ class Values(Protocol):
     def weighted_mean(self, weights: FloatArray) -> float:
         """Mean over classes that count by weights, [K]: each value as its class; NaN when there are none."""
 
+    def of_copies(self, count: int) -> Sequence[Values]:
+        """Cut the classes into equally many for each of some copies, which stand side by side."""
+
+    def means_of_copies(self, count: int) -> FloatArray:
+        """:meth:`mean_of_defined` of each copy, with its bits, [count]."""
+
 
 class HeldValues:
     """Values in one array.
@@ -109,10 +115,14 @@ class HeldValues:
 
     def of_copies(self, count: int) -> list[HeldValues]:
         """Cut the classes into equally many for each of some copies."""
+        if count == 1:
+            return [self]
         return [HeldValues(part) for part in np.split(self.values, count, axis=-1)]
 
     def means_of_copies(self, count: int) -> FloatArray:
         """:meth:`mean_of_defined` of each copy, with its bits, [count]."""
+        if count == 1:
+            return np.array([self.mean_of_defined()])
         *axes, classes = self.values.shape
         by_copy = self.values.reshape(math.prod(axes), count, classes // count)
         undefined = np.isnan(by_copy)
@@ -227,6 +237,15 @@ class CurveBlocks:
         taken = np.zeros(len(self._undefined), dtype=bool)
         taken[self._classes] = True
         return weighted_mean(self.mean_per_class(), np.where(taken, weights, 0.0))
+
+    def of_copies(self, count: int) -> list[CurveBlocks]:
+        """Return these: so many values are those of one copy."""
+        assert count == 1, "copies are counted together where their values are few"
+        return [self]
+
+    def means_of_copies(self, count: int) -> FloatArray:
+        """:meth:`mean_of_defined` of the one copy, [1]."""
+        return np.array([copy.mean_of_defined() for copy in self.of_copies(count)])
 
     def _with(self, thresholds: Sequence[int], classes: NDArray[np.intp]) -> CurveBlocks:
         return CurveBlocks(self._envelope, self._undefined, self._point_count, thresholds, classes)

@@ -22,7 +22,7 @@ from boxscore.data.vocabulary import Categories, rows_where
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
-from boxscore.scoring.blocks import HeldValues, Values
+from boxscore.scoring.blocks import Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import counted_for, kind_of
 from boxscore.scoring.weighted import ImageWeights
@@ -41,71 +41,100 @@ class CurvesOf(Protocol_):
         """Return the curves."""
 
 
-def _values(
-    row: SummaryRow, protocol: Protocol, curves_of: CurvesOf, pooled: str | None = None
-) -> tuple[Values, Curves]:
-    curves = curves_of(*protocol.position_of(row), pooled)
-    values = kind_of(row.metric).values_of(curves, protocol)
-    if row.iou is None:
-        return values, curves
-    return values[[protocol.matching.iou_thresholds.index(row.iou)]], curves
-
-
 def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> float:
     """Value of a summary row over all classes."""
-    if protocol.ap.pool == "classes":
-        return _values(row, protocol, curves_of, pooled=row.classes)[0].mean_of_defined()
-    values, curves = _values(row, protocol, curves_of)
-    weights = _weights(row, protocol, curves.categories)
-    if weights is not None:
-        if _differ(weights):
-            return values.weighted_mean(weights)
-        if not weights.all():
-            values = values.of_classes(weights > 0)
-    elif row.classes:
-        values = values.of_classes(_chosen(row, curves))
-    elif protocol.ap.class_mean == "by_images":
-        values = values.repeated(curves.totals.images_of_class)
-    if protocol.ap.class_mean == "nanmean":
-        return values.mean_of_slots()
-    return values.mean_of_defined()
+    return float(_Row(row, protocol, curves_of).totals()[0])
 
 
 def summary_values(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> FloatArray:
     """Value of a summary row for each class, [K]; NaN for classes that the row does not take in."""
-    values, curves = _values(row, protocol, curves_of)
-    mean = values.mean_per_class()
-    return mean if not row.classes else np.where(_chosen(row, curves), mean, np.nan)
+    values: FloatArray = _Row(row, protocol, curves_of).of_classes()[0]
+    return values
 
 
-def _chosen(row: SummaryRow, curves: Curves) -> NDArray[np.bool_]:
-    """Whether the row takes in each class, [K]."""
-    columns = {} if curves.categories is None else curves.categories.columns
-    return rows_where(columns, row.classes, len(curves.positive))
+def summary_table(rows: Sequence[SummaryRow], protocol: Protocol, curves_of: CurvesOf) -> FloatArray:
+    """Value of each summary row for each class and, last, over all of them; [rows, K + 1]."""
+    table: FloatArray = summary_tables(rows, protocol, curves_of, 1)[0]
+    return table
 
 
-def _weights(row: SummaryRow, protocol: Protocol, categories: Categories | None) -> FloatArray | None:
-    """How much each class counts in a row, [K]: 0 where it is not taken in; None without weights."""
-    if not protocol.ap.class_weights:
-        return None
-    assert categories is not None, "where classes share a curve, weights are refused"
-    weights = protocol.ap.weights_of(categories)
-    return np.where(rows_where(categories.columns, row.classes, len(weights)), weights, 0.0)
+def summary_tables(
+    rows: Sequence[SummaryRow], protocol: Protocol, curves_of: CurvesOf, copies: int
+) -> FloatArray:
+    """Return :func:`summary_table` of each copy, with its bits, from the curves of all copies.
+
+    The classes of copies stand side by side, [copies x K].
+    """
+    each = [_Row(row, protocol, curves_of, copies) for row in rows]
+    tables = [np.column_stack([one.of_classes(), one.totals()]) for one in each]
+    return np.stack(tables, axis=1) if tables else np.empty((copies, 0, 1))
+
+
+class _Row:
+    """A summary row of copies of the classes, side by side; mostly of one."""
+
+    def __init__(self, row: SummaryRow, protocol: Protocol, curves_of: CurvesOf, copies: int = 1) -> None:
+        self.row, self.protocol, self.curves_of, self.copies = row, protocol, curves_of, copies
+
+    def _values_of(self, pooled: str | None = None) -> tuple[Values, Curves]:
+        row, protocol = self.row, self.protocol
+        curves = self.curves_of(*protocol.position_of(row), pooled)
+        values = kind_of(row.metric).values_of(curves, protocol)
+        if row.iou is None:
+            return values, curves
+        return values[[protocol.matching.iou_thresholds.index(row.iou)]], curves
+
+    @functools.cached_property
+    def _values(self) -> tuple[Values, Curves]:
+        return self._values_of()
+
+    def of_classes(self) -> FloatArray:
+        """Value for each class, [copies, K]; NaN for classes that the row does not take in."""
+        values, curves = self._values
+        mean = values.mean_per_class().reshape(self.copies, -1)
+        return mean if not self.row.classes else np.where(self._chosen(curves), mean, np.nan)
+
+    def totals(self) -> FloatArray:
+        """Value over all classes, [copies]."""
+        rules, copies = self.protocol.ap, self.copies
+        if rules.pool == "classes":
+            return self._values_of(self.row.classes)[0].means_of_copies(copies)
+        values, curves = self._values
+        weights = self._weights(curves.categories)
+        if weights is not None:
+            if _differ(weights):
+                return np.array([copy.weighted_mean(weights) for copy in values.of_copies(copies)])
+            if not weights.all():
+                values = values.of_classes(np.tile(weights > 0, copies))
+        elif self.row.classes:
+            values = values.of_classes(np.tile(self._chosen(curves), copies))
+        elif rules.class_mean == "by_images":
+            images = curves.totals.images_of_class.reshape(copies, -1)
+            pairs = zip(values.of_copies(copies), images, strict=True)
+            return np.array([copy.repeated(times).mean_of_defined() for copy, times in pairs])
+        if rules.class_mean == "nanmean":
+            return np.array([copy.mean_of_slots() for copy in values.of_copies(copies)])
+        return values.means_of_copies(copies)
+
+    def _chosen(self, curves: Curves) -> NDArray[np.bool_]:
+        """Whether the row takes in each class, [K]."""
+        columns = {} if curves.categories is None else curves.categories.columns
+        return rows_where(columns, self.row.classes, len(curves.positive) // self.copies)
+
+    def _weights(self, categories: Categories | None) -> FloatArray | None:
+        """How much each class counts, [K]: 0 where it is not taken in; None without weights."""
+        rules = self.protocol.ap
+        if not rules.class_weights:
+            return None
+        assert categories is not None, "where classes share a curve, weights are refused"
+        weights = rules.weights_of(categories)
+        return np.where(rows_where(categories.columns, self.row.classes, len(weights)), weights, 0.0)
 
 
 def _differ(weights: FloatArray) -> bool:
     """Whether classes that count do so differently; else the mean is the usual one, with its bits."""
     counted = weights[weights > 0]
     return bool((counted != counted[:1]).any())
-
-
-def summary_table(rows: Sequence[SummaryRow], protocol: Protocol, curves_of: CurvesOf) -> FloatArray:
-    """Value of each summary row for each class and, last, over all of them; [rows, K + 1]."""
-    columns = [
-        np.append(summary_values(row, protocol, curves_of), summary_total(row, protocol, curves_of))
-        for row in rows
-    ]
-    return np.array(columns)
 
 
 def summary_keys(rows: Sequence[SummaryRow], protocol: Protocol) -> dict[Key, list[str]]:
@@ -161,7 +190,7 @@ def weighted_metrics(
         ]
     K = len(matches.categories)
     return WeightedMetrics(
-        np.array([values for values, _, _ in made]).reshape(-1, len(rows), K + 1),
+        np.array([values for values, _, _ in made]).reshape(len(made), len(rows), K + 1),
         np.array([count for _, count, _ in made], dtype=np.int64),
         np.array([count for _, _, count in made], dtype=np.int64),
     )
@@ -189,46 +218,9 @@ def _tables_of_copies(
     def tables(weights: FloatArray) -> FloatArray:
         @functools.cache
         def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
-            return Curves(prepared(area, cap, pooled).counts(weights), protocol.ap)
+            counts = prepared(area, cap, pooled).counts(weights)
+            return Curves(counts, protocol.ap, categories=matches.categories)
 
-        if size == 1:
-            return summary_table(rows, protocol, curves_of)[None]
-        return _summary_tables(rows, protocol, curves_of, size, matches.categories)
+        return summary_tables(rows, protocol, curves_of, size)
 
     return tables
-
-
-def _summary_tables(
-    rows: Sequence[SummaryRow],
-    protocol: Protocol,
-    curves_of: CurvesOf,
-    size: int,
-    categories: Categories,
-) -> FloatArray:
-    """Return :func:`summary_table` of each copy, with its bits, from curves of all of them."""
-    columns = []
-    for row in rows:
-        values, curves = _values(row, protocol, curves_of)
-        assert isinstance(values, HeldValues)
-        of_classes = values.mean_per_class().reshape(size, -1)
-        chosen = rows_where(categories.columns, row.classes, of_classes.shape[1])
-        weights = _weights(row, protocol, categories)
-        if protocol.ap.pool == "classes":
-            values, curves = _values(row, protocol, curves_of, pooled=row.classes)
-        elif weights is not None and not weights.all() and not _differ(weights):
-            values = values.of_classes(np.tile(weights > 0, size))
-        elif weights is None and row.classes:
-            values = values.of_classes(np.tile(chosen, size))
-        assert isinstance(values, HeldValues)
-        if weights is not None and _differ(weights):
-            totals = np.array([copy.weighted_mean(weights) for copy in values.of_copies(size)])
-        elif protocol.ap.pool != "classes" and not row.classes and protocol.ap.class_mean == "by_images":
-            multiplicity = curves.totals.images_of_class.reshape(size, -1)
-            copies = zip(values.of_copies(size), multiplicity, strict=True)
-            totals = np.array([copy.repeated(times).mean_of_defined() for copy, times in copies])
-        elif protocol.ap.pool != "classes" and protocol.ap.class_mean == "nanmean":
-            totals = np.array([copy.mean_of_slots() for copy in values.of_copies(size)])
-        else:
-            totals = values.means_of_copies(size)
-        columns.append(np.column_stack([np.where(chosen, of_classes, np.nan), totals]))
-    return np.stack(columns, axis=1)

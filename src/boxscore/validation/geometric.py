@@ -224,9 +224,9 @@ def _outside(context: Context, table: BoxTable) -> Iterator[Finding]:
     rows = np.flatnonzero(overhang > SLACK)
     if not len(rows):
         return
-    extent = np.tile(table.images.sizes[table.image], 2)
-    clipped = np.where(
-        np.isnan(extent), table.boxes, np.clip(table.boxes, 0.0, np.nan_to_num(extent, nan=0.0))
+    extent, clipped = np.tile(table.images.sizes[table.image[rows]], 2), table.boxes.copy()
+    clipped[rows] = np.where(
+        np.isnan(extent), table.boxes[rows], np.clip(table.boxes[rows], 0.0, np.nan_to_num(extent, nan=0.0))
     )
     yield context.finding(
         f"{noun}-outside-image",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.text import counted, counted_of
 from boxscore.data.numbering import BY_EVIDENCE, match_best
-from boxscore.data.tables import Detections
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.evaluation.result_warnings import SAID_OF_NUMBERING
 from boxscore.validation._findings import IN_PASSING, WHEN_ASKED, Context, Finding, Renumbered, Repair, Tables
@@ -37,6 +37,9 @@ ENOUGH, FEW = 40, 0.25
 
 MUCH = 0.05
 """Least rise of the metric."""
+
+SAMPLED = 256
+"""Images whose best detections show whether it is worth evaluating with other image ids."""
 
 
 def mismatch_findings(context: Context) -> Iterator[Finding]:
@@ -195,12 +198,24 @@ def _off_annotations(context: Context) -> Iterator[Finding]:
     )
 
 
+def _may_fit(truth: GroundTruth, detections: Detections, shifted: NDArray[np.int32]) -> bool:
+    """Whether the best detections of some images lie on annotations of other images rather than their own."""
+    given, moved = (
+        match_best(truth, image, detections.boxes, detections.scores, most=SAMPLED)
+        for image in (detections.image, shifted[detections.image])
+    )
+    return min(len(given.detection), len(moved.detection)) < ENOUGH or moved.matched > given.matched
+
+
 def _images(context: Context) -> Iterator[Finding]:
     images = context.ground_truth.images
     if images.ids.dtype == object or not context.value < 0.5:
         return
+    given = context.detections
     for step in (1, -1):
         shifted = images.rows(images.ids + step)
+        if given is not None and not _may_fit(context.ground_truth, given, shifted):
+            continue
 
         def repaired(c: Context, given: Detections, shifted: NDArray[np.int32] = shifted) -> Tables:
             image = shifted[given.image]

@@ -19,10 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.ordering import distinct, ragged_ranges
 from boxscore._utils.text import counted, verb
 from boxscore.data.boxes import without_inverted
 from boxscore.data.tables import Detections
 from boxscore.similarity.box import box_iou
+from boxscore.similarity.pairs import chunks
 from boxscore.validation._findings import Context, Finding, Tables, named
 
 LEAST_OVERLAP = 0.5
@@ -30,6 +32,10 @@ FEWEST_RELATED, SHARE_RELATED = 10, 0.75
 """Located objects, and the share of them with one other name, where one name begins or ends the other."""
 FEWEST, SHARE = 30, 0.9
 """The same for any two names."""
+
+MOST_AT_ONCE = 1 << 18
+"""Pairs of boxes that are compared at once."""
+
 MOST_IMAGES = 2_000
 """Images of such classes that are checked."""
 
@@ -110,28 +116,29 @@ class _Pairs(NamedTuple):
 def _pairs_on(context: Context, detections: Detections, objects: NDArray[np.intp]) -> _Pairs:
     """Pairs of ``objects`` and detections of any class, in at most :data:`MOST_IMAGES` images."""
     truth = context.ground_truth
-    images = np.unique(truth.image[objects])
-    images = images[np.unique(np.linspace(0, len(images) - 1, min(len(images), MOST_IMAGES)).astype(int))]
+    images = distinct(truth.image[objects])
+    images = images[distinct(np.linspace(0, len(images) - 1, min(len(images), MOST_IMAGES)).astype(int))]
     chosen = np.zeros(len(truth), dtype=bool)
     chosen[objects] = True
     truths, starts, ends = _by_image(truth.image, images)
     detected, first, last = _by_image(detections.image, images)
-    on, rows = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)]
-    overlap, explained = [np.empty(0)], [np.empty(0, dtype=bool)]
     boxes, truth_boxes = without_inverted(detections.boxes[detected]), truth.boxes[truths]
-    for a, b, c, d in zip(starts.tolist(), ends.tolist(), first.tolist(), last.tolist(), strict=True):
-        here, some = truths[a:b], detected[c:d]
-        iou = box_iou(boxes[c:d], truth_boxes[a:b])
-        near = iou >= LEAST_OVERLAP
-        same = (near & (detections.category[some][:, None] == truth.category[here])).any(axis=1)
-        which, what = np.nonzero(near & chosen[here])
-        on.append(here[what])
-        rows.append(some[which])
-        overlap.append(iou[which, what])
-        explained.append(same[which])
-    every = np.concatenate(on)
-    order = np.lexsort((-np.concatenate(overlap), every))
-    return _Pairs(every[order], np.concatenate(rows)[order], np.concatenate(explained)[order])
+    widths, counts = ends - starts, last - first
+    parts = [(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), np.empty(0))]
+    for low, high in chunks(widths * counts, MOST_AT_ONCE):
+        some = ragged_ranges(first[low:high], counts[low:high])
+        width = np.repeat(widths[low:high], counts[low:high])
+        row = np.repeat(some, width)
+        on = ragged_ranges(np.repeat(starts[low:high], counts[low:high]), width)
+        iou = box_iou(boxes[row], truth_boxes[on], paired=True)
+        near = np.flatnonzero(iou >= LEAST_OVERLAP)
+        parts.append((detected[row[near]], truths[on[near]], iou[near]))
+    row, on, overlap = (np.concatenate(column) for column in zip(*parts, strict=True))
+    explained = np.zeros(len(detections), dtype=bool)
+    explained[row[detections.category[row] == truth.category[on]]] = True
+    wanted = np.flatnonzero(chosen[on])
+    order = wanted[np.lexsort((-overlap[wanted], on[wanted]))]
+    return _Pairs(on[order], row[order], explained[row[order]])
 
 
 def _by_image(
@@ -153,7 +160,7 @@ def _called(
     """Say which classes have one other name for nearly all objects that are located."""
     best = np.flatnonzero(np.diff(pairs.truth, prepend=-1))
     category, said = category[best], detections.category[pairs.row[best]]
-    for row in np.unique(category).tolist():
+    for row in distinct(category).tolist():
         names = np.bincount(said[category == row])
         other, located = int(names.argmax()), int(names.sum())
         times = int(names[other])

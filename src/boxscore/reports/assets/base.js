@@ -30,6 +30,8 @@ const score = (value) => (isNumber(value) ? (Math.abs(value) < 0.01 && value !==
 const short = (text, most) => { const letters = Array.from(String(text)); return letters.length > most ? letters.slice(0, most - 1).join("") + "\u2026" : letters.join(""); };
 const className = (row) => (row < data.names.length ? data.names[row] : "(background)");
 
+const errorTitle = (name) => ({ both: "Both (Cls + Loc)", false_positives: "All false positives", false_negatives: "All false negatives" })[name] || name[0].toUpperCase() + name.slice(1);
+
 /* One tooltip for the page. */
 const tip = el("div", { class: "tip", hidden: true });
 document.body.append(tip);
@@ -53,8 +55,14 @@ function onWidth(host, draw) {
   drawings.push(look);
   new ResizeObserver(look).observe(host);
 }
+/* On paper nothing is folded. */
+const unfolded = [];
+function onPaperOpen(on) {
+  if (on) document.querySelectorAll("details.more-numbers:not([open])").forEach((part) => { part.open = true; unfolded.push(part); });
+  else unfolded.splice(0).forEach((part) => { part.open = false; });
+}
 for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) {
-  addEventListener(event, () => { document.documentElement.classList.toggle("paper", on); drawings.forEach((look) => look()); });
+  addEventListener(event, () => { document.documentElement.classList.toggle("paper", on); onPaperOpen(on); drawings.forEach((look) => look()); });
 }
 
 function options(select, pairs, chosen) {

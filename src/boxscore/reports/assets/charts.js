@@ -184,7 +184,7 @@ function barChart(host, rows, settings) {
     const thick = settings.pairs || stacked || small || rows.length > 8 && !about ? 12 : 16, names = stacked ? (about ? 33 : 18) : 0, pitch = names + (settings.pairs ? 2 * thick + 14 : about && !stacked ? 38 : thick + 12);
     const left = stacked ? 0 : widest + 14;
     const values = rows.flatMap((r) => [r.value, r.high, r.second, 0]).filter(isNumber);
-    const most = Math.max(settings.most || 0, ...values, 1e-9), bottom = Math.min(0, ...rows.flatMap((r) => [r.value, r.low]).filter(isNumber));
+    const most = Math.max(settings.most || 0, ...values) || 1, bottom = Math.min(0, ...rows.flatMap((r) => [r.value, r.low]).filter(isNumber));
     const ticks = niceTicks(bottom, most, Math.max(4, (width - left - room) / 90));
     const toX = (v) => left + 1 + ((v - bottom) / (most - bottom)) * (width - left - room - 1);
     const letters = stacked ? 60 : Math.max(6, Math.floor((left - 14) / 5));

@@ -1,3 +1,20 @@
+/* Images of every detector beside each other: the part in which they differ. A click shows the whole image. */
+function sideBySide(host, lines, names) {
+  if (!lines.length) { host.replaceChildren(el("p", { class: "empty" }, "None.")); return; }
+  const place = (line, m) => line.at + m * data.together;
+  const items = lines.flatMap((line) => names.map((name, m) => [place(line, m), undefined, name]));
+  paged(host, lines, (line) => {
+    const record = data.images[line.at];
+    const views = names.map((name, m) => {
+      const root = picture(data.images[place(line, m)], place(line, m)), [wrong, lost] = line.counts[m];
+      root.setAttribute("viewBox", line.part.join(" "));
+      const button = el("button", { type: "button", "aria-label": `open image ${short(record.id, 60)}, ${name}`, onclick: () => openImage(place(line, m), undefined, items) }, root);
+      return el("div", null, button, el("p", null, el("b", { class: "name", dir: "auto" }, name), `${plural(wrong, "false positive")}, ${count(lost)} missed`));
+    });
+    return el("figure", { class: "card pair" }, el("figcaption", null, el("b", { dir: "auto" }, short(record.file || record.id, 60))), el("div", { class: "side-by-side" }, views));
+  });
+}
+
 /* The page of two detectors: first solid, second dashed. */
 function comparison() {
   const pair = data.pair;
@@ -21,7 +38,12 @@ function comparison() {
     });
     chart.update(series);
   };
-  byId("pr-iou").addEventListener("change", draw);
+  const iou = byId("pr-iou");
+  iou.addEventListener("change", () => { draw(); chose("curves"); });
+  remember("curves", () => ({ iou: iou.selectedIndex ? thresholds[iou.value] : "", curve: [...picked.keys()].map((k) => data.classes[k]) }), (values) => {
+    iou.selectedIndex = Math.max(0, thresholds.indexOf(Number(values.get("iou"))));
+    pickOnly(values.getAll("curve").map((name) => data.classes.indexOf(name)).filter((k) => keys.includes(k)));
+  });
   pickListeners.push(draw);
   draw();
 
@@ -36,47 +58,39 @@ function comparison() {
 
   const both = (name, a, b) => ({ name, value: a, second: b, text: `${ratio(a)} / ${ratio(b)}`, lines: [`${short2[0]}: ${ratio(a)}`, `${short2[1]}: ${ratio(b)}`] });
   const [first, second] = pair.errors;
-  if (first && second) barChart(byId("pair-error-chart"), first.rows.map(([name, , cost], i) => both(name.replace("_", " "), cost, second.rows[i][2])), { label: "AP that each kind of error costs, both detectors", pairs: true, right: 110 });
+  if (first && second) barChart(byId("pair-error-chart"), first.rows.map(([name, , cost], i) => both(errorTitle(name), cost, second.rows[i][2])), { label: "AP that each kind of error costs, both detectors", pairs: true, right: 110 });
   if (byId("pair-size-chart")) barChart(byId("pair-size-chart"), pair.sizes.map((row) => both(...row)), { label: "AP by size, both detectors", pairs: true, right: 110 });
 
   const changes = [...document.querySelectorAll("#class-table tbody tr")].map((row) => [Number(row.dataset.k), cellValue(row, 1)]).filter(([, delta]) => delta !== null);
   const bars = (host, rows, tone, empty) => { if (rows.length) barChart(byId(host), rows.map(([k, delta]) => ({ name: data.classes[k], value: Math.abs(delta), text: signed(delta), lines: [signed(delta)] })), { label: "classes with the largest difference", tone, most: Math.max(...changes.map(([, d]) => Math.abs(d)), 1e-9) }); else byId(host).replaceChildren(el("p", { class: "empty" }, empty)); };
-  const order = [...changes].sort((a, b) => b[1] - a[1]);
-  bars("gain-chart", order.filter(([, d]) => d > 0).slice(0, 8), "gain", "No class gains.");
-  bars("loss-chart", order.reverse().filter(([, d]) => d < 0).slice(0, 8), "cost", "No class loses.");
+  const better = data.falls[0] ? -1 : 1, order = [...changes].sort((a, b) => better * (b[1] - a[1]));
+  bars("gain-chart", order.filter(([, d]) => better * d > 0).slice(0, 8), "gain", "No class gains.");
+  bars("loss-chart", order.reverse().filter(([, d]) => better * d < 0).slice(0, 8), "cost", "No class loses.");
 
-  const pairCard = (items) => ([a, b, falseA, missedA, , falseB, missedB]) => {
-    const record = data.images[a];
-    const button = (place, m) => el("button", { type: "button", "aria-label": `open image ${short(record.id, 60)}, ${short2[m]}`, onclick: () => openImage(place, undefined, items) }, picture(data.images[place], place));
-    return el("figure", { class: "card pair" }, el("div", { class: "two-up" }, button(a, 0), button(b, 1)), el("figcaption", null, el("b", { dir: "auto" }, short(record.file || record.id, 60)), `first ${count(falseA)} false, ${count(missedA)} missed; second ${count(falseB)} false, ${count(missedB)} missed`));
-  };
-  outcomeToggles(() => {
-    for (const side of ["won", "lost"]) {
-      const lines = data.won_lost[side], items = lines.flatMap(([a, b]) => [[a, undefined, short2[0]], [b, undefined, short2[1]]]);
-      if (lines.length) paged(byId(`${side}-cards`), lines, pairCard(items));
-      else byId(`${side}-cards`).replaceChildren(el("p", { class: "empty" }, "None."));
-    }
-  });
+  outcomeToggles(() => { for (const side of ["won", "lost"]) sideBySide(byId(`${side}-cards`), data.won_lost[side], short2); });
 }
 
 /* The overview of several detectors. After seven, tones come again, dashed. */
 function overview() {
   if (data.kind !== "overview") return;
+  if (byId("differing-cards")) outcomeToggles(() => sideBySide(byId("differing-cards"), data.differing, data.models.map((name) => short(name, 28))));
   const tone = (m) => (m + 1) % 7, dashed = (m) => m >= 7, names = data.models.map((name) => short(name, 40));
   const legend = (host) => host.replaceChildren(...names.map((name, m) => el("li", { class: `t${tone(m)}` }, el("span", { class: "swatch-of", "aria-hidden": "true" }), nameNode(name), dashed(m) ? " (dashed)" : "")));
   const select = byId("pairs-metric"), table = byId("pairs-table");
   options(select, data.metrics.map((key, m) => [m, key]), 0);
-  select.addEventListener("change", () => {
+  const showPairs = () => {
     const m = Number(select.value);
     table.tHead.rows[0].cells[0].firstElementChild.textContent = data.metrics[m];
     data.pairs[m].forEach((line, i) => line.forEach(([delta, low, high, sure], j) => {
       if (i === j) return;
-      const cell = table.tBodies[0].rows[i].cells[j + 1], better = delta > 0;
+      const cell = table.tBodies[0].rows[i].cells[j + 1], better = (delta > 0) !== data.falls[m];
       cell.className = sure ? (better ? "up" : "down") : "";
       const mark = sure ? el("span", { class: "mark", role: "img", "aria-label": better ? "significantly better" : "significantly worse" }, better ? " \u25b2" : " \u25bc") : null;
       cell.replaceChildren(el("b", null, signed(delta), mark), el("span", { class: "range" }, isNumber(low) ? `${signed(low)} to ${signed(high)}` : ""));
     }));
-  });
+  };
+  select.addEventListener("change", () => { showPairs(); chose("pairs"); });
+  remember("pairs", () => ({ metric: select.selectedIndex > 0 ? data.metrics[select.value] : "" }), (values) => { select.selectedIndex = Math.max(0, data.metrics.indexOf(values.get("metric"))); showPairs(); });
 
   options(byId("pr-iou"), data.curves.thresholds.map((value, i) => [i, value.toFixed(2)]), 0);
   legend(byId("curve-legend"));
@@ -88,7 +102,9 @@ function overview() {
     const t = Number(byId("pr-iou").value);
     chart.update(data.curves.models.map((mean, m) => mean.length && { name: names[m], label: names[m], iou: data.curves.thresholds[t], main: true, tone: tone(m), dashed: dashed(m), ...unpack(mean[t], true) }).filter(Boolean));
   };
-  byId("pr-iou").addEventListener("change", draw);
+  const iou = byId("pr-iou");
+  iou.addEventListener("change", () => { draw(); chose("curves"); });
+  remember("curves", () => ({ iou: iou.selectedIndex ? data.curves.thresholds[iou.value] : "" }), (values) => { iou.selectedIndex = Math.max(0, data.curves.thresholds.indexOf(Number(values.get("iou")))); draw(); });
   draw();
 
   const lines = data.confidence, ends = lines.filter(Boolean).flatMap((line) => [line[0][0], line[0][line[0].length - 1]]);

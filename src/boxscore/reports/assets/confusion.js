@@ -1,5 +1,5 @@
 /* The confusion matrix, and the images behind a cell. */
-const CHOICES = [12, 24, 40];
+const CHOICES = [12, 24, 40], BACKGROUND = "(background)";
 
 function confusionMatrix() {
   const host = byId("matrix"), view = data.confusion;
@@ -85,10 +85,12 @@ function confusionMatrix() {
   const light = (on) => { const [row, column] = [names[cursor[0]], names[cursor[1]]]; if (row && column) { row[0].classList.toggle("lit", on); column[1].classList.toggle("lit", on); } };
   const mark = (r, c) => { light(false); cursor = [r, c]; light(true); fill(outline, { x: left + c * size, y: top + r * size, visibility: "visible" }, []); };
   const unmark = () => { if (document.activeElement !== host) { light(false); outline.setAttribute("visibility", "hidden"); } };
-  const choose = (r, c) => showCell(entries[r], entries[c], counts.get(r * n + c) || 0, totals[r]);
+  let cell = null;
+  const choose = (r, c) => { showCell(entries[r], entries[c], counts.get(r * n + c) || 0, totals[r]); chose("confusion"); };
 
   const panel = byId("cell-panel");
   function showCell(truth, predicted, number, total) {
+    cell = [truth, predicted].includes(OTHERS) ? null : [truth, predicted];
     const row = behind.get(`${truth}>${predicted}`), named = (k) => nameNode(k === OTHERS ? label(place.get(OTHERS)) : className(k));
     const what = truth === K ? [named(predicted), " on the background"] : predicted === K ? [named(truth), " missed"] : truth === predicted && truth !== OTHERS ? [named(truth), " detected"] : [named(truth), " predicted as ", named(predicted)];
     const parts = [el("h3", null, ...what, `: ${count(number)}`, total ? ` (${share(number / total)} of the row)` : "")];
@@ -117,12 +119,23 @@ function confusionMatrix() {
     outline.scrollIntoView({ block: "nearest", inline: "nearest" });
     tell();
   });
-  most.addEventListener("change", () => { chosen = Number(most.value); draw(); });
+  most.addEventListener("change", () => { chosen = Number(most.value); draw(); chose("confusion"); });
+  const nameOf = (k) => (k === K ? BACKGROUND : className(k)), rowOf = (name) => rowsByName.get(name) ?? (name === BACKGROUND ? K : undefined);
+  remember("confusion", () => ({ truth: cell && nameOf(cell[0]), predicted: cell && nameOf(cell[1]), most: chosen }), (values) => {
+    const limit = Number(values.get("most")), [truth, predicted] = ["truth", "predicted"].map((key) => rowOf(values.get(key)));
+    chosen = Number.isInteger(limit) && limit > 0 ? Math.min(limit, every.length) : null;
+    draw();
+    if (truth === undefined || predicted === undefined) { cell = null; panel.replaceChildren(); return; }
+    const sum = (rows) => rows.reduce((all, row) => all + row[2], 0), row = view.cells.filter((each) => each[0] === truth);
+    showCell(truth, predicted, sum(row.filter((each) => each[1] === predicted)), sum(row));
+  });
   host.addEventListener("blur", () => { hideTip(); unmark(); });
   onWidth(host.parentNode, draw);
 
+  csvButton(note, () => [["truth", ...entries.map((_, c) => label(c))], ...entries.map((_, r) => [label(r), ...entries.map((_, c) => counts.get(r * n + c) || 0)])], "the confusion matrix");
+
   const list = byId("top-confusions");
   const frequent = view.top.filter(([truth, predicted]) => truth < view.classes && predicted < view.classes).slice(0, 20);
-  list.replaceChildren(...frequent.map((row) => el("tr", null, el("th", { scope: "row" }, el("button", { class: "link", type: "button", onclick: () => showCell(row[0], row[1], row[2], row[3] ? row[2] / row[3] : 0).scrollIntoView({ block: "nearest" }) }, nameNode(short(className(row[0]), 40)), " \u2192 ", nameNode(short(className(row[1]), 40)))), el("td", null, count(row[2])), el("td", null, share(row[3])))));
+  list.replaceChildren(...frequent.map((row) => el("tr", null, el("th", { scope: "row" }, el("button", { class: "link", type: "button", onclick: () => { showCell(row[0], row[1], row[2], row[3] ? row[2] / row[3] : 0).scrollIntoView({ block: "nearest" }); chose("confusion"); } }, nameNode(short(className(row[0]), 40)), " \u2192 ", nameNode(short(className(row[1]), 40)))), el("td", null, count(row[2])), el("td", null, share(row[3])))));
   if (!frequent.length) list.replaceChildren(el("tr", null, el("td", { class: "text", colspan: 3 }, "No class is predicted as another.")));
 }

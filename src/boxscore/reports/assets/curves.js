@@ -10,7 +10,15 @@ function pickClass(k, jump) {
     picked.set(k, tonesLeft.find((tone) => !used.has(tone)));
   }
   pickListeners.forEach((listener) => listener());
+  if (remembered.has("curves")) chose("curves");
   if (jump && picked.has(k)) byId("curves").scrollIntoView();
+}
+
+/* These classes are picked, and no others. */
+function pickOnly(classes) {
+  picked.clear();
+  classes.slice(0, tonesLeft.length).forEach((k, i) => picked.set(k, tonesLeft[i]));
+  pickListeners.forEach((listener) => listener());
 }
 
 function chips(host) {
@@ -95,7 +103,13 @@ function precisionRecall() {
     if (data.curves.mean.length) series.push({ name: "mean over classes", iou, main: true, label: keys.length > 1 ? "mean over classes" : null, ...unpack(data.curves.mean[t], true) });
     chart.update(series);
   };
-  for (const id of ["pr-iou", "pr-ends", "pr-all"]) byId(id).addEventListener("change", draw);
+  for (const id of ["pr-iou", "pr-ends", "pr-all"]) byId(id).addEventListener("change", () => { draw(); chose("curves"); });
+  const iou = byId("pr-iou"), lines = { ends: byId("pr-ends"), rest: byId("pr-all") };
+  remember("curves", () => ({ iou: iou.selectedIndex ? thresholds[iou.value] : "", curve: [...picked.keys()].map((k) => data.classes[k]), without: Object.keys(lines).filter((name) => !lines[name].checked) }), (values) => {
+    iou.selectedIndex = Math.max(0, thresholds.indexOf(Number(values.get("iou"))));
+    for (const name of Object.keys(lines)) lines[name].checked = !values.getAll("without").includes(name);
+    pickOnly(values.getAll("curve").map((name) => data.classes.indexOf(name)).filter((k) => keys.includes(k)));
+  });
   pickListeners.push(draw);
   draw();
 }
@@ -127,7 +141,65 @@ function confidenceCurves() {
     const marks = isNumber(best[0]) ? [{ x: best[0], y: best[which + 1], text: `best F1 at ${score(best[0])}` }] : [];
     chart.update(series, { yLabel: names[which], label: `${names[which]} against the score threshold`, marks });
   };
-  for (const node of [rate, byId("f1-ends"), byId("f1-all")]) node.addEventListener("change", draw);
+  const lines = { ends: byId("f1-ends"), rest: byId("f1-all") };
+  for (const node of [rate, ...Object.values(lines)]) node.addEventListener("change", () => { draw(); chose("confidence"); });
+  remember("confidence", () => ({ rate: rate.value === "2" ? "" : names[rate.value], hidden: Object.keys(lines).filter((name) => !lines[name].checked) }), (values) => {
+    rate.value = Math.max(0, names.indexOf(values.get("rate") || "F1"));
+    for (const name of Object.keys(lines)) lines[name].checked = !values.getAll("hidden").includes(name);
+    draw();
+  });
   pickListeners.push(draw);
   draw();
+}
+
+/* COCO's error analysis: seven areas, one upon the other; the highest is drawn first. */
+function errorSteps() {
+  const host = byId("step-chart"), view = data.analysis;
+  if (!host || !view) return;
+  const select = byId("step-class"), cells = [...document.querySelectorAll("#step-areas td:last-child")];
+  options(select, [["", "mean over classes"], ...Object.keys(view.classes).map((k) => [k, data.names[k]])], "");
+  const between = (line, x) => {
+    const at = line.x.findIndex((value) => value >= x);
+    if (at <= 0) return line.y[0];
+    return line.y[at - 1] + ((x - line.x[at - 1]) / (line.x[at] - line.x[at - 1])) * (line.y[at] - line.y[at - 1]);
+  };
+  let lines = [], name = "";
+  const draw = () => {
+    const width = Math.max(240, host.clientWidth), height = Math.round(Math.min(420, Math.max(240, width * 0.7)));
+    const edge = { left: 50, right: 14, top: 12, bottom: 44 }, wide = width - edge.left - edge.right, high = height - edge.top - edge.bottom;
+    const toX = (v) => edge.left + v * wide, toY = (v) => height - edge.bottom - v * high;
+    const areas = cells.map((cell, i) => `${view.steps[i]} ${cell.textContent}`).join(", ");
+    const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `${name}: ${areas}` });
+    for (let i = lines.length - 1; i >= 0; i -= 1) {
+      const { x, y } = lines[i], d = x.map((v, n) => `${n ? "L" : "M"}${toX(v).toFixed(1)} ${toY(y[n]).toFixed(1)}`).join("");
+      root.append(svg("path", { class: `area step${i}`, d: `${d}L${toX(1)} ${toY(0)}H${toX(0)}Z` }), svg("path", { class: "step-line", d }));
+    }
+    const text = (x, y, value, more) => svg("text", { x, y, "text-anchor": "middle", ...more }, value);
+    for (const v of [0, 0.2, 0.4, 0.6, 0.8, 1]) root.append(text(toX(v), height - edge.bottom + 17, String(v)), text(edge.left - 8, toY(v) + 4, String(v), { "text-anchor": "end" }));
+    root.append(text(edge.left + wide / 2, height - 8, "recall"), text(0, 0, "precision", { transform: `translate(13 ${edge.top + high / 2}) rotate(-90)` }));
+    root.addEventListener("pointermove", (event) => {
+      const box = root.getBoundingClientRect(), x = ((event.clientX - box.left) * (width / box.width) - edge.left) / wide;
+      if (x < 0 || x > 1) { hideTip(); return; }
+      showTip(event.clientX, event.clientY, `recall ${x.toFixed(2)}`, lines.map((line, i) => `${view.steps[i]} ${ratio(between(line, x))}`).reverse());
+    });
+    root.addEventListener("pointerleave", hideTip);
+    host.replaceChildren(root);
+  };
+  const show = () => {
+    const [areas, packed] = select.value === "" ? view.mean : view.classes[select.value];
+    name = select.value === "" ? "mean over classes" : data.names[select.value];
+    lines = [];
+    for (const line of packed) lines.push(line ? { x: line[0].map((v) => v / 100), y: line[1].map((v) => v / 1000) } : lines[lines.length - 1]);
+    lines.push({ x: [0, 1], y: [1, 1] });
+    cells.forEach((cell, i) => { cell.textContent = ratio(areas[i]); });
+    if (host.clientWidth) draw();
+  };
+  select.addEventListener("change", () => { show(); chose("analysis"); });
+  remember("analysis", () => ({ steps: select.value === "" ? "" : className(Number(select.value)) }), (values) => {
+    const k = rowsByName.get(values.get("steps"));
+    select.value = view.classes[k] ? k : "";
+    show();
+  });
+  show();
+  onWidth(host, draw);
 }

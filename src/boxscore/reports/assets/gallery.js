@@ -1,14 +1,15 @@
 /* Images with boxes over them: cards with filters, and a large view in a dialog. */
 const OUTCOMES = ["true positive", "false positive", "ignored", "missed"];
 const KIND_WORDS = {
-  classification: "wrong class", localisation: "poorly placed", both: "wrong class, poorly placed", duplicate: "duplicate",
+  classification: "wrong class", localisation: "localisation error", both: "wrong class, localisation error", duplicate: "duplicate",
   background: "background", missed: "missed", below_threshold: "missed: matched below the threshold",
 };
-const PAGE = 12;
+const PAGE = 10;
 const hiddenOutcomes = new Set();
 const isMistake = (box) => box.length > 8;
 const kindOf = (box) => data.kinds[box[8]];
-const overlap = (value) => (isNumber(value) ? `IoU ${value.toFixed(2)}` : "");
+const MEASURE = data.similarity === "keypoints" ? "OKS" : "IoU";
+const overlap = (value) => (isNumber(value) ? `${MEASURE} ${value.toFixed(2)}` : "");
 
 /* What a box is, in a few words: for a mistake also what it hit, or what came nearest. */
 function whatItIs(box) {
@@ -17,8 +18,8 @@ function whatItIs(box) {
   const other = k === null ? "" : short(className(k), 40), there = [other, isNumber(confidence) ? ` ${score(confidence)}` : ""].join("");
   switch (kind) {
     case "classification": return `${other}, ${overlap(iou)}: wrong class`;
-    case "both": return `${other}, ${overlap(iou)}: wrong class, poorly placed`;
-    case "localisation": return `localisation: ${overlap(iou)}`;
+    case "both": return `${other}, ${overlap(iou)}: wrong class, localisation error`;
+    case "localisation": return `localisation error: ${overlap(iou)}`;
     case "duplicate": return `duplicate of ${there}, which matched the object (${overlap(iou)})`;
     case "background": return "background: no object here";
     case "below_threshold": return `missed: matched by ${there}, ${overlap(iou)}, below the threshold`;
@@ -26,30 +27,49 @@ function whatItIs(box) {
   }
 }
 
-/* An outline as it is drawn: corners in order, or an upright box. */
-function outline(box, corners, attributes) {
-  if (corners) return svg("polygon", { ...attributes, points: corners.join(" ") });
+/* An outline as it is drawn: a path, or an upright box. */
+function outline(record, index, attributes) {
+  const box = record.boxes[index], path = record.paths && record.paths[index];
+  if (path) return svg("path", { ...attributes, d: path });
   return svg("rect", { ...attributes, x: box[0], y: box[1], width: box[2], height: box[3] });
 }
 
-function boxShape(box, index, lit, corners) {
-  const outcome = box[5];
-  return outline(box, corners, { class: `box o${outcome}${lit && lit.has(index) ? " lit" : ""}`, "data-box": index });
+/* Limbs as a path, and keypoints as one of lines without length, which round ends make dots. */
+function skeleton(joints) {
+  const at = (j) => `${joints[3 * j]} ${joints[3 * j + 1]}`, drawn = (j) => joints[3 * j + 2] > 0;
+  const every = Array.from({ length: Math.floor(joints.length / 3) }, (_, j) => j).filter(drawn);
+  const dots = (chosen) => chosen.map((j) => `M${at(j)}h0`).join("");
+  const limbs = (data.limbs || []).filter(([a, b]) => drawn(a) && drawn(b)).map(([a, b]) => `M${at(a)}L${at(b)}`).join("");
+  return { limbs, dots: dots(every), hidden: dots(every.filter((j) => joints[3 * j + 2] === 1)) };
+}
+
+/* What is drawn of one box. Around keypoints the box is thin. */
+function shapeOf(record, index, lit, halo) {
+  const joints = record.joints && record.joints[index], outcome = record.boxes[index][5];
+  const path = record.paths && record.paths[index];
+  const marks = ` o${outcome}${lit && lit.has(index) ? " lit" : ""}`, target = { "data-box": index };
+  const nodes = [outline(record, index, { class: `box${path ? " outline" : ""}${joints ? " around" : ""}${marks}`, ...target })];
+  if (halo && !joints) nodes.unshift(outline(record, index, { class: "halo" }));
+  if (joints) {
+    const { limbs, dots, hidden } = skeleton(joints);
+    if (halo) nodes.push(svg("path", { class: "halo", d: limbs }), svg("path", { class: "halo dots", d: dots }));
+    nodes.push(svg("path", { class: `limbs${marks}`, d: limbs, ...target }), svg("path", { class: `dots${marks}`, d: dots, ...target }));
+    if (hidden) nodes.push(svg("path", { class: "dots hollow", d: hidden, ...target }));
+  }
+  return nodes;
 }
 
 /* The picture with its boxes, small ones on top. lit: positions of the boxes that stand out. */
-function picture(record, place, lit) {
+function picture(record, place, lit, large) {
   const w = Math.max(1, record.width), h = Math.max(1, record.height);
   const root = svg("svg", { viewBox: `0 0 ${w} ${h}`, preserveAspectRatio: "xMidYMid meet", role: "img", class: lit && lit.size ? "has-lit" : null, "aria-label": `image ${short(record.id, 60)} with ${plural(record.boxes.length, "box", "boxes")}` });
   root.append(svg("rect", { class: "frame", x: 0, y: 0, width: w, height: h }));
-  const source = data.pictures[record.twin ?? place];
+  const small = data.pictures[record.twin ?? place], source = large && data.live && small ? small.replace(/\?small$/, "") : small;
   if (source) root.append(svg("image", { href: source, x: 0, y: 0, width: w, height: h, preserveAspectRatio: "none" }));
   const order = record.boxes.map((box, index) => [box, index]).sort(([a], [b]) => b[2] * b[3] - a[2] * a[3]);
   for (const [box, index] of order) {
     if (hiddenOutcomes.has(box[5])) continue;
-    const corners = record.corners && record.corners[index];
-    if (source) root.append(outline(box, corners, { class: "halo" }));
-    root.append(boxShape(box, index, lit, corners));
+    root.append(...shapeOf(record, index, lit, Boolean(source)));
   }
   return root;
 }
@@ -95,22 +115,23 @@ function openImage(place, lit, items) {
 
 function step(by) {
   const to = viewer.at + by;
-  if (to < 0 || to >= viewer.items.length) return;
+  if (to < 0 || to >= viewer.items.length) { if (viewer.items.turn) viewer.items.turn(by); return; }
   viewer.at = to;
   showImage();
 }
 
 function showImage(chosen) {
   const [place, marked, note] = viewer.items[viewer.at], record = data.images[place];
-  const lit = chosen || marked, many = viewer.items.length;
+  // Of a page of a longer list: what stands before it, and how long the list is.
+  const lit = chosen || marked, many = viewer.items.total || viewer.items.length, at = (viewer.items.start || 0) + viewer.at;
   viewer.lit = lit;
   byId("dialog-title").textContent = `Image ${record.id}${record.file && record.file !== record.id ? ` \u2013 ${record.file}` : ""}${note ? ` \u2013 ${note}` : ""}`;
-  byId("dialog-place").textContent = many > 1 ? `${count(viewer.at + 1)} of ${count(many)}` : "";
+  byId("dialog-place").textContent = many > 1 ? `${count(at + 1)} of ${count(many)}` : "";
   byId("dialog-steps").hidden = many < 2;
   // Not disabled: a button that loses the focus would end the keyboard's way through the images.
-  byId("dialog-previous").setAttribute("aria-disabled", String(viewer.at === 0));
-  byId("dialog-next").setAttribute("aria-disabled", String(viewer.at === many - 1));
-  const host = byId("dialog-picture"), root = picture(record, place, lit);
+  byId("dialog-previous").setAttribute("aria-disabled", String(at === 0));
+  byId("dialog-next").setAttribute("aria-disabled", String(at === many - 1));
+  const host = byId("dialog-picture"), root = picture(record, place, lit, true);
   host.replaceChildren(root);
   const area = root.getBoundingClientRect();
   const scale = Math.max(record.width / Math.max(area.width, 1), record.height / Math.max(area.height, 1));
@@ -129,12 +150,14 @@ function showImage(chosen) {
     const row = el("tr", { "data-row": index, class: lit && lit.has(index) ? "lit" : null }, el("th", { scope: "row" }, show), el("td", { class: "text" }, el("span", { class: `dot-of o${outcome}`, "aria-hidden": "true" }), whatItIs(box)), el("td", null, score(confidence)), el("td", null, isNumber(iou) ? iou.toFixed(2) : missing), el("td", { class: "wide" }, `${Math.round(width)} \u00d7 ${Math.round(height)}`));
     return row;
   });
-  const heads = ["class", "what it is", "score", "IoU", "size"].map((text, i) => el("th", { scope: "col", class: i < 2 ? "text" : i === 4 ? "wide" : null }, text));
+  const heads = ["class", "what it is", "score", MEASURE, "size"].map((text, i) => el("th", { scope: "col", class: i < 2 ? "text" : i === 4 ? "wide" : null }, text));
   byId("dialog-table").replaceChildren(el("thead", null, el("tr", null, heads)), el("tbody", null, rows));
   const notes = [];
   if (unnamed) notes.push(`${plural(unnamed, "label has", "labels have")} no free place in the picture; the table has every box.`);
+  if (record.joints && record.joints.some((joints) => joints && joints.some((v, i) => i % 3 === 2 && v === 1))) notes.push("Hollow keypoints are labelled, but not visible.");
   if (record.hidden) notes.push(`${plural(record.hidden, "more box", "more boxes")} not listed.`);
   byId("dialog-note").textContent = notes.join(" ");
+  chose("image");
 }
 
 /* One box of the large view stands out; again, and it does not. */
@@ -182,11 +205,12 @@ function paged(host, items, make) {
   draw();
 }
 
-function outcomeToggles(draw) {
+function outcomeToggles(draw, then) {
   document.querySelectorAll("[data-outcome]").forEach((box) => box.addEventListener("change", () => {
     const code = Number(box.dataset.outcome);
     if (box.checked) hiddenOutcomes.delete(code); else hiddenOutcomes.add(code);
     draw();
+    if (then) then();
   }));
   draw();
 }
@@ -197,14 +221,22 @@ function galleries() {
   if (!host) return;
   const order = byId("gallery-order"), kinds = byId("gallery-kind"), classes = byId("gallery-class"), low = byId("gallery-low"), high = byId("gallery-high"), text = byId("gallery-image");
   const counts = new Map(data.gallery.worst.map(([place, ...numbers]) => [place, numbers]));
-  const places = [...new Set([...counts.keys(), ...data.gallery.confident])];
+  const places = data.images.map((_, place) => place), live = data.live;
   const every = places.flatMap((place) => data.images[place].boxes.filter(isMistake));
   const tally = (key) => { const found = new Map(); every.forEach((box) => key(box).forEach((value) => found.set(value, (found.get(value) || 0) + 1))); return found; };
   const touched = (box) => [...new Set([box[4], box[9]])].filter((k) => k !== null);
-  const ofKind = tally((box) => [kindOf(box)]), ofClass = tally(touched);
+  const ofKind = live ? new Map(live.kinds) : tally((box) => [kindOf(box)]), ofClass = live ? new Map(live.classes) : tally(touched);
   options(kinds, [["", "any"], ...data.kinds.filter((kind) => ofKind.has(kind)).map((kind) => [kind, `${KIND_WORDS[kind]} (${count(ofKind.get(kind))})`])], "");
-  options(classes, [["", "any"], ...[...ofClass].sort((a, b) => className(a[0]).localeCompare(className(b[0]))).map(([k, n]) => [k, `${short(className(k), 40)} (${count(n)})`])], "");
-  const draw = () => {
+  const byName = data.names.map((_, k) => k).sort((a, b) => className(a).localeCompare(className(b)));
+  options(classes, [["", "any"], ...byName.map((k) => [k, `${short(className(k), 40)} (${count(ofClass.get(k) || 0)})`])], "");
+  const withMistakeOf = (k) => places.filter((place) => data.images[place].boxes.some((box) => isMistake(box) && box[4] === k)).length;
+  /* The page has a part of the images: of a class it says which. */
+  const partOf = (k) => {
+    const here = withMistakeOf(k), all = data.gallery.of_class[k], name = short(className(k), 60);
+    if (!all) return `No image has a mistake of class ${name}.`;
+    return here < all ? `${here ? `${count(here)} of the ${plural(all, "image")}` : `None of the ${plural(all, "image")}`} with a mistake of class ${name} ${here === 1 ? "is" : "are"} on this page.` : "";
+  };
+  const drawEmbedded = () => {
     const k = classes.value === "" ? null : Number(classes.value), kind = kinds.value, wanted = text.value.trim().toLowerCase();
     const from = low.value === "" ? null : Number(low.value), to = high.value === "" ? null : Number(high.value);
     const chosen = k !== null || kind !== "" || from !== null || to !== null;
@@ -216,31 +248,53 @@ function galleries() {
       const selected = record.boxes.map((box, index) => [box, index]).filter(([box]) => passes(box));
       if (chosen && !selected.length) continue;
       const surest = Math.max(-Infinity, ...selected.map(([box]) => box[6] ?? -Infinity));
-      found.push({ place, selected, surest, wrong: chosen ? selected.length : selected.length + record.hidden });
+      const numbers = counts.get(place), every = numbers ? numbers[0] + numbers[1] : selected.length + record.hidden;
+      found.push({ place, selected, surest, wrong: chosen ? selected.length : every });
     }
-    if (order.value === "confident") found.sort((a, b) => b.surest - a.surest);
-    else if (chosen) found.sort((a, b) => b.wrong - a.wrong);
-    const items = found.map(({ place, selected }) => {
+    found.sort(order.value === "confident" ? (a, b) => b.surest - a.surest : (a, b) => b.wrong - a.wrong);
+    const items = found.map(({ place, selected, surest }) => {
       const lit = order.value === "confident" ? [...selected].sort(([a], [b]) => (b[6] ?? -1) - (a[6] ?? -1)).slice(0, 1) : selected;
-      return [place, chosen || order.value === "confident" ? new Set(lit.map(([, index]) => index)) : undefined];
+      return [place, chosen || (order.value === "confident" && surest > -Infinity) ? new Set(lit.map(([, index]) => index)) : undefined];
     });
-    const caption = ({ place, selected }, lit) => {
-      const record = data.images[place], first = lit && lit.size ? record.boxes[[...lit][0]] : null;
-      if (first) return [`${className(first[4])}${first[6] === null ? "" : ` ${score(first[6])}`}`, `${whatItIs(first)}${chosen && selected.length > 1 ? `; ${count(selected.length - 1)} more` : ""}. ${short(record.file || record.id, 40)}`];
-      const numbers = counts.get(place);
-      const by = (outcome) => record.boxes.filter((box) => box[5] === outcome).length;
-      const [wrong, lost, right] = numbers || [by(1), by(3), by(0)];
-      return [record.file || record.id, `${plural(wrong, "false positive")}, ${count(lost)} missed, ${plural(right, "true positive")}`];
-    };
     byId("gallery-shown").textContent = chosen || wanted ? `${plural(items.length, "image")} of ${count(places.length)}, ${plural(found.reduce((sum, each) => sum + each.selected.length, 0), "mistake")}` : "";
     byId("gallery-reset").hidden = !(chosen || wanted);
-    if (items.length) paged(host, items, (item) => { const [title, note] = caption(found[items.indexOf(item)], item[1]); return card(item[0], title, note, item[1], items); });
+    byId("gallery-note").textContent = k === null ? "" : partOf(k);
+    if (items.length) paged(host, items, (item) => { const [title, note] = caption(item[0], item[1], counts.get(item[0]), chosen ? found[items.indexOf(item)].selected.length : 0); return card(item[0], title, note, item[1], items); });
     else host.replaceChildren(el("p", { class: "empty" }, "No image passes these filters."));
   };
-  for (const node of [order, kinds, classes]) node.addEventListener("change", draw);
-  for (const node of [low, high, text]) node.addEventListener("input", draw);
-  byId("gallery-reset").addEventListener("click", () => { for (const node of [kinds, classes, low, high, text]) node.value = ""; draw(); kinds.focus(); });
-  outcomeToggles(draw);
+  /* Of an image its surest mistake that passes, how many more pass, or its counts. */
+  const caption = (place, lit, numbers, passing) => {
+    const record = data.images[place], first = lit && lit.size ? record.boxes[[...lit][0]] : null;
+    if (first) return [`${className(first[4])}${first[6] === null ? "" : ` ${score(first[6])}`}`, `${whatItIs(first)}${passing > 1 ? `; ${count(passing - 1)} more` : ""}. ${short(record.file || record.id, 40)}`];
+    const by = (outcome) => record.boxes.filter((box) => box[5] === outcome).length;
+    const [wrong, lost, right] = numbers || [by(1), by(3), by(0)];
+    return [record.file || record.id, `${plural(wrong, "false positive")}, ${count(lost)} missed, ${plural(right, "true positive")}`];
+  };
+  const draw = live ? liveGallery(host, caption) : drawEmbedded;
+  const further = live ? [["iou_from", "gallery-iou-low"], ["iou_to", "gallery-iou-high"], ["size", "gallery-size"]].map(([key, id]) => [key, byId(id)]) : [];
+  if (live) options(byId("gallery-size"), [["", "any"], ...live.sizes.map((name) => [name, name])], "");
+  const choose = () => { draw(); chose("gallery"); };
+  for (const [, node] of further) node.addEventListener("input", choose);
+  for (const node of [order, kinds, classes]) node.addEventListener("change", choose);
+  for (const node of [low, high, text]) node.addEventListener("input", choose);
+  byId("gallery-reset").addEventListener("click", () => { for (const node of [kinds, classes, low, high, text, ...further.map(([, each]) => each)]) node.value = ""; choose(); kinds.focus(); });
+  const boxes = [...document.querySelectorAll("[data-outcome]")];
+  remember("gallery", () => ({
+    class: classes.value === "" ? "" : className(Number(classes.value)), kind: kinds.value, order: order.selectedIndex ? order.value : "", image: text.value, from: low.value, to: high.value,
+    hide: [...hiddenOutcomes].sort().map((code) => OUTCOMES[code]), ...Object.fromEntries(further.map(([key, node]) => [key, node.value])),
+  }), (values) => {
+    const take = (node, value) => { node.value = value ?? ""; if (node.selectedIndex === -1) node.selectedIndex = 0; };
+    take(classes, rowsByName.get(values.get("class")));
+    take(kinds, values.get("kind"));
+    take(order, values.get("order") || order.options[0].value);
+    take(text, values.get("image"));
+    for (const [node, key] of [[low, "from"], [high, "to"]]) take(node, values.get(key) && Number.isFinite(Number(values.get(key))) ? values.get(key) : "");
+    for (const [key, node] of further) take(node, values.get(key));
+    const hidden = values.getAll("hide");
+    for (const box of boxes) { const code = Number(box.dataset.outcome); box.checked = !hidden.includes(OUTCOMES[code]); if (box.checked) hiddenOutcomes.delete(code); else hiddenOutcomes.add(code); }
+    draw();
+  });
+  outcomeToggles(draw, () => chose("gallery"));
 }
 
 function imageDialog() {
@@ -252,5 +306,17 @@ function imageDialog() {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (by && !event.altKey && !event.ctrlKey && !event.metaKey) { event.preventDefault(); step(by); }
   });
-  dialog.addEventListener("close", hideTip);
+  dialog.addEventListener("close", () => { hideTip(); chose(["gallery", "won_lost", "differing"].find(byId)); });
+  /* On pages of several detectors an image is there once for each; the first one needs no number. */
+  const detector = (record) => (record.detector ? String(record.detector + 1) : "");
+  remember("image", () => {
+    if (!dialog.open || !viewer.items.length) return { id: "", detector: "", box: "" };
+    const record = data.images[viewer.items[viewer.at][0]], lit = viewer.lit ? [...viewer.lit] : [];
+    return { id: record.id, detector: detector(record), box: lit.length === 1 ? lit[0] + 1 : "" };
+  }, (values) => {
+    const place = data.images.findIndex((record) => record.id === values.get("id") && detector(record) === (values.get("detector") || ""));
+    if (place < 0) { if (dialog.open) dialog.close(); return; }
+    const box = Number(values.get("box")) - 1;
+    openImage(place, data.images[place].boxes[box] ? new Set([box]) : undefined);
+  });
 }

@@ -3,12 +3,11 @@ function errorBars() {
   const host = byId("error-chart");
   if (!host || !data.errors) return;
   const words = {
-    classification: "right place, wrong class", localisation: "right class, poorly placed", both: "wrong class and poorly placed",
-    duplicate: "a second box on a detected object", background: "a box where nothing is", missed: "objects that no detection matches",
-    false_positives: "if none were left", false_negatives: "if every object were detected",
+    classification: `${MEASURE} \u2265 0.5 with an object of another class`, localisation: `${MEASURE} of 0.1 to 0.5 with an object of its class`,
+    both: `wrong class, and ${MEASURE} < 0.5`, duplicate: `${MEASURE} \u2265 0.5 with an object already matched`, background: `${MEASURE} \u2264 0.1 with every object`,
+    missed: "objects that no detection matches", false_positives: "if none were left", false_negatives: "if every object were detected",
   };
-  const titles = { both: "class and place", false_positives: "all false positives", false_negatives: "all false negatives" };
-  const one = ([name, number, cost]) => ({ name: titles[name] || name, about: words[name] || "", value: cost, note: plural(number, "case"), special: name.startsWith("false_") });
+  const one = ([name, number, cost]) => ({ name: errorTitle(name), about: words[name] || "", value: cost, note: plural(number, "case"), special: name.startsWith("false_") });
   const rows = data.errors.rows.map(one), kinds = rows.filter((row) => !row.special).sort((a, b) => (b.value || 0) - (a.value || 0));
   const sides = rows.filter((row) => row.special);
   if (sides.length) sides[0].gap = true;
@@ -88,12 +87,16 @@ menu();
 classTable(pickClass);
 precisionRecall();
 confidenceCurves();
+errorSteps();
 confusionMatrix();
 errorBars();
 sizeBars();
 reliability();
+classBars();
+surestMistakes();
 galleries();
 imageDialog();
+if (data.live) otherDetectors();
 comparison();
 overview();
 const dialog = byId("image-dialog");
@@ -101,5 +104,8 @@ if (dialog) {
   byId("dialog-close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 }
+copying();
+follow();
+addEventListener("hashchange", follow);
 addEventListener("scroll", hideTip, { passive: true });
 document.documentElement.dataset.ready = "yes";

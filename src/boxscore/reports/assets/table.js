@@ -6,8 +6,20 @@ function cellValue(row, column) {
   return value === undefined || value === "" ? null : column === 0 || cell.classList.contains("text") ? value : Number(value);
 }
 
-/* Heads become buttons that sort; then() is told the head that orders the rows. */
+/* Heads become buttons that sort, and then() is called; returns what sorts by a column. */
 function sortable(table, then) {
+  const orderBy = (column, order) => {
+    heads.forEach((other) => other.hasAttribute("aria-sort") && other.setAttribute("aria-sort", "none"));
+    heads[column].setAttribute("aria-sort", order);
+    const sign = order === "ascending" ? 1 : -1;
+    const rows = [...body.rows].map((row) => [cellValue(row, column), row]);
+    rows.sort(([a], [b]) => {
+      if (a === null || b === null) return (a === null) - (b === null);
+      return sign * (typeof a === "string" ? a.localeCompare(b) : a - b);
+    });
+    body.append(...rows.map(([, row]) => row));
+    then();
+  };
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
@@ -19,18 +31,10 @@ function sortable(table, then) {
     button.addEventListener("click", () => {
       const first = column === 0 ? "ascending" : "descending";
       const order = head.getAttribute("aria-sort") === first ? (first === "ascending" ? "descending" : "ascending") : first;
-      heads.forEach((other) => other.hasAttribute("aria-sort") && other.setAttribute("aria-sort", "none"));
-      head.setAttribute("aria-sort", order);
-      const sign = order === "ascending" ? 1 : -1;
-      const rows = [...body.rows].map((row) => [cellValue(row, column), row]);
-      rows.sort(([a], [b]) => {
-        if (a === null || b === null) return (a === null) - (b === null);
-        return sign * (typeof a === "string" ? a.localeCompare(b) : a - b);
-      });
-      body.append(...rows.map(([, row]) => row));
-      then();
+      orderBy(column, order);
     });
   });
+  return orderBy;
 }
 
 /* How the rows are ordered, in words. */
@@ -118,7 +122,7 @@ function classTable(pick) {
     if (row.dataset.done) return;
     row.dataset.done = "yes";
     const k = Number(row.dataset.k), head = row.cells[0];
-    if (pick && hasCurve(k)) {
+    if (pick && data.pair && hasCurve(k)) {
       const button = el("button", { class: "link", type: "button", title: "show its curves" }, ...head.childNodes);
       button.addEventListener("click", () => pick(k, true));
       head.replaceChildren(button);
@@ -134,6 +138,7 @@ function classTable(pick) {
       const fits = wanted === "" || row.cells[0].dataset.v.toLowerCase().includes(wanted);
       found += fits;
       row.hidden = !fits || found > limit;
+      row.classList.toggle("left-out", !fits);
       if (!row.hidden) finish(row);
     }
     const left = found - Math.min(found, limit), what = wanted ? `${plural(found, "class", "classes")} of ${count(rows.length)}` : plural(rows.length, "class", "classes");
@@ -141,14 +146,28 @@ function classTable(pick) {
     more.hidden = !left;
     more.textContent = `Show ${plural(left, "more class", "more classes")}`;
   };
-  sortable(table, show);
+  const heads = [...table.tHead.rows[0].cells], nameOf = (head) => (head.querySelector(".sort") || head).textContent;
+  let ready = false;
+  const orderBy = sortable(table, () => { show(); if (ready) chose("classes"); });
+  const usual = heads.findIndex((head) => ["ascending", "descending"].includes(head.getAttribute("aria-sort"))), sense = usual < 0 ? "" : heads[usual].getAttribute("aria-sort");
+  const sorted = () => { const head = heads.find((each) => ["ascending", "descending"].includes(each.getAttribute("aria-sort"))); return head && (head !== heads[usual] || head.getAttribute("aria-sort") !== sense) ? [nameOf(head), head.getAttribute("aria-sort")] : ["", ""]; };
   paint = barScale(table);
   const sample = byId("spark-sample");
   if (sample && view) {
     spark(sample, view.mean.map((value) => 1000 * (value || 0)), view, most);
     byId("spark-most").textContent = String(most / 1000);
   }
-  filter.addEventListener("input", show);
+  remember("classes", () => ({ find: filter.value, sort: sorted()[0], sense: sorted()[1] }), (values) => {
+    filter.value = values.get("find") || "";
+    const column = heads.findIndex((head) => nameOf(head) === values.get("sort")), wanted = values.get("sense") === "descending" ? "descending" : "ascending";
+    ready = false;
+    if (column >= 0) orderBy(column, wanted);
+    else if (usual >= 0) orderBy(usual, sense);
+    ready = true;
+    show();
+  });
+  ready = true;
+  filter.addEventListener("input", () => { show(); chose("classes"); });
   more.addEventListener("click", () => { limit = Infinity; show(); });
   show();
   if (table.closest(".wide")) fitColumns(table);

@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from boxscore.reports.plots.boxes import draw_boxes as draw_boxes
     from boxscore.reports.plots.choosing import plot_of as plot_of
     from boxscore.reports.plots.curves import ConfidenceDisplay as ConfidenceDisplay
+    from boxscore.reports.plots.curves import ErrorCurvesDisplay as ErrorCurvesDisplay
     from boxscore.reports.plots.curves import FrocDisplay as FrocDisplay
     from boxscore.reports.plots.curves import MissRateDisplay as MissRateDisplay
     from boxscore.reports.plots.curves import PrecisionRecallDisplay as PrecisionRecallDisplay
+    from boxscore.reports.plots.curves import error_curves as error_curves
     from boxscore.reports.plots.curves import f1_curve as f1_curve
     from boxscore.reports.plots.curves import froc as froc
     from boxscore.reports.plots.curves import miss_rate as miss_rate
@@ -51,8 +53,8 @@ else:
         "boxes": "draw_boxes",
         "choosing": "plot_of",
         "curves": (
-            "ConfidenceDisplay FrocDisplay MissRateDisplay PrecisionRecallDisplay f1_curve froc miss_rate "
-            "pr_curve"
+            "ConfidenceDisplay ErrorCurvesDisplay FrocDisplay MissRateDisplay PrecisionRecallDisplay "
+            "error_curves f1_curve froc miss_rate pr_curve"
         ),
         "matrices": "ConfusionDisplay ReliabilityDisplay confusion_matrix reliability",
         "pairs": "draw_pairs",

@@ -4,6 +4,8 @@ Conventions
 -----------
 - A detection is drawn with class, score and, if it is matched, its IoU. A ground truth is drawn if it is
   missed or ignored (a matched one lies under its detection; ``pairs.py`` draws both).
+- Where the protocol compares masks or keypoints, these are drawn: outlines filled with a tint, or limbs and
+  points. A point that is labelled but not visible is hollow.
 - Outcomes differ in colour and in line: a true positive is solid green, a false positive dashed orange,
   missed dotted blue, ignored thin grey dots.
 - Tables of several images may be given with ``image_id``. The protocol decides the outcomes.
@@ -18,15 +20,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.matching.outcomes import FALSE_POSITIVE, IGNORED, MISSED, TRUE_POSITIVE
 from boxscore.protocols.protocol import Protocol
-from boxscore.reports.gallery import MOST_BOXES, frame_size, outline_of
+from boxscore.reports.gallery import MOST_BOXES, frame_size
 from boxscore.reports.pictures import read_picture
 from boxscore.reports.plots._style import axes, is_inline, label, pyplot
+from boxscore.reports.shapes import Ring, box_ring, joints_of, limbs_of, rings_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
 
 LONGEST_SIDE = 2048
 """Pixels of the longer side that are drawn, or up to twice as many: a figure of 8 inches has 1200."""
+
+TINT = 0.25
+"""How opaque the inside of a mask is."""
 
 
 class Style(NamedTuple):
@@ -159,14 +165,14 @@ def draw_evaluated(
         code, overlap = int(outcomes.detection[index]), outcomes.iou[index]
         text = f"{label(names[detections.category[index]], longest=24)} {detections.scores[index]:.2f}"
         text += "" if np.isnan(overlap) else f" IoU {overlap:.2f}"
-        box, outline = detections.boxes[index], outline_of(detections, index)
-        _draw_box(panel, box, outline, code, text if labels else "", (width, height))
+        draw_shape(panel, detections, index, evaluation.protocol, STYLES[code])
+        _write(panel, detections.boxes[index], code, text if labels else "", (width, height))
         used.add(code)
     for index in truths.tolist():
         code = int(outcome[index])
         text = label(names[truth.category[index]], longest=24)
-        box, outline = truth.boxes[index], outline_of(truth, index)
-        _draw_box(panel, box, outline, code, text if labels else "", (width, height))
+        draw_shape(panel, truth, index, evaluation.protocol, STYLES[code])
+        _write(panel, truth.boxes[index], code, text if labels else "", (width, height))
         used.add(code)
     if legend and used:
         draw_legend(panel, [style for code, style in STYLES.items() if code in used])
@@ -197,46 +203,68 @@ def canvas_of(image: Any, evaluation: Evaluation, image_id: Id, *, ax: Axes | No
     return Canvas(figure, panel, row, width, height)
 
 
-def _draw_box(
-    ax: Axes,
-    box: NDArray[np.float64],
-    corners: NDArray[np.float64],
-    code: int,
-    text: str,
-    frame: tuple[float, float],
-) -> None:
-    style = STYLES[code]
-    draw_outline(ax, corners, style)
-    if text:
-        x = float(np.clip(box[0], 0, frame[0]))
-        y = float(np.clip(box[1], 0, frame[1]))
-        ax.text(
-            x,
-            y,
-            text,
-            fontsize=7,
-            color="white",
-            va="bottom" if y > frame[1] * 0.04 else "top",
-            clip_on=True,
-            bbox={"facecolor": style.colour, "edgecolor": "none", "pad": 1.2, "alpha": 0.9},
-        )
+def _write(ax: Axes, box: NDArray[np.float64], code: int, text: str, frame: tuple[float, float]) -> None:
+    """Write above the top left corner of a box, inside the frame."""
+    if not text:
+        return
+    x = float(np.clip(box[0], 0, frame[0]))
+    y = float(np.clip(box[1], 0, frame[1]))
+    ax.text(
+        x,
+        y,
+        text,
+        fontsize=7,
+        color="white",
+        va="bottom" if y > frame[1] * 0.04 else "top",
+        clip_on=True,
+        bbox={"facecolor": STYLES[code].colour, "edgecolor": "none", "pad": 1.2, "alpha": 0.9},
+    )
 
 
-def draw_outline(ax: Axes, corners: NDArray[np.float64], style: Style) -> None:
-    """Draw the four sides of a box, given by its corners [8]."""
-    from matplotlib.patches import Polygon
+def draw_shape(ax: Axes, table: BoxTable, row: int, protocol: Protocol, style: Style) -> None:
+    """Draw a row: the outline of its mask, filled with a tint, its corners, or its box with its keypoints."""
+    rows = np.array([row])
+    rings, joints = rings_of(table, rows, protocol)[0], joints_of(table, rows, protocol)
+    masked = bool(rings) and table.masks is not None
+    thin = style if joints is None else style._replace(width=style.width / 2)
+    _draw_rings(ax, rings or [box_ring(table, row)], thin, tint=TINT if masked else 0.0)
+    if joints is not None:
+        _draw_joints(ax, joints[0], limbs_of(protocol), style)
+
+
+def _draw_rings(ax: Axes, rings: Sequence[Ring], style: Style, *, tint: float) -> None:
+    """Draw closed lines, filled with a tint of their colour but for the holes."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Line
     from matplotlib.patheffects import Normal, Stroke
 
-    shape = Polygon(
-        corners.reshape(4, 2),
-        closed=True,
-        fill=False,
-        edgecolor=style.colour,
-        linestyle=style.line,
-        linewidth=style.width,
-    )
+    closed = [Line([*ring.tolist(), ring[0].tolist()], closed=True) for ring in rings]
+    line = Line.make_compound_path(*closed)
+    if tint:
+        ax.add_patch(PathPatch(line, facecolor=style.colour, alpha=tint, linewidth=0))
+    shape = PathPatch(line, fill=False, edgecolor=style.colour, linestyle=style.line, linewidth=style.width)
     shape.set_path_effects([Stroke(linewidth=style.width + 1.2, foreground="white", alpha=0.7), Normal()])
     ax.add_patch(shape)
+
+
+def _draw_joints(
+    ax: Axes, joints: NDArray[np.float64], limbs: Sequence[tuple[int, int]], style: Style
+) -> None:
+    """Draw the limbs between the keypoints [J,3] that are there, and the points."""
+    (x, y), seen = joints[:, :2].T, joints[:, 2]
+    for ends in limbs:
+        if seen[list(ends)].all():
+            ax.plot(x[list(ends)], y[list(ends)], color=style.colour, linewidth=style.width)
+    for visible, filling in ((2, style.colour), (1, "white")):
+        ax.scatter(
+            x[seen == visible],
+            y[seen == visible],
+            s=14,
+            facecolor=filling,
+            edgecolor=style.colour,
+            linewidth=style.width / 2,
+            zorder=3,
+        )
 
 
 def draw_legend(ax: Axes, styles: Sequence[Style]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
+from boxscore.diagnostics.analysis import ErrorCurves
 from boxscore.diagnostics.compare import DetectorComparison
 from boxscore.diagnostics.confusion import ConfusionMatrix
 from boxscore.diagnostics.sweeping import Sweep
@@ -13,7 +14,14 @@ from boxscore.diagnostics.tide import ErrorTypes
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports.plots.bars import CompareDisplay, ErrorsDisplay, errors, per_class
-from boxscore.reports.plots.curves import f1_curve, froc, miss_rate, pr_curve
+from boxscore.reports.plots.curves import (
+    ErrorCurvesDisplay,
+    error_curves,
+    f1_curve,
+    froc,
+    miss_rate,
+    pr_curve,
+)
 from boxscore.reports.plots.matrices import ConfusionDisplay, confusion_matrix, reliability
 from boxscore.reports.plots.sweeps import SweepDisplay
 
@@ -27,12 +35,14 @@ _OF_EVALUATIONS: dict[str, Callable[..., Any]] = {
     "miss_rate": miss_rate,
     "per_class": per_class,
     "errors": errors,
+    "error_curves": error_curves,
     "confusion_matrix": confusion_matrix,
     "reliability": reliability,
 }
 
 _OF_RESULTS: dict[type, Callable[..., Any]] = {
     ErrorTypes: ErrorsDisplay.from_errors,
+    ErrorCurves: ErrorCurvesDisplay.from_curves,
     ConfusionMatrix: ConfusionDisplay.from_matrix,
     DetectorComparison: CompareDisplay.from_comparison,
     Sweep: SweepDisplay.from_sweep,

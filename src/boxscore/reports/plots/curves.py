@@ -19,10 +19,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import Self
 
+    from boxscore.diagnostics.analysis import ErrorCurves
+
 FROC_VALUES = 512
 """Numbers of false positives per image at which a curve is drawn."""
 
 MOST_TICKS = 12
+
+STEP_COLOURS = ("#FFFFFF", "#E8EBEF", "#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
+"""Of the steps of COCO's analysis: in the order and the hues that people know it in."""
 
 
 @dataclasses.dataclass
@@ -358,6 +363,89 @@ def miss_rate(evaluation: Evaluation, *, classes: Sequence[str] = (), ax: Axes |
         When matplotlib is not installed.
     """
     return MissRateDisplay.from_evaluation(evaluation, classes=classes).figure(ax)
+
+
+@dataclasses.dataclass
+class ErrorCurvesDisplay(Display):
+    """COCO's analysis of errors: the areas between the curves of its steps, one upon the other.
+
+    Parameters
+    ----------
+    recall : ndarray of float64, [R]
+    precision : ndarray of float64, [S, R]
+        One row per step.
+    areas : ndarray of float64, [S]
+        Under each curve.
+    steps : sequence of str, [S]
+    name : str
+        Above the plot.
+    """
+
+    recall: FloatArray
+    precision: FloatArray
+    areas: FloatArray
+    steps: Sequence[str]
+    name: str = ""
+
+    @classmethod
+    def from_evaluation(
+        cls, evaluation: Evaluation, *, name: str | None = None, max_detections: int = 100
+    ) -> Self:
+        """Compute the steps; see :func:`error_curves`."""
+        from boxscore.diagnostics import error_curves as compute
+
+        return cls.from_curves(compute(evaluation, max_detections=max_detections), name=name)
+
+    @classmethod
+    def from_curves(cls, curves: ErrorCurves, *, name: str | None = None) -> Self:
+        """Take the curves of a class, or their mean over classes."""
+        title, precision = "mean over classes", curves.mean
+        if name is not None:
+            title = checks.one_of(name, curves.classes, name="name")
+            precision = curves.precision[curves.classes.index(name)]
+        return cls(curves.recall, precision, precision.mean(axis=1), curves.steps, title)
+
+    def _draw(self, ax: Any) -> None:
+        below = np.zeros(len(self.recall))
+        for number, (step, line, area) in enumerate(zip(self.steps, self.precision, self.areas, strict=True)):
+            words = f"{step} {area:.3f}"
+            ax.fill_between(self.recall, below, line, color=STEP_COLOURS[number], linewidth=0, label=words)
+            ax.plot(self.recall, line, color="black", linewidth=0.6)
+            below = line
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="recall", ylabel="precision")
+        ax.set_title(label(self.name), fontsize="medium")
+        tidy(ax, grid=None)
+        ax.legend(fontsize="small", loc="lower left", framealpha=0.85)
+
+
+def error_curves(
+    evaluation: Evaluation, *, name: str | None = None, max_detections: int = 100, ax: Axes | None = None
+) -> Figure:
+    """Draw COCO's analysis of errors: precision against recall, each step forgiving one kind of error more.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    name : str, optional
+        A class; the mean over classes when not given.
+    max_detections : int, default 100
+        Use the N highest-scoring detections per image and class.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Raises
+    ------
+    InputError
+        When the class does not exist, or an option is out of range.
+    MissingDependencyError
+        When matplotlib is not installed.
+    """
+    display = ErrorCurvesDisplay.from_evaluation(evaluation, name=name, max_detections=max_detections)
+    return display.figure(ax)
 
 
 def _check_classes(evaluation: Evaluation, names: Sequence[str]) -> None:

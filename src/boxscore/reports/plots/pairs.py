@@ -2,11 +2,11 @@
 
 Conventions
 -----------
-- Every ground truth is drawn, also a matched one: a solid line. A detection has a dashed line.
+- Every ground truth is drawn, matched or not, with a solid line; detections have dashed lines.
 - A detection's pair is the object that it matched, else the object of its class that it overlaps most; then
   the IoU is followed by ``(no match)``.
-- Where the protocol compares masks, the masks are drawn: their outlines, filled with a tint.
-- Boxes alone may be given in place of tables: they are of one image and of one class.
+- Where the protocol compares masks or keypoints, these are drawn.
+- Plain boxes may be given in place of tables; they belong to one image and one class.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from numpy.typing import ArrayLike
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore.data.base import BaseTable
-from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.diagnostics.overlaps import pair_overlaps
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import MISSED
 from boxscore.protocols.protocol import Protocol
-from boxscore.reports.gallery import MOST_BOXES, outline_of
+from boxscore.reports.gallery import MOST_BOXES
 from boxscore.reports.plots._style import is_inline, label, pyplot
-from boxscore.reports.plots.boxes import Canvas, Style, canvas_of, draw_legend, draw_outline, evaluated_image
+from boxscore.reports.plots.boxes import Canvas, Style, canvas_of, draw_legend, draw_shape, evaluated_image
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 TRUTH = Style("ground truth", "#0a8f3c", "-", 2.0)
 DETECTION = Style("detection", "#d81b1b", (0, (5, 2)), 2.0)
-TINT = 0.25
-"""How opaque the inside of a mask is."""
 
 
 class _Pair(NamedTuple):
@@ -68,7 +66,7 @@ def draw_pairs(
         A table, or boxes ``x1, y1, x2, y2`` in pixels.
     detections : Detections or array_like, [D, 4]
     image_id : int or str, optional
-        Which image of the tables; needed when they hold several.
+        Which image of the tables; required when they hold several.
     score_threshold : float, optional
         Detections below it are left out.
     protocol : str or Protocol, default "coco"
@@ -90,8 +88,8 @@ def draw_pairs(
     """
     pyplot()
     named = isinstance(ground_truth, BaseTable) and isinstance(detections, BaseTable)
-    truth, found = _tables(ground_truth, detections)
-    evaluation, image_id = evaluated_image(truth, found, image_id=image_id, protocol=protocol)
+    truth, detected = _tables(ground_truth, detections)
+    evaluation, image_id = evaluated_image(truth, detected, image_id=image_id, protocol=protocol)
     return draw_evaluated_pairs(
         image,
         evaluation,
@@ -147,11 +145,9 @@ def draw_evaluated_pairs(
     shown = np.flatnonzero((detections.image == canvas.row) & (detections.scores >= score_threshold))
     shown = shown[np.argsort(-detections.scores[shown], kind="stable")][:MOST_BOXES]
     truths = np.flatnonzero(truth.image == canvas.row)[:MOST_BOXES]
-    by_masks = evaluation.protocol.similarity in ("mask", "boundary")
     for table, rows, style in ((truth, truths, TRUTH), (detections, shown[::-1], DETECTION)):
         for row in rows.tolist():
-            if not (by_masks and _draw_mask(canvas, table, row, style)):
-                draw_outline(canvas.panel, outline_of(table, row), style)
+            draw_shape(canvas.panel, table, row, evaluation.protocol, style)
     names = truth.categories.labels
     if labels:
         outcome = evaluation.outcomes.truth(score_threshold)
@@ -185,32 +181,6 @@ def _pairs(evaluation: Evaluation, image: int) -> tuple[str, dict[int, _Pair]]:
         int(table.detection[at]): _Pair(float(values[at]), bool(table.matched[at]))
         for at in chosen[order].tolist()
     }
-
-
-def _draw_mask(canvas: Canvas, table: BoxTable, row: int, style: Style) -> bool:
-    """Draw the mask of a row, if it has one."""
-    from matplotlib.colors import to_rgba
-
-    masks = None if table.masks is None else table.masks[np.array([row])]
-    if masks is None or masks.missing.any() or not masks.area.any():
-        return False
-    pixels = masks.arrays()[0]
-    tint = np.zeros((*pixels.shape, 4))
-    tint[pixels] = to_rgba(style.colour, TINT)
-    height, width = pixels.shape
-    canvas.panel.imshow(tint, extent=(0, width, height, 0), interpolation="nearest")
-    framed = np.pad(pixels, 1).astype(float)  # so that a mask at the edge has an outline there
-    across, down = (np.arange(-0.5, side + 1) for side in (width, height))
-    canvas.panel.contour(
-        across,
-        down,
-        framed,
-        levels=[0.5],
-        colors=style.colour,
-        linestyles=[style.line],
-        linewidths=style.width,
-    )
-    return True
 
 
 def _write(canvas: Canvas, box: FloatArray, text: str, style: Style, *, below: bool) -> None:

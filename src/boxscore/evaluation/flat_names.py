@@ -1,0 +1,51 @@
+"""Numbers of an evaluation under flat names, as loggers of experiments take them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from boxscore._utils.array_types import FloatArray
+from boxscore.protocols.metric_names import metric_named
+
+_OTHER = re.compile(r"[^\w.\-]+")
+"""What MLflow refuses in a name, and ``/``, which separates the parts of one."""
+
+
+def flat(
+    metrics: Mapping[str, float],
+    values: Mapping[str, FloatArray],
+    labels: Sequence[str],
+    *,
+    prefix: str,
+    classes: bool | str | Sequence[str],
+) -> dict[str, float]:
+    """Return metrics, and values of classes, by flat names; see :meth:`Evaluation.flat`."""
+    start = f"{prefix}/" if prefix else ""
+    numbers = {f"{start}{_cleaned(key)}": value for key, value in metrics.items()}
+    for metric in _metrics_of_classes(classes, values):
+        key = metric_named(metric, list(values), option="a metric of classes")
+        for name, value in zip(unique_names(labels), values[key].tolist(), strict=True):
+            numbers[f"{start}{_cleaned(key)}/{name}"] = value
+    return numbers
+
+
+def unique_names(labels: Iterable[str]) -> list[str]:
+    """Return a name for each class that every logger takes; of equal ones the later end in ``_``."""
+    names: dict[str, str] = {}
+    for label in labels:
+        name = _cleaned(label)
+        while name.casefold() in names:
+            name += "_"
+        names[name.casefold()] = name
+    return list(names.values())
+
+
+def _metrics_of_classes(classes: bool | str | Sequence[str], values: Mapping[str, object]) -> Sequence[str]:
+    if isinstance(classes, str):
+        return [classes]
+    return [*values][: int(classes)] if isinstance(classes, bool) else classes
+
+
+def _cleaned(name: str) -> str:
+    return _OTHER.sub("_", name) or "_"

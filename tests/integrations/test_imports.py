@@ -1,0 +1,36 @@
+"""No framework is imported before the adapter that is for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+FRAMEWORKS = (
+    *(
+        "torch",
+        "torchvision",
+        "torchmetrics",
+        "lightning",
+        "rfdetr",
+        "ultralytics",
+        "transformers",
+        "accelerate",
+    ),
+    *("supervision", "mmengine", "detectron2", "fiftyone", "wandb", "mlflow", "tensorboard"),
+)
+CODE = """
+import sys
+import boxscore, boxscore.integrations, boxscore.integrations.detr, boxscore.integrations.loggers
+evaluator = boxscore.Evaluator()
+evaluator.update(
+    [{"boxes": [[0, 0, 9, 9]], "labels": [1], "scores": [0.5]}], [{"boxes": [[0, 0, 9, 9]], "labels": [1]}]
+)
+evaluator.compute().metrics
+print(*sorted(set(sys.argv[1:]) & set(sys.modules)))
+"""
+
+
+def test_no_framework_is_imported_before_its_adapter() -> None:
+    command = [sys.executable, "-c", CODE, *FRAMEWORKS]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"

@@ -1,0 +1,170 @@
+"""``workers="auto"``: this process is forked where that is safe, and only there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore._utils import processes
+from boxscore._utils.processes import NOT_TO_BE_FORKED, worker_count
+from boxscore.errors import InputError
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
+
+ANSWER = "print(processes.may_fork(), flush=True)"
+
+
+def answer(code: str, *options: str) -> str:
+    """Run code in a fresh interpreter, which turns warnings into errors, and return what it prints."""
+    start = "import sys, numpy\nfrom boxscore._utils import processes\n"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *options, "-c", start + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+def test_a_plain_program_forks() -> None:
+    assert answer(ANSWER) == "True"
+
+
+@pytest.mark.parametrize("name", NOT_TO_BE_FORKED)
+def test_not_beside_a_framework(name: str) -> None:
+    assert answer(f"sys.modules[{name!r}] = sys\n{ANSWER}") == "False"
+
+
+WHERE = {
+    "in another thread": f"""
+        import threading
+        thread = threading.Thread(target=lambda: {ANSWER})
+        thread.start(); thread.join()
+        """,
+    "beside another thread": f"""
+        import threading
+        end = threading.Event()
+        threading.Thread(target=end.wait).start()
+        {ANSWER}
+        end.set()
+        """,
+    "beside a thread that the threading module does not know": f"""
+        import _thread, time
+        started = []
+        def sleep():
+            started.append(1)
+            time.sleep(100)
+        _thread.start_new_thread(sleep, ())
+        while not started: time.sleep(0.01)
+        {ANSWER}
+        """,
+    "in a daemon": f"""
+        import multiprocessing
+        def ask(): {ANSWER}
+        process = multiprocessing.get_context("fork").Process(target=ask, daemon=True)
+        process.start(); process.join()
+        """,
+}
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_not_where_it_is_not_safe(where: str) -> None:
+    assert answer(WHERE[where]) == "False"
+
+
+def test_a_thread_that_has_ended_is_no_harm() -> None:
+    code = f"""
+        import threading, time
+        thread = threading.Thread(target=int)
+        thread.start(); thread.join()
+        time.sleep(0.5)  # the system may take a moment longer than Python
+        {ANSWER}
+        """
+    assert answer(code) == "True"
+
+
+def test_a_child_that_is_no_daemon_forks() -> None:
+    code = f"""
+        import multiprocessing
+        def ask(): {ANSWER}
+        process = multiprocessing.get_context("fork").Process(target=ask)
+        process.start(); process.join()
+        """
+    assert answer(code) == "True"
+
+
+def test_a_number_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "may_fork", lambda: False)
+    assert [worker_count(3), worker_count("auto")] == [3, 1]
+    monkeypatch.setattr(processes, "may_fork", lambda: True)
+    monkeypatch.setattr(processes, "available_processors", lambda: 7)
+    assert [worker_count(3), worker_count("auto")] == [3, 7]
+
+
+@pytest.mark.parametrize("value", ["Auto", "2", "", 0, -1, 1.5, None, True])
+def test_anything_else_is_refused(value: Any) -> None:
+    with pytest.raises(InputError, match="workers"):
+        worker_count(value)
+    truth = boxscore.GroundTruth.from_arrays([1], ["a"], [[0, 0, 9, 9]])
+    found = boxscore.Detections.from_arrays([1], ["a"], [[0, 0, 9, 9]], [0.5])
+    with pytest.raises(InputError, match="workers"):
+        boxscore.evaluate(truth, found, workers=value)
+
+
+def test_a_subinterpreter_that_may_not_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise RuntimeError("fork not supported for isolated subinterpreters")
+
+    monkeypatch.setattr(os, "fork", refuse)
+    forked = processes.Forked([lambda: 5])
+    assert forked.results() == [5]
+    forked.close()
+
+
+EVALUATION = """
+    import boxscore, numpy as np, os
+    from boxscore.formats import _json
+    from boxscore._utils import processes
+    _json.PART_BYTES = 1000
+    forks = []
+    fork = os.fork
+    os.fork = lambda: forks.append(1) or fork()
+    processes.available_processors = lambda: 3
+    {before}
+    result = boxscore.evaluate("truth.json", "found.json")
+    print(repr(result["AP"]), len(forks), flush=True)
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A ground truth and results of 2,000 boxes, in the working folder."""
+    random = np.random.default_rng(5)
+    image, label = random.integers(0, 50, 2000), random.integers(0, 4, 2000)
+    boxes = np.column_stack([random.uniform(0, 90, (2000, 2)), random.uniform(5, 40, (2000, 2))])
+    truth = boxscore.GroundTruth.from_arrays(
+        image, label, boxes, box_format="xywh", images=range(50), categories=range(4)
+    )
+    found = boxscore.Detections.from_arrays(image, label, boxes + 1, random.random(2000), box_format="xywh")
+    monkeypatch.chdir(tmp_path)
+    boxscore.save_as(truth, "truth.json")
+    boxscore.save_as(found, "found.json")
+
+
+@pytest.mark.usefixtures("files")
+def test_files_are_read_by_forks_where_it_is_safe() -> None:
+    expected = repr(boxscore.evaluate("truth.json", "found.json", workers=1)["AP"])
+    value, forks = answer(EVALUATION.format(before="")).split()
+    assert value == expected
+    assert int(forks) > 0
+    for before in ("sys.modules['torch'] = sys", "processes.may_fork = lambda: False"):
+        assert answer(EVALUATION.format(before=before)).split() == [expected, "0"]
