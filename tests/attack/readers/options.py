@@ -34,8 +34,9 @@ MORE = {
     "explain": ("--number", "0.3"),
     "sweep": ("--iou-threshold", ".5"),
     "draw": ("--worst", "1"),
+    "view": ("--resamples", "0"),
 }
-SLOW = {"draw": 0.1, "compare": 0.4, "report": 0.5, "sweep": 0.5, "explain": 0.5}
+SLOW = {"draw": 0.1, "compare": 0.4, "report": 0.5, "sweep": 0.5, "explain": 0.5, "view": 0.5}
 PLOTS = ("plot", "plots")
 """Options that start matplotlib, which takes a second in every new child."""
 
