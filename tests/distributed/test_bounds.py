@@ -76,7 +76,8 @@ test_federated = every(lvis, check, 10)
 IDS: dict[str, Any] = {
     "small": list,
     "negative": lambda rows: [row - 3 for row in rows],
-    "too large for a key": lambda rows: [(row - 3) * (1 << 45) for row in rows],
+    "far apart": lambda rows: [(row - 3) * (1 << 45) for row in rows],
+    "hashes": lambda rows: [10**18 + row for row in rows],
     "beyond 64 bits": lambda rows: [row * (1 << 62) for row in rows],
     "strings": lambda rows: [f"{row:06d}" for row in rows],
     "strings alike": lambda rows: [f"COCO_val2014_{row:012d}" for row in rows],
@@ -155,12 +156,13 @@ def test_recall_over_all_and_caps_of_an_image(seed: int, most: int, data: st.Dat
     check(crowd_cases.crowd_case(seed, name), {**crowd_cases.crowd_protocol(name), "matching": caps}, data)
 
 
-def drawn_bounds(count: int, scores: Any, protocol: Any = "coco") -> BoundedEvaluation:
+def drawn_bounds(count: int, scores: Any, protocol: Any = "coco", first_id: int = 0) -> BoundedEvaluation:
     """Return the bounds of many detections of one class."""
     random = np.random.default_rng(5)
-    truth = boxscore.GroundTruth.from_arrays(np.arange(count), ["cat"] * count, [[0, 0, 10, 10]] * count)
+    ids = first_id + np.arange(count)
+    truth = boxscore.GroundTruth.from_arrays(ids, ["cat"] * count, [[0, 0, 10, 10]] * count)
     boxes = np.where(random.random((count, 1)) < 0.6, [[0, 0, 10, 9]], [[50, 50, 60, 60]])
-    found = boxscore.Detections.from_arrays(np.arange(count), ["cat"] * count, boxes, scores(random, count))
+    found = boxscore.Detections.from_arrays(ids, ["cat"] * count, boxes, scores(random, count))
     parts = parts_of((truth, found), protocol, np.arange(count) % 3)
     bounds = bounds_of(parts)
     for key, value in merge(parts).metrics.items():
@@ -168,8 +170,9 @@ def drawn_bounds(count: int, scores: Any, protocol: Any = "coco") -> BoundedEval
     return bounds
 
 
-def test_few_detections_have_no_width() -> None:
-    bounds = drawn_bounds(3_000, lambda random, count: random.random(count).round(2))
+@pytest.mark.parametrize("first_id", [0, 2**50, 10**18])
+def test_few_detections_have_no_width(first_id: int) -> None:
+    bounds = drawn_bounds(3_000, lambda random, count: random.random(count).round(2), first_id=first_id)
     assert {one.width for one in bounds.metrics.values() if one.width == one.width} == {0.0}
 
 

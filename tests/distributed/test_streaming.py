@@ -325,6 +325,15 @@ def test_a_bad_row_names_file_row_group_and_row(column: str, value: Any, place: 
         assert "part-1.parquet" in str(caught.value)
 
 
+def test_a_file_without_scores_is_named(tmp_path: Path, run: Run) -> None:
+    sides = on_disk(tmp_path)
+    path = tmp_path / "found" / "part-1.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["score"]), path)
+    said = f"part files must have the same columns. Got no column 'score' in {path} in {sides[1]}."
+    assert said in run.error("evaluate", *sides)
+    assert said in run.error("evaluate", *sides, "--memory-limit", "2GB")
+
+
 def test_scattered_rows_are_regrouped_and_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,8 +19,10 @@ Conventions
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -32,7 +34,7 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.read_only import read_only
 from boxscore._utils.text import counted
-from boxscore.data.vocabulary import Categories, Images, rows_where
+from boxscore.data.vocabulary import Categories, Id, Images, rows_where
 from boxscore.distributed.bin_counts import BinCounts, BinLines, lines_of_bins
 from boxscore.distributed.bins import MOST, Bins, score_keys
 from boxscore.distributed.engine import Engine
@@ -62,6 +64,9 @@ PER_BIN = 80
 
 INSIDE = 1 << 16
 """Ranks inside an image that have different keys."""
+
+IMAGE_KEYS = ((-(2**63), -3), (-(2**43), 16), (2**43, 0), (2**63, -2), (2**64, -2))
+"""From which id on keys are so many bits wider: ranks go into 16; of narrower ones neighbours share a key."""
 
 
 class Interval(NamedTuple):
@@ -188,33 +193,41 @@ def _places(part: Part, matches: Matches) -> NDArray[np.uint64]:
     if matches.equal_scores == "file_order" and part.row_order != "image":
         shared = part.row_order == "shared"
         return matches.row.astype(np.uint64) if shared else np.zeros(len(matches), dtype=np.uint64)
-    keys, apart = _image_keys(part.image_ids)
+    keys, ranked = _image_keys(part.image_ids)
     if matches.equal_scores == "last_first":
         return ~keys[images]
     if matches.equal_scores == "file_order":
         return keys[images]
     inside = np.minimum(matches.rank.astype(np.uint64), np.uint64(INSIDE - 1))
-    return keys[images] + np.where(apart[images], inside, np.uint64(0))
+    return keys[images] + np.where(ranked[images], inside, np.uint64(0))
 
 
 def _image_keys(ids: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return keys that do not descend where ids ascend, and which no other image can have, [I] each.
-
-    Integers go before strings, of which the first bytes are read.
-    """
-    most = 1 << 46
-    if ids.dtype != object:
-        within = np.clip(ids, -most, most - 1)
-        keys = (within + most).astype(np.uint64) * np.uint64(INSIDE)
-        return keys, (within > -most) & (within < most - 1)
-    words = [
-        int.from_bytes(one.encode("utf-8", "surrogatepass")[:8].ljust(8, b"\0"), "big") // 2 + (1 << 63)
-        if isinstance(one, str)
-        else (min(max(one, -most), most - 1) + most) * INSIDE
-        for one in ids.tolist()
+    """Return keys that do not descend where ids ascend, and whether ranks fit in after them, [I] each."""
+    lows, shifts = zip(*IMAGE_KEYS, strict=True)
+    if ids.dtype == object:
+        numbers = [_number_of(one) for one in ids.tolist()]
+        interval = np.array([bisect.bisect_right(lows, one) - 1 for one in numbers], dtype=np.intp)
+        offsets = [one - lows[at] for one, at in zip(numbers, interval.tolist(), strict=True)]
+        above = np.array(offsets, dtype=np.uint64)
+    else:
+        interval = np.searchsorted(np.array(lows[:3]), ids, side="right") - 1
+        above = ids.view(np.uint64) - np.array([low % 2**64 for low in lows[:3]], dtype=np.uint64)[interval]
+    sizes = [
+        (high - low) * 2**16 >> 16 - shift
+        for (low, shift), high in zip(IMAGE_KEYS[:-1], lows[1:], strict=True)
     ]
-    numbers = [not isinstance(one, str) and -most < one < most - 1 for one in ids.tolist()]
-    return np.array(words, dtype=np.uint64), np.array(numbers, dtype=bool)
+    first = np.array([0, *itertools.accumulate(sizes)], dtype=np.uint64)[interval]
+    wider, narrower = (np.maximum(sign * np.array(shifts), 0).astype(np.uint64)[interval] for sign in (1, -1))
+    return first + (above << wider >> narrower), wider > 0
+
+
+def _number_of(identifier: Id) -> int:
+    """Return an id as a whole number: strings by their first bytes, above all that are numbers."""
+    if isinstance(identifier, str):
+        first = identifier.encode("utf-8", "surrogatepass")[:8].ljust(8, b"\0")
+        return int.from_bytes(first, "big") + 2**64
+    return min(max(identifier, -(2**63)), 2**64 - 1)
 
 
 def added(histograms: Sequence[Histogram]) -> Histogram:

@@ -47,7 +47,7 @@ from boxscore.formats._rows import (
     ground_truth_of,
     images_of_unknown_size,
 )
-from boxscore.formats._tables import classes_of, images_of, rows_of
+from boxscore.formats._tables import classes_of, images_of, refuse_without_scores, rows_of
 from boxscore.formats.parquet import arrow
 from boxscore.formats.parquet_groups import KEY, BoxesTable, ParquetGroups, RowGroup
 from boxscore.formats.reading import FileOptions, read_ground_truth
@@ -267,6 +267,7 @@ def stream_tasks(
         raise FileFormatError(
             "detections", rule, got=f"only {', '.join(parquet.names)}", place=str(detections), cause=cause
         )
+    refuse_without_scores(parquet.absent, parquet.parts, str(detections))
     if partitions is not None:
         partition = max(1, -(-parquet.boxes // partitions))
     seen = _Images.of(truth, truth_options)

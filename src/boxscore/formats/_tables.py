@@ -19,8 +19,9 @@ from __future__ import annotations
 import abc
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,6 +91,8 @@ class Table(abc.ABC):
         Names of the class numbers that count from 0, if the file has them.
     class_names : sequence of (id, name), or None
         All classes, if the file has them.
+    absent : mapping of str to str
+        Of several files, the first that does not have a column, by column.
     """
 
     source: str
@@ -97,6 +100,7 @@ class Table(abc.ABC):
     count: int
     class_list: Sequence[str] | None = None
     class_names: Sequence[tuple[Id, str]] | None = None
+    absent: Mapping[str, str] = MappingProxyType({})
 
     @abc.abstractmethod
     def distinct(self, name: str) -> Distinct:
@@ -206,6 +210,13 @@ def _refuse_no_segments(table: Table) -> None:
         )
 
 
+def refuse_without_scores(absent: Mapping[str, str], parts: ColumnParts, source: str) -> None:
+    """Refuse several files of detections of which one does not have the column of scores."""
+    if parts.score is not None and parts.score in absent:
+        got = f"no column {parts.score!r} in {absent[parts.score]}"
+        raise FileFormatError("part files", "have the same columns", got=got, place=source)
+
+
 def rows_of(
     table: Table,
     options: ReadOptions,
@@ -225,6 +236,8 @@ def rows_of(
             cause=absent_of(options.columns, table.names)
             or f"is this the ground truth? Else {say_columns('score=NAME')}",
         )
+    if of_results:
+        refuse_without_scores(table.absent, parts, table.source)
     images, image = images_of(table, parts)
     boxes = boxes_of(table, parts) if parts.box else None
     mask_texts = None if parts.mask is None else table.distinct(parts.mask)

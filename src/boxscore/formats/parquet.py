@@ -69,7 +69,12 @@ class ParquetFormat(TableFormat):
 
     def table(self, path: Path, options: ReadOptions) -> Table:
         """Read the columns of a file or a folder."""
-        return ArrowTable(str(path), _read(path, options), options.columns)
+        files = part_files(path, options)
+        tables = _read(files)
+        there = {
+            str(file): table.column_names for file, table in zip(files, tables, strict=True) if len(table)
+        }
+        return ArrowTable(str(path), joined(tables, str(path)), options.columns, absent=absent_columns(there))
 
     def check_written(self, table: BoxTable) -> None:
         """Refuse ids that Parquet has no integers for."""
@@ -183,14 +188,24 @@ def _arrow_column(values: NDArray[Any]) -> Any:
 # ---------------------------------------------------------------- reading
 
 
-def _read(path: Path, options: ReadOptions) -> pa.Table:
+def _read(files: Sequence[Path]) -> list[pa.Table]:
     """Read the columns that may be of use of all files."""
     _, pq = arrow()
     tables = []
-    for file in part_files(path, options):
+    for file in files:
         with converted_errors(str(file)), pq.ParquetFile(file) as parquet:
             tables.append(parquet.read(columns=wanted_columns(parquet, str(file))))
-    return joined(tables, str(path))
+    return tables
+
+
+def absent_columns(columns_of: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the first file that does not have a column, by column, of those that another file has."""
+    every = dict.fromkeys(name for names in columns_of.values() for name in names)
+    first: dict[str, str] = {}
+    for file, names in columns_of.items():
+        for name in every.keys() - names:
+            first.setdefault(name, file)
+    return first
 
 
 def joined(tables: Sequence[pa.Table], place: str) -> pa.Table:
@@ -337,9 +352,16 @@ def _distinct_integers(values: NDArray[np.integer[Any]]) -> Distinct:
 class ArrowTable(Table):
     """The columns of an Arrow table, one row per box."""
 
-    def __init__(self, source: str, table: pa.Table, column_map: ColumnMap | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        table: pa.Table,
+        column_map: ColumnMap | None = None,
+        *,
+        absent: Mapping[str, str] | None = None,
+    ) -> None:
         pa, _ = arrow()
-        self.source = source
+        self.source, self.absent = source, absent or {}
         try:
             self._columns, self._parents = by_box(table, source, column_map)
         except (pa.ArrowException, OverflowError, NotImplementedError) as error:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +27,7 @@ from boxscore.formats._parquet_footer import TAIL, values_of_columns
 from boxscore.formats._tables import are_sides, boxes_of, images_of, may_be_sides
 from boxscore.formats.parquet import (
     ArrowTable,
+    absent_columns,
     arrow,
     by_box,
     class_names_of,
@@ -74,6 +75,8 @@ class ParquetGroups(PicklesFields):
         Of the footer of each file, which has the positions of all data, and the least and largest values.
     column_map : ColumnMap or None
         The user's names of columns.
+    absent : mapping of str to str
+        The first file that does not have a column, by column.
     """
 
     path: Path
@@ -83,6 +86,7 @@ class ParquetGroups(PicklesFields):
     names: tuple[str, ...]
     digests: tuple[int, ...]
     column_map: ColumnMap | None = None
+    absent: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, further: Collection[str] = ()) -> ParquetGroups:
@@ -121,7 +125,9 @@ class ParquetGroups(PicklesFields):
                     first += boxes
         column_map = options.columns
         schema, names = _needed(joined(empty, str(path)), str(path), further, column_map)
-        return cls(path, files, tuple(groups), schema, names, tuple(digests), column_map)
+        filled = {group.file for group in groups if group.rows}
+        absent = absent_columns({str(files[at]): empty[at].column_names for at in filled})
+        return cls(path, files, tuple(groups), schema, names, tuple(digests), column_map, absent)
 
     @property
     def boxes(self) -> int:
@@ -250,6 +256,7 @@ class BoxesTable(ArrowTable):
 
     def __init__(self, groups: ParquetGroups, tables: Sequence[pa.Table]) -> None:
         self.source, self._groups, self._known = str(groups.path), groups, {}
+        self.absent = groups.absent
         table = joined(tables, self.source)
         self._keys, self._at = (np.asarray(table.column(name)) for name in (KEY, AT))
         names = [name for name in table.column_names if name != AT]
