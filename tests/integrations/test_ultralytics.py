@@ -24,7 +24,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("yolo")
     random = np.random.default_rng(3)
     for number in range(12):
-        name = f"{'left' if number % 2 else 'right'}/{number // 2}"
+        name = f"{'left' if number % 2 else 'right'}/{'abcdef'[number // 2]}"
         width, height = random.integers(90, 220, 2).tolist()
         (folder / "images" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "labels" / name).parent.mkdir(parents=True, exist_ok=True)
