@@ -16,7 +16,6 @@ import pandas as pd
 import pytest
 
 import boxscore
-import boxscore.evaluator
 from boxscore import BoxscoreWarning, Detections, Evaluator, GroundTruth, InputError
 from boxscore.evaluator import gather_with_torch
 
@@ -123,8 +122,8 @@ def test_parts_of_several_levels(protocol: str, monkeypatch: pytest.MonkeyPatch)
     rules: Any = {"extends": "coco", "matching": {"per_class": False}} if protocol == "pooled" else protocol
     pairs = images(23, masks=protocol == "coco-segm")
     expected = bits(fed(Evaluator(protocol=rules), pairs, 23).compute())
-    monkeypatch.setattr(boxscore.evaluator, "FAN_IN", 2)
-    monkeypatch.setattr(boxscore.evaluator, "MATCHED_TOGETHER", 1)
+    monkeypatch.setattr("boxscore.evaluator.evaluating.FAN_IN", 2)
+    monkeypatch.setattr("boxscore.evaluator.evaluating.MATCHED_TOGETHER", 1)
     evaluator = fed(Evaluator(protocol=rules), pairs, 1)
     assert len(evaluator._levels) >= 4
     assert bits(evaluator.compute()) == expected
@@ -133,8 +132,8 @@ def test_parts_of_several_levels(protocol: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_updates_go_on_after_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     """Computing merges all levels into one part; the levels below it stay apart from each other."""
-    monkeypatch.setattr(boxscore.evaluator, "FAN_IN", 2)
-    monkeypatch.setattr(boxscore.evaluator, "MATCHED_TOGETHER", 1)
+    monkeypatch.setattr("boxscore.evaluator.evaluating.FAN_IN", 2)
+    monkeypatch.setattr("boxscore.evaluator.evaluating.MATCHED_TOGETHER", 1)
     pairs = images(23)
     evaluator = fed(Evaluator(), pairs[:11], 1)
     assert len(evaluator._levels) >= 4
@@ -154,7 +153,7 @@ def test_tables_of_the_result_belong_to_the_matches() -> None:
 
 
 def test_what_cannot_be_matched_is_said_by_compute(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boxscore.evaluator, "MATCHED_TOGETHER", 2)
+    monkeypatch.setattr("boxscore.evaluator.evaluating.MATCHED_TOGETHER", 2)
     pairs = images(4, masks=True)
     prediction = next(p for p, t in pairs if len(p["labels"]) and len(t["labels"]))
     prediction["masks"] = prediction["masks"][:, :, :-1]

@@ -57,7 +57,7 @@ BACKWARDS = {
     ("boxscore.evaluation.result", "diagnostics"),  # compare
     ("boxscore.evaluation.result", "distributed"),  # save_part
     ("boxscore.evaluation.result", "reports"),  # to_json, to_latex, plot, report
-    ("boxscore.evaluator", "distributed"),  # save_part
+    ("boxscore.evaluator.evaluating", "distributed"),  # save_part
     ("boxscore.diagnostics._result", "reports"),  # plot
     ("boxscore.diagnostics.compare", "reports"),  # to_latex, to_markdown, report
 }

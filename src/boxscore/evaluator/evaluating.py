@@ -16,6 +16,7 @@ Conventions
 - Where predictions have masks, mask protocols measure areas by their pixels even if there are boxes too, as
   torchvision's and detectron2's evaluators do.
 - Images are evaluated in the order of their ids; without ids, in the order of arrival.
+- Where a ground truth is given, batches bring predictions alone, and the images they bring are evaluated.
 """
 
 from __future__ import annotations
@@ -27,19 +28,18 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.text import counted
-from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import align, concatenate, warn_left_out, with_labels
+from boxscore.data.alignment import align, warn_left_out
 from boxscore.data.arrivals import Expected
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.building import categories_of
-from boxscore.data.lookup import find_categories
+from boxscore.data.lookup import chosen_images, find_categories
 from boxscore.data.model_objects import Sample, one_per_image, sample_of
 from boxscore.data.naming import (
     ClassNames,
@@ -51,6 +51,7 @@ from boxscore.data.naming import (
     names_by_number,
     without_names,
 )
+from boxscore.data.operations import of_images
 from boxscore.data.samples import (
     SHAPES,
     Columns,
@@ -64,20 +65,25 @@ from boxscore.data.samples import (
 )
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Categories, Id, Images
-from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError
+from boxscore.data.tensors import as_array
+from boxscore.data.vocabulary import Categories, Id, Images, as_ids
+from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation, check_class_labels
+from boxscore.evaluation.result_warnings import warn_of_id_zero
+from boxscore.evaluator.arrival_warnings import (
+    SIDES,
+    warn_numbered_from_zero,
+    warn_of_fractions,
+    warn_of_invalid,
+    warn_of_missing,
+)
+from boxscore.evaluator.shares import Part, Share, Waiting, merged
 from boxscore.matching.matcher import Matcher
-from boxscore.matching.matches import Matches, merge
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 
-__all__ = ["Evaluator", "gather_with_torch"]
-
 Duplicates = Literal["error", "ignore"]
-
-SIDES = ("predictions", "targets")
 
 MATCHED_TOGETHER = 1 << 14
 """Rows that are matched together: the overhead of a call is then a tenth of the work."""
@@ -88,122 +94,7 @@ FAN_IN = 32
 OPTIONAL = (*SHAPES, "area")
 """Keys that either all images with objects have, or none."""
 
-FRACTIONS, PIXELS = 1.5, 8.0
-"""Boxes that all end below the one look like fractions where others end above the other."""
-
 FORGOTTEN = " (their masks are forgotten; Evaluator(keep_masks=True) keeps them)"
-
-
-class _Part(NamedTuple):
-    """What is kept of some images; row numbers in ``matches`` are rows of the tables."""
-
-    matches: Matches
-    ground_truth: GroundTruth
-    detections: Detections
-    left_out: Mapping[Id, Mapping[str, int]]
-    """Detections of unknown classes: image, class, count."""
-    invalid: Mapping[Id, tuple[int, int]] = {}
-    """Invalid predictions and targets of the images that have some."""
-
-    @property
-    def images(self) -> Images:
-        return self.matches.images
-
-    def without(self, seen: set[Id]) -> _Part:
-        """Drop images that were seen elsewhere."""
-        kept = np.array([identifier not in seen for identifier in self.images.ids.tolist()], dtype=bool)
-        matches = self.matches.take_images(kept)
-        images, tables, rows = matches.images, [], []
-        number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
-        for table in (self.ground_truth, self.detections):
-            chosen = kept[table.image]
-            left = table.take(np.flatnonzero(chosen))
-            renumbered = left.replaced(images=images, image=number[left.image])
-            tables.append(with_labels(renumbered, images=np.where(kept, number, np.int32(-1))))
-            rows.append(np.cumsum(chosen) - 1)
-        matches = dataclasses.replace(matches, truth_row=rows[0][matches.truth_row], row=rows[1][matches.row])
-        left_out = {image: counts for image, counts in self.left_out.items() if image not in seen}
-        invalid = {image: counts for image, counts in self.invalid.items() if image not in seen}
-        truth, detections = tables
-        return _Part(matches, truth, detections, left_out, invalid)  # type: ignore[arg-type]
-
-    def numbered_from(self, first: int) -> _Part:
-        """Renumber images that have no ids of their own."""
-        images = Images.build(self.images.ids + first)
-        return _Part(
-            dataclasses.replace(self.matches, images=images),
-            dataclasses.replace(self.ground_truth, images=images),
-            dataclasses.replace(self.detections, images=images),
-            {int(image) + first: counts for image, counts in self.left_out.items()},
-            {int(image) + first: counts for image, counts in self.invalid.items()},
-        )
-
-
-def _merged(parts: Sequence[_Part]) -> _Part:
-    """Merge parts of disjoint images; rows are ordered by ascending image id."""
-    if len(parts) == 1:
-        return parts[0]
-    truth, truth_rows = concatenate([part.ground_truth for part in parts])
-    detections, rows = concatenate([part.detections for part in parts])
-    renumbered, truths_before, rows_before = [], 0, 0
-    for part in parts:
-        matches = part.matches
-        renumbered.append(
-            dataclasses.replace(
-                matches,
-                truth_row=truth_rows[truths_before + matches.truth_row],
-                row=rows[rows_before + matches.row],
-            )
-        )
-        truths_before += len(part.ground_truth)
-        rows_before += len(part.detections)
-    left_out = {image: counts for part in parts for image, counts in part.left_out.items()}
-    invalid = {image: counts for part in parts for image, counts in part.invalid.items()}
-    return _Part(merge(renumbered), truth, detections, left_out, invalid)
-
-
-class _Waiting:
-    """Checked images that are not matched yet, in the order of arrival."""
-
-    def __init__(self) -> None:
-        self.ids: dict[Id, None] = {}
-        self.rows = 0
-        self._sides: tuple[list[Rows], list[Rows]] = ([], [])  # predictions and targets
-
-    def add(self, identifiers: Sequence[Id], sides: Sequence[Sequence[Rows]]) -> None:
-        """Add a batch."""
-        self.ids |= dict.fromkeys(identifiers)
-        for known, new in zip(self._sides, sides, strict=True):
-            known += new
-            self.rows += sum(sum(rows.counts) for rows in new)
-
-    def in_order(self, images: Images) -> list[list[Rows]]:
-        """Return predictions and targets in the order of the images."""
-        wanted = images.ids.tolist()
-        if list(self.ids) == wanted:
-            return [*self._sides]
-        both = []
-        for side in self._sides:
-            each = [rows for piece in side for rows in piece.each()]
-            of_image = dict(zip(self.ids, each, strict=True))
-            both.append([of_image[identifier] for identifier in wanted])
-        return both
-
-    def invalid(self) -> dict[Id, tuple[int, int]]:
-        """Count the invalid predictions and targets of the images that have some."""
-        if not any(rows.invalid for side in self._sides for rows in side):
-            return {}
-        counts = [[rows.invalid for piece in side for rows in piece.each()] for side in self._sides]
-        pairs = zip(self.ids, zip(*counts, strict=True), strict=True)
-        return {identifier: (pair[0], pair[1]) for identifier, pair in pairs if any(pair)}
-
-
-class _Share(NamedTuple):
-    """Everything one process has seen: what ``merge`` and ``gather`` exchange."""
-
-    parts: tuple[_Part, ...]
-    numbered: bool | None
-    given: Mapping[str, tuple[bool, Id]]
 
 
 class Evaluator:
@@ -236,9 +127,12 @@ class Evaluator:
         Keep the masks of every image. Scores, curves and slices do not need them; diagnostics that compare
         masks across classes do.
     expected : int, iterable of ids, mapping of id to int, or GroundTruth, optional
-        What should arrive: the number of images, their ids, or the number of objects of each.
-        :meth:`compute` warns of what did not: a loop that skips images, or cuts its last batch as accelerate
-        does, gives plausible numbers of the rest.
+        What should arrive: the number of images, their ids, or the number of objects of each; the images of
+        ``ground_truth`` when not given. :meth:`compute` warns of what did not: a loop that skips images, or
+        cuts its last batch as accelerate does, gives plausible numbers of the rest.
+    ground_truth : GroundTruth, optional
+        The objects of every image, as :func:`boxscore.load_ground_truth` reads them, for loops without
+        targets: :meth:`update` then takes predictions alone. Its classes are the classes.
 
     Examples
     --------
@@ -262,9 +156,15 @@ class Evaluator:
         gather: Callable[[Any], Sequence[Any]] | None = None,
         keep_masks: bool = False,
         expected: int | Iterable[Id] | Mapping[Id, int] | GroundTruth | None = None,
+        ground_truth: GroundTruth | None = None,
     ) -> None:
         self.protocol = load_protocol(protocol)
         self.protocol.scope.check("batches")
+        if ground_truth is not None:
+            _check_ground_truth(ground_truth, classes)
+            classes = ground_truth.categories
+            expected = ground_truth if expected is None else expected
+        self.ground_truth = ground_truth
         self.categories = None if classes is None else categories_of(classes)
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
         checks.one_of(duplicates, get_args(Duplicates), name="duplicates")
@@ -278,8 +178,8 @@ class Evaluator:
         self.gather = gather
         self.keep_masks = keep_masks
         self.expected = None if expected is None else Expected.of(expected)
-        self._levels: list[list[_Part]] = []  # of parts with up to FAN_IN ** level batches
-        self._waiting = _Waiting()
+        self._levels: list[list[Part]] = []  # of parts with up to FAN_IN ** level batches
+        self._waiting = Waiting()
         self._due = MATCHED_TOGETHER
         self._seen: set[Id] = set()  # images in the parts
         self._numbered: bool | None = None  # images have no ids of their own
@@ -300,7 +200,13 @@ class Evaluator:
         parts += self._waiting.invalid().values()
         return {name: sum(counts[side] for counts in parts) for side, name in enumerate(SIDES)}
 
-    def update(self, predictions: Iterable[Any], targets: Iterable[Any]) -> None:
+    def update(
+        self,
+        predictions: Iterable[Any],
+        targets: Iterable[Any] | None = None,
+        *,
+        image_ids: Iterable[Any] | None = None,
+    ) -> None:
         """Add a batch.
 
         Parameters
@@ -310,52 +216,97 @@ class Evaluator:
             :mod:`boxscore.data.samples` (targets may have LVIS's lists of classes), or what torchvision,
             Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV return, as in
             :mod:`boxscore.data.model_objects`. A
-            mapping of arrays with an axis of images, as Keras models return it, is split by image.
+            mapping of arrays with an axis of images, as Keras models return it, is split by image. No targets
+            where the evaluator has a ``ground_truth``.
+        image_ids : iterable of int or str, optional
+            The image of each; that of the targets when not given, and of the predictions beside a
+            ``ground_truth``, where a file's name can stand for an id.
 
         Raises
         ------
         InputError
             When a batch breaks a rule; nothing of it is added then.
         """
-        predictions, targets = one_per_image(predictions, "prediction"), one_per_image(targets, "target")
-        if len(predictions) != len(targets):
-            got = f"{len(predictions):,} and {len(targets):,}"
-            raise InputError("predictions and targets", "have the same length", got=got)
-        batch: dict[Id, tuple[Sample, Sample]] = {}
-        numbered, given = self._numbered, dict(self._given)
-        kinds = self._kinds[0].copy(), self._kinds[1].copy()
-        for position, (prediction, target) in enumerate(zip(predictions, targets, strict=True)):
-            place = f"image {position} of the batch"
-            truth = sample_of(target, "target", place)
-            identifier = image_id(truth, place=place)
-            if numbered is not None and numbered != (identifier is None):
-                empty = isinstance(target, (list, tuple)) and not target
-                raise InputError(
-                    "image_id",
-                    "be in every target or in none",
-                    got=repr(identifier),
-                    place=place,
-                    cause="an empty list has none: {'image_id': ..., 'annotations': []}" if empty else "",
-                )
-            numbered = identifier is None
+        ids, both = self._read(predictions, targets, image_ids)
+        batch: dict[Id, tuple[Sample, ...]] = {}
+        for identifier, samples in zip(ids, zip(*both, strict=True), strict=True):
             if identifier is None:
                 identifier = len(self) + len(batch)
             elif identifier in self._seen or identifier in self._waiting.ids or identifier in batch:
                 self._refuse_duplicate(identifier)
                 continue
-            batch[identifier] = sample_of(prediction, "prediction", place), truth
+            batch[identifier] = samples
         if not batch:
             return
+        given, kinds = dict(self._given), (self._kinds[0].copy(), self._kinds[1].copy())
         sides = [
-            self._checked([pair[side] for pair in batch.values()], list(batch), side, kinds, given)
-            for side in (0, 1)
+            self._checked([samples[side] for samples in batch.values()], list(batch), side, kinds, given)
+            for side in range(len(both))
         ]
         self._waiting.add(list(batch), sides)
-        self._numbered, self._given, self._kinds = numbered, given, kinds
+        self._numbered, self._given, self._kinds = ids[0] is None, given, kinds
         if self._waiting.rows >= self._due and self._names_decided():
             self._due = 2 * self._waiting.rows  # retried later if it fails; compute reports why
             with contextlib.suppress(InputError):
                 self._match_waiting()
+
+    def _read(
+        self, predictions: Iterable[Any], targets: Iterable[Any] | None, image_ids: Iterable[Any] | None
+    ) -> tuple[list[Id | None], list[list[Sample]]]:
+        """Read a batch: the id of each image, its prediction, and its target where there are targets."""
+        if (targets is None) != (self.ground_truth is not None):
+            raise InputError(
+                "targets",
+                "be given" if targets is None else "be left out beside a ground_truth",
+                got="none" if targets is None else "some",
+                cause="Evaluator(ground_truth=...) knows the objects of each image" * (targets is None),
+            )
+        given = zip(SIDES, (predictions, targets), strict=True)
+        items = [one_per_image(side, name[:-1]) for name, side in given if side is not None]
+        if len({len(side) for side in items}) > 1:
+            got = " and ".join(f"{len(side):,}" for side in items)
+            raise InputError("predictions and targets", "have the same length", got=got)
+        sides = [
+            [sample_of(item, name[:-1], _place(position)) for position, item in enumerate(side)]
+            for name, side in zip(SIDES, items, strict=False)
+        ]
+        ids: list[Id | None]
+        if image_ids is None:
+            ids = [image_id(sample, place=_place(position)) for position, sample in enumerate(sides[-1])]
+        else:
+            array = as_array(image_ids, "image_ids") if hasattr(image_ids, "detach") else list(image_ids)
+            ids = as_ids(array, name="image_ids").tolist()
+            checks.same_length(len(items[0]), of="predictions", image_ids=ids)
+        if self.ground_truth is not None:
+            return self._known(ids, self.ground_truth.images), sides
+        numbered = self._numbered if self._numbered is not None or not ids else ids[0] is None
+        for position, identifier in enumerate(ids):
+            if numbered != (identifier is None):
+                item = items[-1][position]
+                empty = isinstance(item, (list, tuple)) and not item
+                raise InputError(
+                    "image_id",
+                    "be in every target or in none",
+                    got=repr(identifier),
+                    place=_place(position),
+                    cause="an empty list has none: {'image_id': ..., 'annotations': []}" if empty else "",
+                )
+        return ids, sides
+
+    @staticmethod
+    def _known(given: Sequence[Id | None], images: Images) -> list[Id | None]:
+        """Return the ground truth's ids of images."""
+        ids = [identifier for identifier in given if identifier is not None]
+        if len(ids) < len(given):
+            place, cause = _place(given.index(None)), "pass image_ids=, one per prediction"
+            raise InputError("image_id", "be in every prediction", got="none", place=place, cause=cause)
+        rows = chosen_images(ids, images) if ids else np.empty(0, dtype=np.int32)
+        for position, (row, value) in enumerate(zip(rows.tolist(), ids, strict=True)):
+            if row < 0:
+                cause = checks.did_you_mean(value, map(str, images.ids.tolist()))
+                rule, place = "be in the ground truth", _place(position)
+                raise InputError("image_id", rule, got=repr(value), place=place, cause=cause)
+        return images.ids[rows].tolist()  # type: ignore[no-any-return]
 
     def _checked(
         self,
@@ -460,14 +411,14 @@ class Evaluator:
                 got="images numbered as they came",
                 cause="other processes number theirs alike, and merging could not tell them apart",
             )
-        _warn_of_invalid(part, self.invalid)
+        warn_of_invalid(part, self.invalid)
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         cut = shortcut("boxscore.distributed.parts", "Part").of
         cut(part.matches, part.ground_truth, detections, self.protocol, row_order="image").save(path)
 
     def reset(self) -> None:
         """Forget every image."""
-        self._levels, self._waiting, self._seen, self._numbered = [], _Waiting(), set(), None
+        self._levels, self._waiting, self._seen, self._numbered = [], Waiting(), set(), None
         self._due, self._given, self._kinds = MATCHED_TOGETHER, {}, (set(), set())
 
     def _empty(self) -> Evaluator:
@@ -476,15 +427,15 @@ class Evaluator:
         empty.reset()
         return empty
 
-    def _share(self) -> _Share:
+    def _share(self) -> Share:
         parts = self._parts()
-        return _Share((_merged(parts),) if parts else (), self._numbered, self._given)
+        return Share((merged(parts),) if parts else (), self._numbered, self._given)
 
-    def _parts(self) -> list[_Part]:
+    def _parts(self) -> list[Part]:
         self._match_waiting()
         return [part for level in self._levels for part in level]
 
-    def _add_part(self, part: _Part) -> None:
+    def _add_part(self, part: Part) -> None:
         """Keep a part; ``FAN_IN`` parts of a level are merged into one of the next."""
         self._seen.update(part.images.ids.tolist())
         for level in range(len(self._levels) + 1):
@@ -493,10 +444,10 @@ class Evaluator:
             self._levels[level].append(part)
             if len(self._levels[level]) < FAN_IN:
                 return
-            part = _merged(self._levels[level])
+            part = merged(self._levels[level])
             self._levels[level] = []
 
-    def _take_in(self, share: _Share) -> None:
+    def _take_in(self, share: Share) -> None:
         """Add the share of another evaluator, or nothing of it if an image is refused."""
         if not share.parts:
             return
@@ -558,11 +509,15 @@ class Evaluator:
             categories = Categories.build([*labels, *labels_of(targets), *listed_by(targets)])
         known = set(labels) <= set(categories.ids.tolist())
         ids = images.ids.tolist()
-        truth = GroundTruth(
-            **table_columns(
-                GROUND_TRUTH, targets, ids, images=images, categories=categories, source="targets"
+        if self.ground_truth is None:
+            truth = GroundTruth(
+                **table_columns(
+                    GROUND_TRUTH, targets, ids, images=images, categories=categories, source="targets"
+                )
             )
-        )
+        else:
+            truth = of_images(self.ground_truth, self.ground_truth.images.rows(images.ids).astype(np.int64))
+            images = truth.images
         detections = Detections(
             **table_columns(
                 DETECTIONS,
@@ -588,15 +543,15 @@ class Evaluator:
         if not self.keep_masks:
             truth, detections = _without_masks(truth), _without_masks(detections)
         invalid = self._waiting.invalid()
-        self._waiting, self._due = _Waiting(), MATCHED_TOGETHER
-        self._add_part(_Part(matches, truth, detections, left_out, invalid))
+        self._waiting, self._due = Waiting(), MATCHED_TOGETHER
+        self._add_part(Part(matches, truth, detections, left_out, invalid))
 
-    def _whole(self) -> tuple[_Part, Counter[str]]:
+    def _whole(self) -> tuple[Part, Counter[str]]:
         """Merge everything, and count what was left out by class."""
         parts = self._parts()
         if not parts:
             raise InputError("an evaluator", "have seen at least one image", got="none")
-        part = _merged(parts)
+        part = merged(parts)
         if len(parts) > 1:
             self._levels = [*([] for _ in self._levels[1:]), [part]]
         left_out: Counter[str] = Counter()
@@ -607,79 +562,37 @@ class Evaluator:
     def _evaluate(self) -> Evaluation:
         part, left_out = self._whole()
         warn_left_out(left_out, "predictions")
-        _warn_of_invalid(part, self.invalid)
-        _warn_numbered_from_zero(part, "0" in left_out)
-        _warn_of_fractions(part)
+        warn_of_invalid(part, self.invalid)
+        warn_numbered_from_zero(part, "0" in left_out)
+        warn_of_fractions(part)
         if self.expected is not None:
-            _warn_of_missing(part, self.expected, numbered=bool(self._numbered))
-        truth = dataclasses.replace(part.ground_truth, ids=np.arange(1, len(part.ground_truth) + 1))
+            warn_of_missing(part, self.expected, numbered=bool(self._numbered))
+        truth = part.ground_truth
+        if self.ground_truth is None:
+            truth = dataclasses.replace(truth, ids=np.arange(1, len(truth) + 1))
         self.protocol.ap.check_classes(truth.categories)
         check_class_labels(truth.source, truth.categories, truth.image_labels, self.protocol)
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
-        return Evaluation(truth, detections, self.protocol, part.matches)
+        result = Evaluation(truth, detections, self.protocol, part.matches)
+        warn_of_id_zero(result)
+        return result
 
 
-def _warn_of_invalid(part: _Part, invalid: Invalid) -> None:
-    """Warn of the rows that were dropped, or count as false positives, because they are no boxes."""
-    for side, name in enumerate(SIDES):
-        images = [image for image, counts in part.invalid.items() if counts[side]]
-        if images:
-            count = sum(counts[side] for counts in part.invalid.values())
-            became = "dropped"
-            if invalid == "false_positive" and not side:
-                became = f"counted as {'a false positive' if count == 1 else 'false positives'}"
-            warn_user(
-                f"{counted(count, name.removesuffix('s'))} of {counted(len(images), 'image')} {became}"
-                ": boxes or scores that are NaN or infinite, or boxes that end before they begin; the first "
-                f"in image {min(images, key=str)!r}.",
-            )
+def _place(position: int) -> str:
+    return f"image {position} of the batch"
 
 
-def _warn_numbered_from_zero(part: _Part, left_out_zero: bool) -> None:
-    """Warn where predictions look numbered from 0 and targets from 1."""
-    truth = part.ground_truth.categories.ids[np.unique(part.ground_truth.category)]
-    found = part.detections.categories.ids[np.unique(part.detections.category)]
-    if not len(truth) or not len(found) or object in (truth.dtype, found.dtype):
-        return
-    lowest = 0 if left_out_zero else found.min()
-    if lowest == 0 and truth.min() == 1 and truth.max() > found.max():
-        warn_user(
-            f"predictions have classes {lowest} to {found.max()} and targets {truth.min()} to {truth.max()}: "
-            "are predictions numbered from 0? pass prediction_class_names= to say what they mean.",
-        )
-
-
-def _warn_of_fractions(part: _Part) -> None:
-    """Warn where the boxes of one side are fractions of the image and those of the other pixels."""
-    sides = {"predictions": part.detections.boxes, "targets": part.ground_truth.boxes}
-    if not all(len(boxes) for boxes in sides.values()):
-        return
-    small, large = sorted(sides, key=lambda side: float(sides[side].max()))
-    if 0 < sides[small].max() <= FRACTIONS and sides[large].max() > PIXELS:
-        warn_user(
-            f"every box of the {small} lies within {sides[small].max():.3g}, those of the {large} reach "
-            f"{sides[large].max():.4g}: are the {small} fractions of the image? Multiply them by its "
-            "width and height.",
-        )
-
-
-def _warn_of_missing(part: _Part, expected: Expected, *, numbered: bool) -> None:
-    """Warn of expected images and objects that did not arrive."""
-    each = np.bincount(part.ground_truth.image, minlength=len(part.images))
-    arrived: dict[Id, int] = dict(zip(part.images.ids.tolist(), each.tolist(), strict=True))
-    for image, (_, dropped) in part.invalid.items():
-        arrived[image] += dropped
-    missing = expected.missing(arrived, numbered=numbered)
-    if missing:
-        warn_user(
-            f"{missing}. The numbers are of the rest. Does the loop skip images, or the gather cut the last "
-            "batch, as accelerate does (a batch size that divides the number of images avoids it)?",
-        )
+def _check_ground_truth(given: Any, classes: object) -> None:
+    if not isinstance(given, GroundTruth):
+        cause = "boxscore.load_ground_truth reads files"
+        raise InputError("ground_truth", "be a GroundTruth", got=f"a {type(given).__name__}", cause=cause)
+    if classes is not None:
+        raise InputError("classes", "be left out beside a ground_truth, which has its own", got="both")
 
 
 def _without_masks(table: Any) -> Any:
     """Drop the masks; the source, which messages print, mentions it."""
-    if table.masks is None:
+    if not table.instances.shows("masks"):
         return table
     return dataclasses.replace(table, masks=None, source=table.source + FORGOTTEN)
 
@@ -701,19 +614,6 @@ def _check_key(given: dict[str, tuple[bool, Id]], key: str, is_given: bool, iden
             "be given for every image or for none",
             got=f"image {with_it!r} with them and image {without!r} without",
         )
-
-
-def gather_with_torch(share: Any) -> list[Any]:
-    """Collect every process's share with ``torch.distributed``; alone where it is not initialised."""
-    try:
-        from torch import distributed
-    except ImportError:
-        raise MissingDependencyError("gather_with_torch needs torch: pip install torch.") from None
-    if not (distributed.is_available() and distributed.is_initialized()):
-        return [share]
-    shares: list[Any] = [None] * distributed.get_world_size()
-    distributed.all_gather_object(shares, share)
-    return shares
 
 
 def _labels(categories: Categories | None) -> Any:
