@@ -38,16 +38,16 @@ NAMED = re.compile(rf"\b(?<!-)({'|'.join(sorted(ARGUMENTS))})=(?![=A-Za-z0-9/{{]
 
 def messages(file: str) -> list[str]:
     """Texts of a module that are sentences: no docstrings, and no names."""
-    tree = sources.tree_of(file)
+    nodes = sources.nodes_of(file)
     documented = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
         and isinstance(node.body[0], ast.Expr)
     }
     return [
         node.value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented
         if " " in node.value and "\n" not in node.value
     ]

@@ -40,7 +40,7 @@ def is_a_protocols_name(node: ast.AST) -> bool:
 
 def questions(file: str) -> Iterator[str]:
     """Where code asks whether a protocol is a certain one."""
-    for node in ast.walk(sources.tree_of(file)):
+    for node in sources.nodes_of(file):
         asks, about = False, ast.Constant("")
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
@@ -77,7 +77,7 @@ def test_no_code_asks_for_a_protocols_name(file: str) -> None:
 
 def test_a_question_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     code = "if protocol.name == 'coco': pass\nname.startswith('detectron2')\nTABLE[self.protocol.name]\nx == 'coco'"
-    monkeypatch.setattr(sources, "tree_of", lambda file: ast.parse(code))
+    monkeypatch.setattr(sources, "nodes_of", lambda file: tuple(ast.walk(ast.parse(code))))
     assert [text.split(":")[0] for text in questions("any.py")] == ["line 1", "line 2", "line 3"]
 
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from boxscore.protocols.protocol import EXTRA_COLUMNS
 from support.each import each
 from support.insides import Matches
-from support.sources import FILES, ROOT, last_name, tree_of
+from support.sources import FILES, ROOT, last_name, nodes_of
 
 
 def attributes_read(file: str, names: set[str]) -> Iterator[ast.Attribute]:
-    for node in ast.walk(tree_of(file)):
+    for node in nodes_of(file):
         if isinstance(node, ast.Attribute) and node.attr in names:
             yield node
 
@@ -50,16 +50,16 @@ def test_rules_declare_bits() -> None:
 @each([file for file in FILES if file != "matching/matches.py" and not file.startswith("protocols/")])
 def test_only_matches_reads_the_bits_that_rules_declare(file: str) -> None:
     """Who makes them has the declaration as a key, and asks it for nothing but whether it is asked for."""
-    tree = tree_of(file)
+    nodes = nodes_of(file)
     read = [
         f"line {node.lineno}: {node.attr}"
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Attribute) and last_name(node.value) in BITS_OF_RULES.values()
     ]
-    named = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)} & {*BITS_OF_RULES}
-    imported = {
-        alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
-    } & {*BITS_OF_RULES.values()}
+    named = {node.value for node in nodes if isinstance(node, ast.Constant)} & {*BITS_OF_RULES}
+    imported = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names} & {
+        *BITS_OF_RULES.values()
+    }
     assert read == []
     assert named == set()
     assert imported == set() or file == MAKES_BITS
@@ -72,12 +72,7 @@ STAGES = {"rank_detections", "candidate_pairs", "match_greedily"}
 
 def test_the_stages_are_where_they_are_said_to_be() -> None:
     matching = [file for file in FILES if file.startswith("matching/")]
-    defined = {
-        node.name
-        for file in matching
-        for node in ast.walk(tree_of(file))
-        if isinstance(node, ast.FunctionDef)
-    }
+    defined = {node.name for file in matching for node in nodes_of(file) if isinstance(node, ast.FunctionDef)}
     assert defined >= STAGES
 
 
@@ -85,7 +80,7 @@ def test_the_stages_are_where_they_are_said_to_be() -> None:
 def test_only_the_matcher_composes_the_stages(file: str) -> None:
     used = {
         alias.name
-        for node in ast.walk(tree_of(file))
+        for node in nodes_of(file)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if alias.name in STAGES
@@ -118,7 +113,7 @@ FLAG_DISPLAYS = {"evaluation/result.py": {"counts_of_tables"}}
 def test_only_ignoring_reads_the_flags(file: str) -> None:
     shown = {
         id(node)
-        for function in ast.walk(tree_of(file))
+        for function in nodes_of(file)
         if isinstance(function, ast.FunctionDef) and function.name in FLAG_DISPLAYS.get(file, ())
         for node in ast.walk(function)
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import graphlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from boxscore.protocols.fields import all_fields
 from boxscore.protocols.protocol import Protocol
@@ -50,10 +50,10 @@ def is_protocol(node: ast.expr) -> bool:
     )
 
 
-def aliases(function: ast.AST) -> dict[str, str]:
+def aliases(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """Names that stand for a table in a function: ``rules = protocol.matching``, alone or in a tuple."""
     found = {}
-    for node in ast.walk(function):
+    for node in nodes:
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
         target, value = node.targets[0], node.value
@@ -93,8 +93,9 @@ def lists(tree: ast.Module) -> Iterator[str]:
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef):
             continue
-        names = aliases(function)
-        for node in ast.walk(function):
+        nodes = tuple(ast.walk(function))
+        names = aliases(nodes)
+        for node in nodes:
             if isinstance(node, DISPLAYS) or (node is function and answers(function)):
                 read = rules_read(node, names)
                 if len(read) > MOST:

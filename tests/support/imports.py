@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterable, Iterator
 
-from support.sources import FILES, tree_of
+from support.sources import FILES, nodes_of
 
 
 def module_of(file: str) -> str:
@@ -16,18 +17,16 @@ def module_of(file: str) -> str:
 MODULES = {module_of(file): file for file in FILES}
 
 
-def imports_of(module: str) -> set[str]:
+@functools.cache
+def imports_of(module: str) -> frozenset[str]:
     """Return the modules that one imports, wherever in it and for whatever; those it names in texts, too."""
-    return {name for name in imported(tree_of(MODULES[module])) if name in MODULES} - {module}
+    return frozenset(imported(nodes_of(MODULES[module]))).intersection(MODULES) - {module}
 
 
-def imported(tree: ast.Module) -> Iterator[str]:
-    texts = [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-    for node in ast.walk(tree):
+def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    nodes = tuple(nodes)
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

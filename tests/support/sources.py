@@ -17,6 +17,12 @@ def tree_of(file: str) -> ast.Module:
     return ast.parse((ROOT / file).read_text(encoding="utf-8"))
 
 
+@functools.cache
+def nodes_of(file: str) -> tuple[ast.AST, ...]:
+    """Every node of a file's tree, which a dozen tests ask for."""
+    return tuple(ast.walk(tree_of(file)))
+
+
 def last_name(node: ast.expr) -> str:
     """``matches`` of ``self.matches`` or ``matches()``; empty for what has no name."""
     if isinstance(node, ast.Attribute):
