@@ -11,12 +11,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from boxscore._utils import progress
+from support.examples import examples
 from support.kinds import MAKE_TEST, counted_kinds, kinds_of
 from support.running import Run
 from support.skipped import left_to_ci, sentences
 
 _COMMON = {
     "deadline": None,  # the machine is shared
+    "max_examples": examples(100),
     "print_blob": True,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }

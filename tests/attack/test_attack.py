@@ -26,6 +26,7 @@ def test_a_mutant_is_the_same_every_time(name: str) -> None:
     assert first != other
 
 
+@pytest.mark.long
 def test_a_kept_case_is_no_fault() -> None:
     """All in one child: each process that is forked costs more than most cases."""
     cases = {path.stem: mutants.load_case(path) for path in CASES}

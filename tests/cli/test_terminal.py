@@ -63,6 +63,7 @@ def test_every_command_fits_80_columns(command: str, monkeypatch: pytest.MonkeyP
     assert lines == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", PRINTING)
 def test_a_pipe_loses_no_column(command: str, run: Run) -> None:
     call = [command, *CALLS.get(command, [GT, DT])]
@@ -271,6 +272,7 @@ def test_quiet_leaves_errors_alone(tmp_path: Path, run: Run) -> None:
 # ---------------------------------------------------------------- --output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "form"),
     [("a.txt", "text"), ("a.json", "json"), ("a.CSV", "csv"), ("a.b.md", "markdown"), ("a.tex", "latex")],

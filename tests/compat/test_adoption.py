@@ -182,6 +182,7 @@ def test_7_images_without_sizes_and_categories_without_names(face: str, kind: st
             numbers(library, *(indexed(library, copy.deepcopy(side)) for side in bare), kind)
 
 
+@pytest.mark.long
 @each_face
 def test_nothing_is_printed_behind_pythons_back(face: str) -> None:
     """Whoever redirects ``sys.stdout`` gets everything: no text goes to the descriptors, and nothing is warned."""

@@ -73,6 +73,7 @@ sides = st.floats(0.01, 2000)
 sizes = st.lists(st.tuples(sides, sides), min_size=1, max_size=30)
 
 
+@pytest.mark.long
 @pytest.mark.oracle
 @given(sizes, st.lists(st.tuples(sides, sides), min_size=1, max_size=6))
 def test_given_anchors_as_plain_loops_rate_them(boxes: list[Size], anchors: list[Size]) -> None:

@@ -53,6 +53,7 @@ def in_the_project(monkeypatch, request):
     monkeypatch.chdir(request.config.rootpath)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CALLS)
 def test_every_form(run, name):
     arguments = [name.split()[0], *INPUT, *CALLS[name]]

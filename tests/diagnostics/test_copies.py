@@ -89,6 +89,7 @@ def two(scene):
     return {name: boxscore.evaluate(truth, table) for name, table in (("a", detections), ("b", worse))}
 
 
+@pytest.mark.long
 def test_a_comparison_is_the_same_in_processes(scene, forked):
     alone, parallel = (
         compare_detectors(two(scene), resamples=60, workers=workers).to_frame() for workers in (1, 2)

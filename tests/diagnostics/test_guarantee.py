@@ -178,6 +178,7 @@ def test_false_positives_are_those_of_slow_loops(scene: Any, seed: int) -> None:
                 assert bool(found[label]["note"]) == bool(more)
 
 
+@pytest.mark.long
 @pytest.mark.oracle
 @pytest.mark.parametrize("seed", [0, 3, 6])
 def test_precision_is_that_of_slow_loops(scene: Any, seed: int) -> None:

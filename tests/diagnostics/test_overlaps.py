@@ -167,6 +167,7 @@ def test_boxes_of_another_form(tmp_path: Path, run: Run) -> None:
 BOX = st.tuples(*[st.integers(0, 6)] * 2, *[st.integers(1, 6)] * 2)
 
 
+@pytest.mark.long
 @given(
     st.lists(st.tuples(st.integers(1, 2), st.sampled_from("ab"), BOX), min_size=1, max_size=7),
     st.lists(st.tuples(st.integers(1, 2), st.sampled_from("ab"), BOX, st.integers(1, 3)), max_size=9),

@@ -58,6 +58,7 @@ def test_every_number_is_that_of_its_own_evaluation() -> None:
     assert [len(one.choices) > 0 for one in result.readings] == [False] + [True] * 6
 
 
+@pytest.mark.long
 def test_upright_boxes_have_the_readings_of_boxes() -> None:
     truth = GroundTruth.from_arrays([1, 2], [1, 1], [[0, 0, 9, 9], [5, 5, 20, 20]])
     found = Detections.from_arrays([1, 2], [1, 1], [[0, 0, 9, 8], [6, 6, 20, 20]], [0.5, 0.6])
@@ -85,6 +86,7 @@ def test_steps_lead_from_corners_to_rotated_boxes() -> None:
         explain(*tables, "dota", "coco")
 
 
+@pytest.mark.long
 def test_the_command(tmp_path: Path, run: Run) -> None:
     truth, found = oriented()
     boxscore.save_as(truth, tmp_path / "labels", format="dota")

@@ -87,6 +87,7 @@ def test_the_mean_capital_over_all_exchanges_of_groups_is_one():
     np.testing.assert_allclose(np.mean(capital, axis=0), [1.0, 1.0], rtol=1e-12)
 
 
+@pytest.mark.long
 def test_capital_by_an_evaluation_of_each_exchange():
     truth, sides = scene(8, 2)
     result = compare_sequentially(pair(truth, sides), batch=4, confidence=1)

@@ -57,6 +57,7 @@ def exchanged_by_hand(truth, one, other, exchanged):
     return tables
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", BOX_PROTOCOLS)
 @pytest.mark.parametrize("seed", first_of(1, range(3)))
 def test_every_exchange_is_an_evaluation_of_its_own(scene, protocol, seed):

@@ -76,6 +76,7 @@ def written(folder: Path, *, scattered: bool = True, files: int = 3) -> tuple[Pa
     return folder / "truth.parquet", folder / "found"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scattered", first_of(1, [True, False]))
 @pytest.mark.parametrize("protocol", first_of(1, ["coco", "voc2012"]))
 def test_the_bits_of_one_process(
@@ -206,6 +207,7 @@ def _set_version(version: str) -> None:
     boxscore._version.__version__ = version
 
 
+@pytest.mark.long
 def test_another_version_on_a_worker(client: Any, tmp_path: Path) -> None:
     paths = written(tmp_path)
     worker = next(iter(client.scheduler_info()["workers"]))
@@ -311,6 +313,7 @@ def _lives(process: int) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_no_scheduler_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     limits.impatient(monkeypatch, 0.3)
     sides = map(str, written(tmp_path))

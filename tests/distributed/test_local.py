@@ -49,6 +49,7 @@ def test_a_limit_that_cannot_be_kept_says_what_would_do(tmp_path: Path, run: Run
     run(*command, f"{int(said[1]) + 1}MB")
 
 
+@pytest.mark.long
 def test_a_class_that_is_never_cut_must_fit(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

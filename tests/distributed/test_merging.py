@@ -114,6 +114,7 @@ def test_a_jaccard_index_needs_all_overlaps(monkeypatch: pytest.MonkeyPatch) -> 
         whole(tables, "crowdhuman").metrics  # noqa: B018
 
 
+@pytest.mark.long
 @each(
     [
         ("error_types", {}),
@@ -138,6 +139,7 @@ def test_rows_are_refused_by_name(name: str) -> None:
         getattr(merged(scene()), name)
 
 
+@pytest.mark.long
 def test_two_merged_results_are_compared_as_two_whole_ones() -> None:
     truth, found = scene()
     worse = found.replaced(scores=np.roll(found.scores, 7))
@@ -204,6 +206,7 @@ def test_a_cap_over_the_data_set_that_cannot_be_met_is_refused_by_name() -> None
         boxscore.scan(*scene(), protocol=rules)
 
 
+@pytest.mark.long
 def test_every_protocol_that_ships_can_be_merged() -> None:
     truth = boxscore.GroundTruth.from_arrays([1, 2], ["cat"] * 2, [[1, 1, 9, 9]] * 2)
     found = boxscore.Detections.from_arrays([1, 2], ["cat"] * 2, [[1, 1, 9, 9]] * 2, [0.5, 0.75])
@@ -325,6 +328,7 @@ def test_a_file_of_another_form_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         Part.from_bytes(old)
 
 
+@pytest.mark.long
 @given(name=st.sampled_from(["image", "truth", "outcome", "bounds", "pair_count", "score", "truth_image"]))
 @settings(max_examples=7)
 def test_columns_that_do_not_fit_are_refused(name: str) -> None:

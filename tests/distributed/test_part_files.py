@@ -124,6 +124,7 @@ def test_lists_that_are_empty_in_a_whole_file(tmp_path: Path) -> None:
         assert same(both(tmp_path / str(number), truth, found), "voc2012")["mAP"] == 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scattered", first_of(1, [True, False]))
 def test_numbers_of_other_types(tmp_path: Path, scattered: bool) -> None:
     """Whole numbers in the first file, halves in the second."""
@@ -134,6 +135,7 @@ def test_numbers_of_other_types(tmp_path: Path, scattered: bool) -> None:
     assert 0 < same(both(tmp_path, [columns_of(images, score=False)], found))["AP"] < 1
 
 
+@pytest.mark.long
 def test_widths_are_those_of_boxes_in_every_partition(tmp_path: Path) -> None:
     """An image whose boxes are of one size would else be as large as they are; or of no size at all."""
     truth, found = (columns_of(list(range(6)), score=score) for score in (False, True))
@@ -144,6 +146,7 @@ def test_widths_are_those_of_boxes_in_every_partition(tmp_path: Path) -> None:
     assert same(both(tmp_path, [truth], [found], rows=2), "padilla-coco").counts["ground_truths"] == 12
 
 
+@pytest.mark.long
 def test_fractions_stay_fractions_in_every_partition(tmp_path: Path) -> None:
     """Where one size is unknown no box is in pixels, also where all sizes of a partition are known."""
     truth, found = (columns_of(list(range(6)), score=score) for score in (False, True))
@@ -154,6 +157,7 @@ def test_fractions_stay_fractions_in_every_partition(tmp_path: Path) -> None:
     assert 0 < same(both(tmp_path, [truth], [found], rows=2))["AP"] < 1
 
 
+@pytest.mark.long
 def test_fractions_of_an_image_without_objects(tmp_path: Path) -> None:
     truth, found = columns_of([1, 2], score=False), columns_of([1, 2, 3], score=True)
     for table in (truth, found):
@@ -163,6 +167,7 @@ def test_fractions_of_an_image_without_objects(tmp_path: Path) -> None:
     assert same(both(tmp_path, [truth, empty], [found], rows=1)).counts["detections"] == 6
 
 
+@pytest.mark.long
 def test_scores_beyond_those_of_32_bits(tmp_path: Path) -> None:
     found = columns_of([1, 2], score=True)
     found["score"] = np.array([1e300, 1e-300, 1e308, 0.5])

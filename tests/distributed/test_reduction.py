@@ -59,6 +59,7 @@ def test_areas(case: Case, folder: Path, name: str, ties: str, data: st.DataObje
     check(case.load(folder), rules, data)
 
 
+@pytest.mark.long
 @given(
     case=coco_cases(),
     ties=st.sampled_from(["as_ranked", "true_positives_first", "true_positives_last"]),
@@ -94,6 +95,7 @@ def test_crowds_faces_and_drones(name: str, seed: int, data: st.DataObject) -> N
     check(crowd_cases.crowd_case(seed, name), crowd_cases.crowd_protocol(name), data)
 
 
+@pytest.mark.long
 def test_scores_of_a_class_by_ranges_under_a_cap_of_the_image() -> None:
     """The smaller caps leave detections out: a position among what is left is none among all."""
     rules = crowd_cases.crowd_protocol("recall over all at points")
@@ -102,6 +104,7 @@ def test_scores_of_a_class_by_ranges_under_a_cap_of_the_image() -> None:
     check_pieces(parts, 1, whole(tables, rules))
 
 
+@pytest.mark.long
 def test_scores_of_single_and_double_precision_are_cut_alike() -> None:
     """One part holds its scores in 4 bytes: its 0.5 is below the edge, though not once the edge is rounded."""
     box, other = [1.0, 1.0, 9.0, 9.0], [50.0, 50.0, 60.0, 60.0]
@@ -134,6 +137,7 @@ class Counting(Here):
         return super().submit(name, function, *arguments)
 
 
+@pytest.mark.long
 def test_fewer_detections_at_a_time_are_more_pieces() -> None:
     """All at once, by classes, and each class by scores."""
     calls = []
@@ -157,6 +161,7 @@ def test_an_image_in_two_parts_is_refused() -> None:
         distributed_evaluation([*parts, parts[0]])
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 10_000), data=st.data())
 @settings(max_examples=examples(20))
 def test_a_cap_of_each_image(seed: int, data: st.DataObject) -> None:

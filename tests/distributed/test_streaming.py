@@ -120,6 +120,7 @@ def whole(truth: Any, found: Any, protocol: Any) -> boxscore.Evaluation:
         return boxscore.evaluate(truth, found, protocol=protocol)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", ["flat", "lists", "structures"])
 @pytest.mark.parametrize("order", first_of(1, ["scattered", "by image", "grouped"]))
 @pytest.mark.parametrize("protocol", ["coco", "voc2012"])

@@ -82,6 +82,7 @@ RULES = [
 ]
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 10_000), rules=st.sampled_from(RULES), data=st.data())
 @settings(max_examples=examples(40))
 def test_rules(seed: int, rules: dict[str, Any], data: st.DataObject) -> None:
@@ -127,6 +128,7 @@ def test_groups_that_count_in_part_are_refused(seed: int, weight: float) -> None
     assert not refused or weight == 0.25
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", first_of(2, range(6)))
 def test_one_curve_of_some_classes_by_ranges(seed: int, folder: Path) -> None:
     protocol = {"extends": "lvis", "name": "case", "ap": {"pool": "classes"}}
@@ -203,6 +205,7 @@ def test_every_question_is_answered_or_refused() -> None:
     assert sorted(asked) == sorted([*ANSWERED, *REFUSED, "slice_names"])
 
 
+@pytest.mark.long
 @each([(name, of) for name in ANSWERED for of in (merged, distributed)])
 def test_answers_have_the_bits_of_one_process(name: str, of: Any) -> None:
     question, options = getattr(diagnostics, name), ANSWERED[name]
@@ -214,6 +217,7 @@ def test_answers_have_the_bits_of_one_process(name: str, of: Any) -> None:
     assert all(ours.equals(one) for ours, one in pairs)
 
 
+@pytest.mark.long
 @each([(name, what, of) for name, what in REFUSED.items() for of in (merged, distributed)])
 def test_what_needs_rows_is_refused_by_name(name: str, what: str, of: Any) -> None:
     with pytest.raises(boxscore.InputError, match=f"^{what} of merged parts must be asked of tables"):
@@ -228,6 +232,7 @@ def test_slices_of_numbers(options: dict[str, Any], of: Any) -> None:
     assert ours.to_frame().equals(one.to_frame())
 
 
+@pytest.mark.long
 @each(
     [
         ("size", "slices by size of merged parts must be asked of tables"),
@@ -243,6 +248,7 @@ def test_slices_that_need_objects_are_refused(by: str, message: str) -> None:
     assert diagnostics.slice_names(merged(scene())) == ["night", "height"]
 
 
+@pytest.mark.long
 def test_two_results_are_compared_where_their_parts_are() -> None:
     truth, found = scene()
     worse = found.replaced(scores=np.roll(found.scores, 7))
@@ -262,6 +268,7 @@ def test_two_results_are_compared_where_their_parts_are() -> None:
         assert pair[1].has_same_truth(pair[0])
 
 
+@pytest.mark.long
 def test_two_results_are_planned_where_their_parts_are() -> None:
     truth, found = scene()
     worse = found.replaced(scores=np.roll(found.scores, 7))
@@ -280,6 +287,7 @@ def test_two_results_are_planned_where_their_parts_are() -> None:
         np.testing.assert_allclose(drawn.images_needed, one.total.images_needed, rtol=0.6)
 
 
+@pytest.mark.long
 @each(["boxes", "classes", "images", "an image without objects"])
 def test_another_ground_truth_is_told_by_its_digest(what: str) -> None:
     truth, found = scene()

@@ -94,6 +94,7 @@ def texts(outputs: list[dict[str, Any]]) -> list[str]:
     return ["".join(output.get("text") or output["data"]["text/plain"]) for output in outputs]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_notebooks_run_and_print_what_they_say(path: Path, tmp_path: Path, runner: Runner) -> None:
     notebook = json.loads(path.read_text(encoding="utf-8"))

@@ -91,6 +91,7 @@ def test_equals_evaluate_on_tables() -> None:
     assert bits(fed(Evaluator(), pairs).compute()) == bits(expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("masks", [False, True])
 def test_any_order_and_any_batches_are_alike(masks: bool) -> None:
     pairs = images(20, masks=masks)
@@ -130,6 +131,7 @@ def test_parts_of_several_levels(protocol: str, monkeypatch: pytest.MonkeyPatch)
     assert len(evaluator._parts()) == 1
 
 
+@pytest.mark.long
 def test_updates_go_on_after_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     """Computing merges all levels into one part; the levels below it stay apart from each other."""
     monkeypatch.setattr("boxscore.evaluator.evaluating.FAN_IN", 2)
@@ -456,6 +458,7 @@ def test_tensors() -> None:
     assert bits(fed(Evaluator(), turned).compute()) == expected  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_torch_is_not_imported_for_arrays() -> None:
     code = (
         "import sys, boxscore; e = boxscore.Evaluator(); "

@@ -715,6 +715,7 @@ def as_coco(truth: boxscore.GroundTruth, names: list[str], folder: Path) -> boxs
     return load_ground_truth(folder / "gt.json")
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.* alone and count:boxscore.BoxscoreWarning")
 def test_a_real_run_with_other_images_and_classes(tmp_path: Path) -> None:
     _, results, yolo = teeth()

@@ -64,6 +64,7 @@ def test_a_side_below_zero_is_written_only_where_it_is_read_again(tmp_path: Path
 # ---------------------------------------------------------------- COCO
 
 
+@pytest.mark.long
 def test_coco_comes_back_to_the_bit(tmp_path: Path) -> None:
     truth = boxscore.load_ground_truth(COCO_TRUTH)
     boxscore.save_as(truth, tmp_path / "a.json")

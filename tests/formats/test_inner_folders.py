@@ -262,6 +262,7 @@ def test_folders_of_predictions_are_read_by_a_class_map(tmp_path: Path) -> None:
     assert len(boxscore.load_detections(folder, truth, class_map={0: "cat"})) == 2
 
 
+@pytest.mark.long
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.from_regex(r"[ab](/[ab]){0,2}/[01]", fullmatch=True), min_size=1, max_size=6, unique=True))
 def test_folders_give_what_a_csv_file_gives(names: list[str]) -> None:

@@ -33,6 +33,7 @@ def test_what_was_found_is_taken_or_refused(path: Path, tmp_path: Path) -> None:
     read(path.parent.name, path.read_bytes(), tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reader", READERS)
 def test_spoilt_seeds(reader: str, tmp_path: Path) -> None:
     """A little of what the fuzzer does, wherever the tests run: bytes changed, cut out, put in twice."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 FRAMEWORKS = (
     *(
         "torch",
@@ -30,6 +32,7 @@ print(*sorted(set(sys.argv[1:]) & set(sys.modules)))
 """
 
 
+@pytest.mark.long
 def test_no_framework_is_imported_before_its_adapter() -> None:
     command = [sys.executable, "-c", CODE, *FRAMEWORKS]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

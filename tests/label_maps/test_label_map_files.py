@@ -140,6 +140,7 @@ def test_every_form(command: list[str], form: str, run: Run) -> None:
     assert "boxscore|" in text or form == "csv"
 
 
+@pytest.mark.long
 def test_the_number_of_processes_changes_nothing(folder: Path) -> None:
     for count in (2, 3, 8):
         one, other = (semantic_iou_of_folders("gt", "dt", workers=workers).counts for workers in (1, count))

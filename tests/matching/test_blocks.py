@@ -62,6 +62,7 @@ def crowd(
     return truth, found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rules", RULES, ids=str)
 @pytest.mark.parametrize("most", first_of(1, [7, 0, 40]))
 def test_blocks_match_the_same(rules: Any, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,6 +78,7 @@ def test_blocks_match_the_same(rules: Any, most: int, monkeypatch: pytest.Monkey
             assert len(found_again) > 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rules", RULES, ids=str)
 @pytest.mark.parametrize("workers", first_of(1, [3, 2, 9]))
 def test_processes_match_the_same(rules: Any, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +122,7 @@ def test_of_very_many_pairs_only_matches_are_kept(rules: str, monkeypatch: pytes
         tie_bounds(part)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rules", ["voc2012", MANY], ids=str)
 def test_memory_is_that_of_a_block(rules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """300,000 pairs take some 50 MB together."""

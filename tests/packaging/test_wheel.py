@@ -90,6 +90,7 @@ def test_the_wheel_is_pure_python_and_states_what_it_needs(wheel: Path) -> None:
     assert "boxscore = boxscore.__main__:main_program" in scripts
 
 
+@pytest.mark.long
 def test_the_wheel_works_without_the_repository(wheel: Path, tmp_path: Path) -> None:
     installed = tmp_path / "installed"
     with zipfile.ZipFile(wheel) as archive:

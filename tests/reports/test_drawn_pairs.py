@@ -49,6 +49,7 @@ def test_boxes_without_any_file() -> None:
     assert keys == ["ground truth", "detection"]
 
 
+@pytest.mark.long
 def test_a_tutorial_of_five_cars() -> None:
     truth = boxscore.load_ground_truth(DATASETS / "iou_tutorial" / "instances.json")
     found = boxscore.load_detections(DATASETS / "iou_tutorial" / "detections.json", truth)

@@ -46,6 +46,7 @@ def test_the_caption_of_a_paper(few: DetectorComparison) -> None:
     assert NOTE not in few.to_latex(intervals=False)
 
 
+@pytest.mark.long
 def test_the_pages(few: DetectorComparison, tmp_path: Path) -> None:
     """The page of a detector, of two, and of three with theirs; made of one metric."""
     next(iter(few.evaluations.values())).report(tmp_path / "one", resamples=5, gallery=0)

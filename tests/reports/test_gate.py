@@ -147,6 +147,7 @@ def test_a_drop_fails_where_its_whole_interval_lies_beyond_the_tolerance(
     assert status == int((expected["high"] < -tolerance).any())
 
 
+@pytest.mark.long
 def test_a_drop_without_a_tolerance_is_tested_by_exchanges(fewer: Path, run: Run) -> None:
     """One-sided and adjusted for all metrics that are checked, in both directions."""
     rows = json.loads(Path(DT).read_text())

@@ -234,6 +234,7 @@ def drawn(figure: Any) -> list[Any]:
     return [str(each) for each in artists]
 
 
+@pytest.mark.long
 def test_plot_draws_what_the_functions_draw() -> None:
     result = shapes()
     for name in PLOTS:

@@ -96,6 +96,7 @@ def test_options(comparison: DetectorComparison) -> None:
             comparison.to_latex(**options)
 
 
+@pytest.mark.long
 def test_hostile_names_stay_names() -> None:
     same = evaluation()
     latex = compare_detectors(dict.fromkeys(HOSTILE, same), resamples=2, metrics=["AP"]).to_latex()

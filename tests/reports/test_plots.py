@@ -41,6 +41,7 @@ PLOTS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PLOTS)
 @pytest.mark.parametrize("make", first_of(1, [hostile_evaluation, shapes, empty_evaluation]))
 def test_every_plot_draws(name: str, make: Callable[[], boxscore.Evaluation]) -> None:
@@ -86,11 +87,13 @@ def test_the_steps_of_coco_s_analysis_are_drawn_one_upon_the_other() -> None:
         plots.error_curves(result, name="hexagn")
 
 
+@pytest.mark.long
 def test_compare_draws_intervals() -> None:
     both = {"a": evaluation(), "$b_^{\N{DOG FACE}": evaluation(noise=2.0)}
     assert len(bytes_of(plots.compare(both, resamples=20))) > 1000
 
 
+@pytest.mark.long
 def test_a_sweep_holds_what_the_table_says() -> None:
     result = shapes()
     swept = diagnostics.sweep(

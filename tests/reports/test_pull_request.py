@@ -100,6 +100,7 @@ def written(labels: dict[int, str], **about: Any) -> str:
     )
 
 
+@pytest.mark.long
 def test_very_many_classes_fit_in_a_comment() -> None:
     labels = {number: f"class {number} " + "&<>|*" * 300 for number in range(1, 1501)}
     comparison = compare_detectors(

@@ -33,6 +33,7 @@ def test_report_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "report written to" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_evaluate_and_compare_write_reports(tmp_path: Path, run: Run) -> None:
     run("evaluate", *INPUTS, "--report", tmp_path / "one", "--resamples", "0")
     assert (tmp_path / "one" / "report.html").is_file()
@@ -81,6 +82,7 @@ def test_a_missing_package_is_named_and_nothing_is_written(
     assert not folder.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["png", "svg"])
 def test_draw_writes_the_worst_images(tmp_path: Path, run: Run, form: str) -> None:
     pytest.importorskip("matplotlib")
@@ -96,6 +98,7 @@ def test_draw_takes_chosen_images(tmp_path: Path, run: Run) -> None:
     assert len(run("draw", *INPUTS, "--images", "101", "109", "--output", tmp_path).out.split()) == 2
 
 
+@pytest.mark.long
 def test_draw_goes_on_without_a_picture_that_cannot_be_read(tmp_path: Path, run: Run) -> None:
     """With a warning and a blank frame, as in a report; with --strict nothing is written."""
     pytest.importorskip("matplotlib")
@@ -233,6 +236,7 @@ def test_a_baseline_of_another_protocol_is_refused(tmp_path: Path, run: Run) -> 
     )
 
 
+@pytest.mark.long
 def test_an_image_folder_beside_several_detectors(tmp_path: Path) -> None:
     """COCO files hold the sizes of images: a folder gives the report its pictures and is not read for sizes."""
     folder = SHAPES / "images"

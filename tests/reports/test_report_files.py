@@ -99,6 +99,7 @@ def test_the_json_keeps_its_schema(tmp_path: Path, make: object) -> None:
     jsonschema.validate(json.loads((tmp_path / "result.json").read_text()), schema)
 
 
+@pytest.mark.long
 def test_no_csv_cell_is_a_formula_and_no_markdown_cell_breaks_out(tmp_path: Path) -> None:
     write_report(hostile_evaluation(), tmp_path, options=FAST, tables="csv")
     for path in tmp_path.rglob("*.csv"):
@@ -183,6 +184,7 @@ def test_pictures_stay_inside_their_folder(tmp_path: Path) -> None:
     assert shown == {"ok.png"}
 
 
+@pytest.mark.long
 def test_a_comparison_has_a_page_of_all_and_of_each(tmp_path: Path) -> None:
     results = {
         name: evaluation(images=12, noise=noise) for name, noise in zip("abc", (6.0, 2.0, 9.0), strict=True)
@@ -225,6 +227,7 @@ def test_two_hundred_resamples_or_none(tmp_path: Path, monkeypatch: pytest.Monke
     assert "they take longer than a minute (--resamples 200)" in page
 
 
+@pytest.mark.long
 def test_every_page_of_a_comparison_has_the_same_numbers(tmp_path: Path) -> None:
     results = {"a": evaluation(), "b": evaluation(noise=2.0), "c": evaluation(noise=9.0)}
     comparison = compare_detectors(results, resamples=30, seed=3)

@@ -167,6 +167,7 @@ def signed_area(closed: np.ndarray) -> float:
     return float((x1 * y2 - x2 * y1).sum() / 2)
 
 
+@pytest.mark.long
 def test_figures_draw_masks_and_keypoints() -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

@@ -117,6 +117,7 @@ def test_of_three_the_two_best_are_compared() -> None:
     assert said.startswith("The data cannot tell which of best, near and first is better: best is ")
 
 
+@pytest.mark.long
 def test_where_less_is_better_the_lower_one_leads(tmp_path: Path) -> None:
     rules = {"extends": "coco", "name": "misses", "summary": [{"key": "MR", "metric": "MR", "iou": 0.5}]}
     results = {name: detected([share], protocol=rules) for name, share in (("weak", 0.5), ("strong", 1.0))}
@@ -172,6 +173,7 @@ def test_the_part_shown_holds_what_only_some_miss() -> None:
     assert Differences(same).part(0, records) == Part(0, 0, 400, 100)
 
 
+@pytest.mark.long
 def test_pages_name_no_folder(tmp_path: Path) -> None:
     results = {name: evaluation(seed=0, noise=noise) for name, noise in (("a", 2.0), ("b", 6.0), ("c", 9.0))}
     for result in results.values():

@@ -48,6 +48,7 @@ def test_sums_have_the_bits_of_numpy(thresholds: int, monkeypatch: pytest.Monkey
     assert len(np.unique(cells)) > 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rules", RULES, ids=lambda rules: "-".join(map(str, rules.values())))
 @pytest.mark.parametrize("absent", first_of(1, ["skip", "zero", "all_zero"]))
 def test_every_metric(rules: dict[str, Any], absent: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,6 +113,7 @@ def test_no_class_has_a_curve(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.isnan(none.class_values["AP"]).all()
 
 
+@pytest.mark.long
 def test_many_classes_take_memory_for_their_numbers_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """1,500 classes: 12 MB for each array of all cells."""
     K = 1500

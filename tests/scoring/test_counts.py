@@ -10,6 +10,7 @@ import boxscore
 from boxscore.diagnostics import confidence_curve, localisation_recall_precision
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scores", [4, 10**9])
 @pytest.mark.parametrize("area", RANGES)
 @pytest.mark.parametrize("iou", [0.5, 0.7])

@@ -152,6 +152,7 @@ RULES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ties", ["as_ranked", "true_positives_first", "true_positives_last"])
 @pytest.mark.parametrize("rules", RULES, ids=lambda rules: "-".join(map(str, rules.values())))
 def test_every_curve(rules: dict[str, Any], ties: str) -> None:
@@ -236,6 +237,7 @@ def test_nothing_matches() -> None:
         assert np.nan_to_num(ap, nan=-1).max(axis=0).tolist() == [0, 0, 0, -1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [1, 8, 9, 16, 17, 32, 33, 64])
 def test_any_number_of_thresholds(count: int) -> None:
     """Together they give what each gives alone."""

@@ -48,6 +48,7 @@ def slow(rows: Any, positive: int, images: int, fppi: float, interpolation: str)
     return (after[0][1] - y) / (after[0][0] - x) * (fppi - x) + y
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("interpolation", RULES)
 @pytest.mark.parametrize(("seed", "levels"), [(0, 2), (1, 12), (2, 10**9), (3, 1)])
 def test_each_class_and_all_together_by_loops(seed: int, levels: int, interpolation: str) -> None:
@@ -67,6 +68,7 @@ def test_each_class_and_all_together_by_loops(seed: int, levels: int, interpolat
     assert 0 < got.total.mean < 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("interpolation", RULES)
 @pytest.mark.parametrize("levels", [2, 12, 10**9])
 def test_the_summary_says_the_same_as_every_score(levels: int, interpolation: str) -> None:

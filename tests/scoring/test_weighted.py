@@ -37,6 +37,7 @@ def check_ones(evaluation: boxscore.Evaluation) -> None:
     assert ones.tobytes() == summary_of(evaluation).tobytes()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
 @pytest.mark.parametrize("seed", first_of(1, range(3)))
 @pytest.mark.parametrize("name", BOX_PROTOCOLS)
@@ -63,6 +64,7 @@ def test_an_image_counts_as_often_as_its_weight_says(weights: list[int]) -> None
         assert ours.tobytes() == summary_of(again).tobytes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", ["true_positives_first", "true_positives_last"])
 def test_moved_ties_agree_whatever_the_scores(order: str) -> None:
     """Where the true positives of a tie stand together, the order of the copies decides nothing."""
@@ -124,6 +126,7 @@ def test_every_kind_where_images_are_repeated(weights: list[int], reading: str) 
     assert ours.tobytes() == summary_of(again).tobytes()
 
 
+@pytest.mark.long
 def test_nothing_to_weigh() -> None:
     truth, found = tables(3)
     nothing = found.take(np.empty(0, dtype=np.intp))

@@ -57,6 +57,7 @@ def test_a_thousand_generated_cases(tmp_path: Path) -> None:
         assert_same_bits(ours, run_pycocotools(truth, found, "keypoints"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("joints", first_of(1, [5, 1, 9, 21, 133]))
 def test_own_sigmas_and_caps(tmp_path: Path, joints: int) -> None:
     sigmas = np.linspace(0.02, 0.12, joints).tolist()

@@ -47,6 +47,7 @@ def mask_case(seed: int) -> tuple[Record, list[Record]]:
     return {"images": images, "annotations": annotations, "categories": categories}, results
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", ["coco-segm", "coco-boundary"])
 @pytest.mark.parametrize("workers", first_of(1, [5, 2]))
 def test_processes_find_the_same(

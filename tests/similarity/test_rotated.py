@@ -94,6 +94,7 @@ def test_upright_boxes_score_as_upright_boxes(seed: int) -> None:
     assert all(same_bits(rotated[name], np.nan_to_num(upright[name], nan=-1)) for name in rotated)
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1))
 def test_boxes_stand_around_rotated_boxes(seed: int) -> None:
     truth, _ = tables(*rotated_case(seed))

@@ -23,6 +23,7 @@ def stages(monkeypatch):
     monkeypatch.setattr(grid_module, "QUERIES", 16)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("stages")
 @pytest.mark.parametrize("overlap", ["iou", "ios"])
 def test_best_boxes_first(overlap):
@@ -38,6 +39,7 @@ def test_best_boxes_first(overlap):
             assert kept.tolist() == fast(matrix, scores, groups, threshold, 1)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("stages")
 def test_averages_query_only_survivors(monkeypatch):
     for seed in range(60):
@@ -61,6 +63,7 @@ def ensemble(seed):
     return boxes, scores * (seed % 11 > 0), random.integers(0, random.choice([1, 3]), count)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pairs", first_of(1, [1, 40]))
 @pytest.mark.parametrize("threshold", first_of(1, [0.55, 0.0]))
 def test_fusing_many_boxes_at_a_time(pairs, threshold, monkeypatch):

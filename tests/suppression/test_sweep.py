@@ -279,6 +279,7 @@ def test_bad_options(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -
 # ---------------------------------------------------------------- plot
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["png", "svg", "pdf"])
 def test_a_plot_is_written(form: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")

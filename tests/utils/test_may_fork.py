@@ -160,6 +160,7 @@ def files(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     boxscore.save_as(found, "found.json")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("files")
 def test_files_are_read_by_forks_where_it_is_safe() -> None:
     expected = repr(boxscore.evaluate("truth.json", "found.json", workers=1)["AP"])

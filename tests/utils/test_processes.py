@@ -91,6 +91,7 @@ def run(*tasks: Callable[[], Any], seconds: float = 20.0) -> list[Any]:
         forked.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("act", "where"), [(nothing, "child"), (fail, "here"), (die, "here"), (hang, "here"), (stop, "here")]
 )
@@ -101,6 +102,7 @@ def test_what_becomes_of_a_child(act: Callable[[], object], where: str) -> None:
     assert time.perf_counter() - started < 10
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("ignored_children")
 @pytest.mark.parametrize("act", [nothing, fail, die, hang])
 def test_children_that_nobody_waits_for(act: Callable[[], object]) -> None:

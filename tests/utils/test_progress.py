@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 QUIET = """
 import sys, threading
 import boxscore
@@ -18,6 +20,7 @@ print([thread.name for thread in threading.enumerate()], "tqdm" in sys.modules)
 """
 
 
+@pytest.mark.long
 def test_no_thread_is_left() -> None:
     run = subprocess.run([sys.executable, "-c", QUIET], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines()[-1] == "['MainThread'] False"

@@ -97,6 +97,7 @@ def test_it_is_a_part_of_validate(spoil: Spoil, tmp_path: Path) -> None:
     assert all(found.examples == () for found in quick)
 
 
+@pytest.mark.long
 def test_which_faults_it_sees(tmp_path: Path) -> None:
     """The comparison above would hold if nothing were ever found."""
     seen = set()
@@ -154,6 +155,7 @@ def test_gravest_first() -> None:
     assert by_weight([small, bound, rise, other, error]) == [error, other, rise, bound, small]
 
 
+@pytest.mark.long
 def test_the_command_says_it_below_the_result(tmp_path: Path) -> None:
     load(tmp_path, next(spoil for spoil in SPOILS if spoil.__name__ == "percent"))
     arguments = ["evaluate", "--gt", "gt.json", "--dt", "dt.json", "--output", "csv"]
@@ -288,6 +290,7 @@ def test_the_page_names_the_quick_checks() -> None:
     assert "the flags without effect" in section[1]
 
 
+@pytest.mark.long
 def test_pandas_is_not_loaded(tmp_path: Path) -> None:
     load(tmp_path, None)
     code = (
@@ -301,6 +304,7 @@ def test_pandas_is_not_loaded(tmp_path: Path) -> None:
     assert output.endswith("[]\n")
 
 
+@pytest.mark.long
 def test_boxes_in_another_form_are_the_one_finding(tmp_path: Path, run: Run) -> None:
     """With both numbers, in the command and in Python; the low score explains the rest."""
     spoil = next(spoil for spoil in SPOILS if spoil.__name__ == "swapped_axes")

@@ -579,6 +579,7 @@ FORMS: dict[str, Callable[..., list[float]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("side", ["dt", "gt"])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_option_that_is_named_gives_the_number_that_is_said(form: str, side: str, tmp_path: Path) -> None:
