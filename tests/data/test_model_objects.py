@@ -498,7 +498,6 @@ BAD: list[tuple[Any, str]] = [
         SimpleNamespace(xyxy=[[0, 0, 1, 1]], class_id=None, confidence=[1]),
         "class_id of a prediction must be given",
     ),
-    (SimpleNamespace(xyxy=[[0, 0, 1, 1]], class_id=[1], confidence=None), "have boxes, labels, scores"),
 ]
 
 

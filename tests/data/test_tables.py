@@ -51,7 +51,10 @@ def every_array(table: Any) -> dict[str, np.ndarray[Any, Any]]:
         for field in dataclasses.fields(table)
         if isinstance(getattr(table, field.name), np.ndarray)
     }
-    return {**arrays, **getattr(table, "columns", {})}
+    instances = getattr(table, "instances", None)
+    names = () if instances is None else instances.names
+    given = {name: instances[name] for name in names if isinstance(instances[name], np.ndarray)}
+    return {**arrays, **given, **getattr(table, "columns", {})}
 
 
 @pytest.mark.parametrize(
@@ -196,12 +199,6 @@ FRAME = pd.DataFrame({"image_id": [1], "class": ["cat"], "x1": [0], "y1": [0], "
 @pytest.mark.parametrize(
     ("table", "frame", "text"),
     [
-        (
-            Detections,
-            FRAME.assign(y2=1),
-            "detections must have a column score or confidence. Got only image_id, class, x1, y1, x2, y2 in "
-            "DataFrame; say which it is: --columns score=NAME (in Python columns=).",
-        ),
         (
             GroundTruth,
             FRAME,

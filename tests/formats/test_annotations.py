@@ -77,12 +77,11 @@ def test_detections_have_their_scores(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["cvat", "labelme", "via", "sagemaker", "createml", "vott", "supervisely"])
-def test_annotations_without_scores_are_no_detections(name: str, tmp_path: Path) -> None:
+def test_annotations_are_detections_without_scores(name: str, tmp_path: Path) -> None:
     truth = load(tmp_path, "datumaro")
-    with pytest.raises(
-        FileFormatError, match=r"a detection must have a score\. Got none in .*; is this ground"
-    ):
-        load_detections(write(tmp_path, name), truth)
+    table = load_detections(write(tmp_path, name), truth)
+    assert len(table) == len(BOXES)
+    assert not table.scored
 
 
 # ---------------------------------------------------------------- CVAT

@@ -88,7 +88,7 @@ def _archive(path: Path, *, compression: int = zipfile.ZIP_STORED, **changes: np
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
-        ({"scores": None}, "column scores must be there"),
+        ({"boxes": None}, "column boxes must be there"),
         ({"scores": np.zeros(3)}, r"column scores must be float64 \[282\]"),
         ({"scores": np.full(282, np.nan)}, "score must be finite"),
         ({"image": np.full(282, 999, dtype="i4")}, "column image must be rows below 24"),

@@ -353,7 +353,7 @@ def test_a_format_that_is_named_says_what_is_wrong_where_nothing_is_recognised(
 
 
 REFUSED_PREDICTIONS = {
-    "1 0.5 0.5 0.5 0.5": "save_conf=True",
+    "1 0.5 0.5 0.5 0.5\n1 0.5 0.5 0.5 0.5 0.5": "have a confidence where another has one.*save_conf=True",
     "1 0.5 0.5 0.5 0.5 1\n1 0.5 0.5 0.5 0.5 2\n": "are these numbers of tracks.*save_conf=True",
     "1 0.1 0.2 0.5 0.2 0.3 0.8": "save_conf=True",
     "1 0.5 0.5 0.5 0.5 -0.5": "a confidence must be a number from 0 to 1",

@@ -234,6 +234,18 @@ def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
     }
     for column in first.schema.instances:
         parts = [table.instances[column.name] for table in filled]
+        if column.plain and any((part is None) != (parts[0] is None) for part in parts):
+            with_it, without = (
+                next(table.source for table, part in zip(filled, parts, strict=True) if (part is None) is no)
+                for no in (False, True)
+            )
+            raise InputError(
+                column.name,
+                "be there in all tables that are put together, or in none",
+                got="none",
+                place=without,
+                cause=f"{with_it} has them",
+            )
         if all(part is not None for part in parts):
             join = Masks.concatenate if column.form == "masks" else np.concatenate
             columns[column.name] = join(parts)

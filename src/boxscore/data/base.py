@@ -146,7 +146,8 @@ class BaseTable:
 
     def replaced(self, **columns: Any) -> Self:
         """Return the table with other columns in place of some; nothing is checked."""
-        if "boxes" not in self.__dict__ and not {"boxes", "instances", *self.instances.names} & {*columns}:
+        shapes = {column.name for column in self.schema.instances if not column.plain}
+        if "boxes" not in self.__dict__ and not {"boxes", "instances", *shapes} & {*columns}:
             columns = {**columns, "boxes": None, "sizes": None}  # still those around the same masks
         return dataclasses.replace(self, **columns)
 

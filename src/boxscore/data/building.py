@@ -24,6 +24,7 @@ from boxscore.data.boxes import BOX_FORMATS, BoxFormat, cause_of_negative, corne
 from boxscore.data.lazy import LazyColumns, Reader
 from boxscore.data.masks import Masks
 from boxscore.data.schema import Column, Schema
+from boxscore.data.scores import all_or_none
 from boxscore.data.user_columns import user_columns
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
@@ -154,6 +155,8 @@ def _instances(
     instances: dict[str, Any] = {}
     for column in schema.instances:
         values = given.get(column.name)
+        if values is None and column.plain and not len(rows["image"]):
+            values = ()  # nothing says that they are missing
         if column.name == "keypoint_count" and values is None and "keypoints" in instances:
             values = (instances["keypoints"][:, :, 2] > 0).sum(axis=1)
         if values is None:
@@ -165,6 +168,10 @@ def _instances(
             continue
         array = column.made_of(values)
         checks.same_length(len(rows["image"]), of=f"{schema.noun} boxes", **{column.name: array})
+        if column.plain and np.asarray(values).dtype == object:  # with None among them
+            scores = all_or_none(array, place)
+            if scores is None:
+                continue
         column.check(array, place)
         warning = "" if column.warning is None else column.warning(array)
         if warning:

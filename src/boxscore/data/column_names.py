@@ -21,7 +21,7 @@ from typing import NamedTuple
 from boxscore._utils import checks
 from boxscore._utils.text import short_list
 from boxscore.data.boxes import BoxFormat
-from boxscore.errors import InputError
+from boxscore.errors import FileFormatError, InputError
 
 _IDS = ("imageid", "imgid")
 _IMAGES = ("image", "img")
@@ -274,6 +274,20 @@ def absent_of(column_map: ColumnMap | None, names: Sequence[str]) -> str:
         return ""
     near = checks.nearest(missing[0], [*map(str, names)][: checks.MOST_COMPARED])
     return f"{column_map.name} names a column {missing[0]!r} that it does not have{near and f'; {near}'}"
+
+
+def absent_score(column_map: ColumnMap | None, names: Sequence[str], place: str) -> FileFormatError | None:
+    """Return the error of a column of scores that the user names and a table lacks; None where none is."""
+    score = None if column_map is None else column_map.columns.get("score")
+    if score is None or score in names:
+        return None
+    return FileFormatError(
+        "detections",
+        "have a column score or confidence",
+        got=f"only {short_list(names)}",
+        place=place,
+        cause=absent_of(column_map, names),
+    )
 
 
 def is_box(name: str, *, columns: int | None = None, column_map: ColumnMap | None = None) -> bool:

@@ -24,8 +24,9 @@ from boxscore.data.base import BaseTable
 from boxscore.data.box_reading import reading_of
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, check_sizes_fit
 from boxscore.data.building import built_columns, categories_of, images_of, vocabulary_columns
-from boxscore.data.column_names import ColumnMap, absent_of, column_parts, say_columns
+from boxscore.data.column_names import ColumnMap, absent_of, absent_score, column_parts, say_columns
 from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, Column, Schema
+from boxscore.data.scores import all_or_none
 from boxscore.data.user_columns import check_one_number, in_frame
 from boxscore.data.vocabulary import Categories, Images, as_ids
 from boxscore.errors import InputError, MissingDependencyError
@@ -46,7 +47,7 @@ def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
         if name in schema.frame_names:
             raise InputError("a column", "have a name that a table does not use itself", got=repr(name))
         check_one_number(name, user_column)
-    instances = {column.frame[0]: column for column in schema.instances}
+    instances = {column.frame[0]: column for column in schema.instances if not column.plain}
     parts = {**_parts(table), **in_frame(table.columns)}
     for name in names or ():
         if name not in parts and name not in instances:
@@ -62,14 +63,16 @@ def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
 
 
 def _parts(table: BaseTable) -> dict[str, Any]:
-    """Return the columns that every table has, under their names in a DataFrame."""
+    """Return the columns beside shapes that a table has, under their names in a DataFrame."""
     parts: dict[str, Any] = {
         "image_id": table.images.ids[table.image],
         "category_id": table.categories.ids[table.category],
         "class": table.categories.names[table.category],
     }
-    for column in table.schema.needed:
-        values = getattr(table, column.name)
+    for column in table.schema.plain:
+        values = table.instances[column.name] if column.plain else getattr(table, column.name)
+        if values is None:
+            continue
         if column.form == "ids":
             parts = {column.frame[0]: values, **parts}
         elif column.form != "rows":
@@ -122,8 +125,10 @@ def columns_of(
     original = _pandas_of(table)
     frame, box, form = _with_usual_names(original, box_format, columns)
     names = list(frame.columns)
-    if schema.name == "detections" and "score" not in frame:
-        raise _missing_column("score", "detections", "have a column score or confidence", original, columns)
+    if schema.name == "detections" and isinstance(columns, ColumnMap):
+        absent = absent_score(columns, [str(name) for name in original.columns], "DataFrame")
+        if absent is not None:
+            raise absent
     label = "category_id" if "category_id" in frame else "class"
     corners = ["x1", "y1", "x2", "y2"]
     if label not in frame:
@@ -154,6 +159,9 @@ def columns_of(
     for column in (*schema.needed, *schema.instances):
         if len(column.frame) == 1 and column.frame[0] in frame:
             values = frame[column.frame[0]].to_numpy()
+            if column.plain:
+                given[column.name] = all_or_none(column.made_of(values), place)
+                continue
             given[column.name] = _unless_empty(values) if column.form == "masks" or column.shape else values
     used = {*schema.frame_names, *box}
     table = built_columns(

@@ -76,9 +76,17 @@ class BestMatches(NamedTuple):
 
 
 def match_best(
-    ground_truth: GroundTruth, image: NDArray[Any], boxes: FloatArray, scores: FloatArray, *, most: int = 64
+    ground_truth: GroundTruth,
+    image: NDArray[Any],
+    boxes: FloatArray,
+    scores: FloatArray | None,
+    *,
+    most: int = 64,
 ) -> BestMatches:
-    """Match the best detections of at most ``most`` images, spread evenly; boxes are corners [D, 4]."""
+    """Match the best detections of at most ``most`` images, spread evenly; boxes are corners [D, 4].
+
+    Without scores the first of an image in the file stand for its best.
+    """
     no_crowds = np.flatnonzero(~ground_truth.crowd)
     with_truth = np.unique(ground_truth.image[no_crowds])
     chosen = with_truth[
@@ -89,7 +97,8 @@ def match_best(
     truths = no_crowds[sampled[ground_truth.image[no_crowds]]]
     truths = truths[np.argsort(ground_truth.image[truths], kind="stable")]
     rows = np.flatnonzero(sampled[image])
-    rows = rows[np.lexsort((-scores[rows], image[rows]))]
+    keys = (image[rows],) if scores is None else (-scores[rows], image[rows])
+    rows = rows[np.lexsort(keys)]
     # Of each chosen image: its annotations first:end, and its best detections start:stop, as many at most.
     first = np.searchsorted(ground_truth.image[truths], chosen)
     end = np.searchsorted(ground_truth.image[truths], chosen, side="right")
@@ -257,7 +266,8 @@ def infer_class_map(
     InferredClassMap
     """
     theirs, known = detections.categories, ground_truth.categories
-    best = match_best(ground_truth, detections.image, detections.boxes, detections.scores, most=most)
+    scores = detections.scores if detections.scored else None
+    best = match_best(ground_truth, detections.image, detections.boxes, scores, most=most)
     lies = best.truth >= 0
     pairs = _ClassPairs(detections.category[best.detection[lies]], ground_truth.category[best.truth[lies]])
     readings = _readings(theirs, known, classes)

@@ -2,11 +2,11 @@
 
 Conventions
 -----------
-- A prediction has ``boxes`` [D, 4], ``labels`` [D], ``scores`` [D]; a target ``boxes``, ``labels`` and, where
-  the data set has them, ``image_id``, ``area``, ``iscrowd``, ``difficult``, ``ignore``, and LVIS's lists
-  ``neg_category_ids`` and ``not_exhaustive_category_ids``, of ids or names of classes. Both may have
-  ``masks`` [D, H, W] or [D, 1, H, W], ``keypoints`` [D, J, 3] and ``rotated`` [D, 5]; then ``boxes`` may be
-  missing. Other keys are not read.
+- A prediction has ``boxes`` [D, 4], ``labels`` [D] and, unless no prediction has them, ``scores`` [D]; a
+  target ``boxes``, ``labels`` and, where the data set has them, ``image_id``, ``area``, ``iscrowd``,
+  ``difficult``, ``ignore``, and LVIS's lists ``neg_category_ids`` and ``not_exhaustive_category_ids``, of ids
+  or names of classes. Both may have ``masks`` [D, H, W] or [D, 1, H, W], ``keypoints`` [D, J, 3] and
+  ``rotated`` [D, 5]; then ``boxes`` may be missing. Other keys are not read.
 - Arrays may be lists, NumPy arrays, or tensors on any device; no library is imported for them.
 - The objects of detection libraries are put into these keys by :mod:`boxscore.data.model_objects`.
 - Boxes are stored as corners and sizes, whatever form they came in.
@@ -107,7 +107,7 @@ class Rows(NamedTuple):
 
 
 OF_KIND: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
-    "prediction": (("labels", "scores"), ("scores",)),
+    "prediction": (("labels",), ("scores",)),
     "target": (("labels",), ("area", *FLAGS)),
 }
 """The keys that predictions and targets need, and those beside labels and shapes that are read."""
@@ -176,9 +176,11 @@ def _converted(sample: Sample, kind: str, place: str) -> Columns:
     side = sample.columns
     needed, optional = OF_KIND[kind]
     given = {key for key, value in side.items() if value is not None}
-    if not given.issuperset(needed) or given.isdisjoint(SHAPES):
-        rule = f"have boxes, {', '.join(needed)}"
-        cause = _other_name(side, needed)
+    named = (*needed, "scores") if kind == "prediction" else needed
+    misnamed = len(named) > len(needed) and "scores" not in given and not given.isdisjoint(_SCORES)
+    if not given.issuperset(needed) or given.isdisjoint(SHAPES) or misnamed:
+        rule = f"have boxes, {', '.join(named)}"
+        cause = _other_name(side, named)
         raise InputError(f"a {kind}", rule, got=f"keys {list(side)}", place=place, cause=cause)
     labels = as_ids(_one_value_each(side["labels"], f"{kind} labels", place), name="labels")
     columns: Columns = {"labels": labels}
@@ -237,7 +239,8 @@ def _checked(
         if isinstance(value, np.ndarray):
             columns[key] = value.astype(np.float64 if value.dtype.kind == "f" else value.dtype)
     if invalid not in (None, "error"):
-        return _without_invalid(columns, counts, form, as_false_positives=invalid == "false_positive")
+        as_false_positives = invalid == "false_positive" and kind == "prediction"
+        return _without_invalid(columns, counts, form, as_false_positives=as_false_positives)
 
     def row(number: int) -> str:
         image = int(np.searchsorted(np.cumsum(counts), number, side="right"))
@@ -278,7 +281,7 @@ def _without_invalid(
             bad |= (columns[key][:, sides] < 0).any(axis=1)
     if not bad.any():
         return Rows(counts, columns)
-    if as_false_positives and "scores" in columns:
+    if as_false_positives:
         _match_nothing(columns, bad)
     else:
         columns |= {key: _rows_of(values, ~bad) for key, values in columns.items() if key not in LISTS}
@@ -303,7 +306,7 @@ def _match_nothing(columns: Columns, bad: NDArray[np.bool_]) -> None:
             _empty_mask(mask) if is_bad else mask
             for mask, is_bad in zip(columns["masks"], bad.tolist(), strict=True)
         ]
-    scores = columns["scores"]
+    scores = columns.get("scores", np.empty(0))
     known = np.isfinite(scores)
     scores[~known] = min(0.0, float(scores[known].min(initial=0.0)))
 
@@ -353,9 +356,10 @@ def _one_value_each(values: Any, name: str, place: str) -> NDArray[Any]:
     return array.reshape(-1)
 
 
+_SCORES = ("confidence", "confidences", "conf", "probs", "score")
 _OTHER_NAMES = {
     "labels": ("classes", "class_ids", "class_id", "category_ids", "category_id", "cls", "pred_classes"),
-    "scores": ("confidence", "confidences", "conf", "probs", "score"),
+    "scores": _SCORES,
     "boxes": ("bboxes", "bbox", "rois", "pred_boxes", "xyxy"),
 }
 
@@ -392,12 +396,17 @@ def table_columns(
     counts = [count for rows in pieces for count in rows.counts]
     sides = [rows.columns for rows in pieces]
     filled = [side for side in sides if len(side["labels"])]
-    given: dict[str, Any] = {"scores": []} if schema is DETECTIONS else {}
+    given: dict[str, Any] = {}
     for key in (*SHAPES, "sizes", "area", "scores"):
         parts = [side[key] for side in filled if key in side]
         if len(parts) not in (0, len(filled)):
             got = f"{counted_of(len(parts), len(filled), 'image')} with it"
-            raise InputError(key, "be given for every image or for none", got=got)
+            filled_ids = [name for name, count in zip(identifiers, counts, strict=True) if count]
+            there = [key in side for side in filled]
+            which = ""
+            if len(filled_ids) == len(filled):
+                which = f"image {filled_ids[there.index(True)]!r}, not {filled_ids[there.index(False)]!r}"
+            raise InputError(key, "be given for every image or for none", got=got, cause=which)
         if parts:
             given[key] = (
                 [mask for part in parts for mask in part] if key == "masks" else np.concatenate(parts)

@@ -9,8 +9,8 @@ Conventions
 -----------
 - Axis letters, here and everywhere: D detections, G ground truths, P candidate pairs, T IoU thresholds,
   A area ranges, K categories, R recall points, M max detections. N is D or G, J keypoints.
-- Needed columns are arrays that every table has. Instance columns (quadrilaterals, rotated boxes, masks,
-  keypoints) may be absent, and may be read later. Beside both a table has user columns.
+- Needed columns are arrays that every table has. Instance columns (scores, quadrilaterals, rotated boxes,
+  masks, keypoints) may be absent, and may be read later. Beside both a table has user columns.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from boxscore._utils.records import record
 from boxscore.data.keypoints import box_of_keypoints, keypoint_array
 from boxscore.data.quadrilaterals import area_of_corners, box_of_corners
 from boxscore.data.rotated import area_of_rotated, box_of_rotated, seems_degrees
+from boxscore.data.scores import score_array
 
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -66,6 +67,9 @@ class Column:
         Give the boxes [N, 4] that stand for boxes, and the areas [N] of ground truth, where none are given.
     warning : callable, optional
         Warns of odd values that are allowed; empty for nothing.
+    plain : bool
+        Of a column that may be absent: whether it is a number beside the box, which every file of boxes can
+        hold, and which DataFrames show before user columns.
     """
 
     name: str
@@ -81,6 +85,7 @@ class Column:
     around: Callable[[Any], NDArray[np.float64]] | None = None
     area: Callable[[Any], NDArray[np.float64]] | None = None
     warning: Callable[[Any], str] | None = None
+    plain: bool = False
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
@@ -154,6 +159,11 @@ class Schema:
         return next(column for column in (*self.needed, *self.instances) if column.name == name)
 
     @property
+    def plain(self) -> tuple[Column, ...]:
+        """The columns that a row has beside its shapes: needed ones, and plain ones that may be absent."""
+        return (*self.needed, *(column for column in self.instances if column.plain))
+
+    @property
     def frame_names(self) -> tuple[str, ...]:
         """Every name that a DataFrame's column has here, which no user column may have."""
         columns = (*self.needed, *self.instances)
@@ -217,13 +227,20 @@ DETECTIONS = Schema(
     name="detections",
     noun="detection",
     cause="a diverged model?",
-    needed=(
-        *_BOXES,
+    needed=_BOXES,
+    instances=(
         Column(
-            "scores", "numbers", label="score", limit=LARGEST, cause="a diverged model?", frame=("score",)
+            "scores",
+            "numbers",
+            label="score",
+            limit=LARGEST,
+            cause="a diverged model?",
+            frame=("score",),
+            array=score_array,
+            plain=True,
         ),
+        *_INSTANCES,
     ),
-    instances=_INSTANCES,
     values={
         "units": lambda: "pixels",
         "boxes_given": lambda: True,

@@ -138,7 +138,7 @@ def _sizes(table: BoxTable, per_image: Any) -> dict[str, list[Any]]:
         "image width": known[:, 0],
         "image height": known[:, 1],
     }
-    if isinstance(table, Detections):
+    if isinstance(table, Detections) and table.scored:
         quantities["score"] = table.scores
     rows = [
         np.quantile(values, QUANTILES).tolist() if values.size else [float("nan")] * len(QUANTILES)

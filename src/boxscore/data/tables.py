@@ -42,6 +42,7 @@ from boxscore.data.building import (
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.masks import MaskLike
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
+from boxscore.data.scores import no_scores
 from boxscore.data.vocabulary import Id
 
 if TYPE_CHECKING:
@@ -107,7 +108,9 @@ class BoxTable(BaseTable):
             f"{counted(len(self.categories), 'class')}",
             f"classes: {short_list(self.categories.names)}",
         ]
-        names = [column.name for column in self.schema.instances if column.form != "counts"]
+        names = [
+            column.name for column in self.schema.instances if column.form != "counts" and not column.plain
+        ]
         read = [name for name in names if self.instances.is_read(name)]
         also = [name for name in read if self.instances[name] is not None] + list(self.columns)
         lines += self._counts()
@@ -375,8 +378,10 @@ class Detections(BoxTable):
 
     Attributes
     ----------
+    scored : bool
+        Whether the detections have scores; a table has all of them or none.
     scores : ndarray of float64, [D]
-        Confidence; any finite number, higher means more certain.
+        Confidence; any finite number, higher means more certain. Without scores, asking for them is an error.
     boxes_given : bool
         Whether the results had boxes; if not, they were made from masks or keypoints.
     left_out : mapping of str to int
@@ -389,9 +394,29 @@ class Detections(BoxTable):
 
     schema: ClassVar[Schema] = DETECTIONS
 
-    scores: FloatArray
     boxes_given: bool
     left_out: Mapping[str, int]
+
+    if TYPE_CHECKING:
+        scores: FloatArray
+    else:
+
+        @property
+        def scores(self) -> FloatArray:
+            """Confidence of each detection, [D]; an error without scores."""
+            scores = self.instances["scores"]
+            if scores is None:
+                raise no_scores(self.source)
+            return scores
+
+    @property
+    def scored(self) -> bool:
+        """Whether the detections have scores."""
+        return self.instances["scores"] is not None
+
+    def without_scores(self) -> Detections:
+        """Return the same detections without their scores, as boxes that are counted and not ranked."""
+        return self.replaced(scores=None)
 
     @classmethod
     def from_arrays(
@@ -399,7 +424,7 @@ class Detections(BoxTable):
         image_ids: Sequence[Id] | NDArray[Any],
         category_ids: Sequence[Id] | NDArray[Any],
         boxes: ArrayLike | None,
-        scores: ArrayLike,
+        scores: ArrayLike | None = None,
         *,
         box_format: BoxFormat = "xyxy",
         rotated: ArrayLike | None = None,
@@ -420,8 +445,8 @@ class Detections(BoxTable):
             Integers or strings, as in the ground truth.
         boxes : array_like, [D, 4], or None
             Pixels. None: those around the corners, rotated boxes, masks or keypoints.
-        scores : array_like, [D]
-            Finite numbers.
+        scores : array_like, [D], optional
+            Finite numbers; left out where the detector gives none, as language models do.
         box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
             COCO results files hold ``xywh``.
         rotated : array_like, [D, 5], optional
@@ -445,12 +470,15 @@ class Detections(BoxTable):
         Raises
         ------
         InputError
-            When lengths differ, an id is unknown, a box or score is not finite, a side is negative.
+            When lengths differ, an id is unknown, a box or score is not finite, a side is negative, or some
+            detections have a score and some have None.
 
         Examples
         --------
         >>> len(Detections.from_arrays([1], [7], [[0, 0, 10, 10]], [0.9]))
         1
+        >>> Detections.from_arrays([1], [7], [[0, 0, 10, 10]]).scored
+        False
         """
         where = place or (lambda row: f"row {row} of {source}")
         given = {
@@ -487,7 +515,8 @@ class Detections(BoxTable):
         Parameters
         ----------
         predictions : iterable
-            One item per image: a mapping in torchvision's form (``boxes``, ``labels``, ``scores``), or what
+            One item per image: a mapping in torchvision's form (``boxes``, ``labels``, and ``scores`` unless
+            the model gives none), or what
             torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV give, as
             in :mod:`boxscore.data.model_objects`. Attributes tell them apart; no library is imported.
             A mapping of arrays with an axis of images, as Keras models return it, is split by image.
@@ -548,8 +577,8 @@ class Detections(BoxTable):
     ) -> Detections:
         """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes, or with usual names.
 
-        Needed are ``image_id``, ``category_id`` or ``class``, ``score``, and ``x1, y1, x2, y2`` or
-        ``x, y, w, h``. Columns of other names become the user's own.
+        Needed are ``image_id``, ``category_id`` or ``class``, and ``x1, y1, x2, y2`` or ``x, y, w, h``;
+        and ``score``, unless no detection has one. Columns of other names become the user's own.
 
         Parameters
         ----------
@@ -570,8 +599,8 @@ class Detections(BoxTable):
         return cls._from_frame(frame, images, categories, box_format, columns)
 
     def _counts(self) -> list[str]:
-        lines = []
-        if len(self):
+        lines = [] if self.scored else ["scores: none"]
+        if len(self) and self.scored:
             lines.append(f"scores: {self.scores.min():.4g} to {self.scores.max():.4g}")
         if self.left_out:
             lines.append(f"left out: {sum(self.left_out.values()):,}, of classes the ground truth lacks")

@@ -83,6 +83,22 @@ class NumericResult(msgspec.Struct, gc=False):
     score: float
 
 
+class _UnscoredResult(msgspec.Struct, gc=False):
+    image_id: int | float | str
+    category_id: int | float | str
+    bbox: Box
+    score: float | None = None
+
+
+class NumericUnscoredResult(msgspec.Struct, gc=False):
+    """A result of numbers alone without a score; one with a score is none of these."""
+
+    image_id: float
+    category_id: float
+    bbox: Box
+    score: None = None
+
+
 class _Annotation(msgspec.Struct, gc=False):
     image_id: int | float | str
     category_id: int | float | str
@@ -122,6 +138,13 @@ class FirstRecord(msgspec.Struct):
     keypoints: Any = None
     num_keypoints: Any = None
     file_name: Any = None
+    score: Any = None
+    iscrowd: Any = None
+
+    @property
+    def scored(self) -> bool:
+        """Whether results have scores; a first record with a flag of ground truth ought to have one."""
+        return self.score is not None or self.iscrowd is not None
 
     @property
     def keypoint_numbers(self) -> int:
@@ -436,10 +459,12 @@ def result_kind(instances: Sequence[str], first: FirstRecord, *, with_file_name:
     """Return the kind of results' records, read for boxes, these instance columns and file names."""
     boxes = functools.partial(_boxes, sides=first.sides)
     readers: Readers = {"image_id": _ids, "category_id": _ids, "bbox": boxes, "score": _numbers}
+    general: type[msgspec.Struct] = _Result if first.scored else _UnscoredResult
+    numeric: type[msgspec.Struct] = NumericResult if first.scored else NumericUnscoredResult
     if not with_file_name:
-        return _kind(_Result, NumericResult, readers, instances, first, of_results=True)
+        return _kind(general, numeric, readers, instances, first, of_results=True)
     file_name = [("file_name", str | None, None)]
-    base = msgspec.defstruct(_Result.__name__, file_name, bases=(_Result,), gc=False)
+    base = msgspec.defstruct(general.__name__, file_name, bases=(general,), gc=False)
     return _kind(base, None, {**readers, "file_name": _objects}, instances, first, of_results=True)
 
 

@@ -250,7 +250,9 @@ def _results(table: Detections) -> Iterator[Record]:
     columns = _common(table)
     if not table.boxes_given and ("segmentation" in columns or "keypoints" in columns):
         del columns["bbox"]  # the boxes around the others, which readers make again
-    return _records({**columns, "score": table.scores.tolist()})
+    if table.scored:
+        columns["score"] = table.scores.tolist()
+    return _records(columns)
 
 
 def _common(table: BoxTable) -> dict[str, list[Any]]:

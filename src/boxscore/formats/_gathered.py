@@ -25,6 +25,7 @@ from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import read_at_most
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat
+from boxscore.data.scores import all_or_none
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats import _json
@@ -221,11 +222,10 @@ class Gathered:
                 f"{self.source}: left out, because only boxes and regions with a class are objects: {counts}."
             )
             warn_user(text)
-        scores = np.array(self._scores, dtype=np.float64)
-        if of_results and np.isnan(scores).any():
-            origin = self._origins[int(np.argmax(np.isnan(scores)))]
-            cause = "is this ground truth?"
-            raise FileFormatError("a detection", "have a score", got="none", place=str(origin), cause=cause)
+        scores = None
+        if of_results:
+            given_scores = np.array(self._scores, dtype=np.float64)
+            scores = all_or_none(given_scores, lambda row: str(self._origins[row]))
         if any(self._crowd):
             given["crowd"] = np.array(self._crowd)
         has_rotated = any(corners is not None for corners in self._corners)
@@ -257,7 +257,7 @@ class Gathered:
             form_applied=is_given,
             fractions=self._given_form is not None and self._given_form.fractions,
             place=lambda row: str(self._origins[row]),
-            scores=scores if of_results else None,
+            scores=scores,
             classes=classes,
             file_names=self._file_names,
             sizes=np.array(self._sizes, dtype=np.float64).reshape(-1, 2),

@@ -188,7 +188,7 @@ def explain(
     article = "an" if record[0] in "aeiou" else "a"
     missing = re.match(r"Object missing required field `(\w+)`", rule)
     if missing:
-        cause = _cause_of_missing(record, missing[1])
+        cause = _cause_of_missing(record, missing[1], index is not None and int(index[1]) > 0)
         return FileFormatError(
             f"{article} {record}", f"have {missing[1]}", got="none", place=where, cause=cause
         )
@@ -210,11 +210,13 @@ def explain(
     return FileFormatError(f"{where}: {what}: {rule}.")
 
 
-def _cause_of_missing(record: str, field: str) -> str:
+def _cause_of_missing(record: str, field: str, after_first: bool) -> str:
     if record != "detection":
         return ""
     return {
-        "score": "is this a ground-truth file?",
+        "score": "detection 0 has one: give every detection its score, or none"
+        if after_first
+        else "is this a ground-truth file?",
         "bbox": "only results without any bbox may have masks or keypoints instead",
     }.get(field, "")
 

@@ -75,7 +75,7 @@ class Rows:
     stays_in_fractions : bool, or None
         Whether these fractions stay fractions, where more than these rows decides it.
     scores : ndarray of float64, [N], or None
-        Needed for detections.
+        Of detections; None where none has one.
     classes : sequence of str, or None
         The class list of the files.
     numbers : str
@@ -196,8 +196,6 @@ def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
 def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | None) -> Detections:
     """Return the table of detections that rows describe; with ground truth, in its vocabularies."""
     rows = _in_given_form(rows, options)
-    if rows.scores is None and len(rows.image):
-        raise InputError("detections", "have scores", got="none", place=rows.source)
     sizes = _sizes(rows, options)
     unknown = _unknown(sizes)
     left_out: dict[str, int] = {}
@@ -280,7 +278,7 @@ def _table(
     }
     sides = given.pop("sizes", None)
     if schema is DETECTIONS:
-        given["scores"] = np.empty(0) if rows.scores is None else _of_rows(rows.scores, chosen)
+        given["scores"] = None if rows.scores is None else _of_rows(rows.scores, chosen)
         given = {name: values for name, values in given.items() if name in _names(schema)}
     return built_columns(
         schema,
@@ -386,7 +384,7 @@ def _image_rows(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
 
 def _count_matched(rows: Rows, image: NDArray[np.int32], ground_truth: GroundTruth) -> int:
     """Return how many of the best detections lie on annotations if each row is in this image."""
-    if rows.boxes is None or rows.scores is None or not np.isfinite(rows.boxes).all():
+    if rows.boxes is None or not np.isfinite(rows.boxes).all():
         return 0
     boxes = box_convert(rows.boxes, rows.box_format, "xyxy")
     if rows.fractions and ground_truth.units == "pixels":

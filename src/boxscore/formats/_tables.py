@@ -32,9 +32,10 @@ from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.text import short_list
 from boxscore.data.box_reading import are_fractions, reading_of
 from boxscore.data.boxes import BoxFormat, check_sizes_fit
-from boxscore.data.column_names import ColumnParts, absent_of, column_parts, say_columns
+from boxscore.data.column_names import ColumnParts, absent_of, absent_score, column_parts, say_columns
 from boxscore.data.lookup import image_rows_by_name
 from boxscore.data.schema import GROUND_TRUTH
+from boxscore.data.scores import all_or_none
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
@@ -227,16 +228,10 @@ def rows_of(
 ) -> Rows:
     """Return the rows of boxes that a table holds; ``fractions`` is given where more than them decides it."""
     parts = column_parts(table.names, place=table.source, column_map=options.columns)
-    if of_results and parts.score is None:
-        raise FileFormatError(
-            "detections",
-            "have a column score or confidence",
-            got=f"only {short_list(table.names)}",
-            place=table.source,
-            cause=absent_of(options.columns, table.names)
-            or f"is this the ground truth? Else {say_columns('score=NAME')}",
-        )
     if of_results:
+        absent = absent_score(options.columns, table.names, table.source)
+        if absent is not None:
+            raise absent
         refuse_without_scores(table.absent, parts, table.source)
     images, image = images_of(table, parts)
     boxes = boxes_of(table, parts) if parts.box else None
@@ -271,6 +266,8 @@ def rows_of(
         )
         if boxes is None and ground_truth is not None and ground_truth.units == "fractions":
             boxes = boxes_of_masks(masks, place=place)
+    if scores is not None:
+        scores = all_or_none(scores if all_rows else scores[with_box], place)
     given_fractions = fractions
     fractions = False
     if boxes is not None:
@@ -307,7 +304,7 @@ def rows_of(
         form_applied=True,
         place=place,
         fractions=fractions,
-        scores=scores if scores is None or all_rows else scores[with_box],
+        scores=scores,
         classes=table.class_list,
         label_names=names,
         numbers=_numbers(table, parts),
@@ -629,7 +626,10 @@ def saved_columns(table: BoxTable) -> dict[str, Any]:
 
     Images without objects are rows without a class and a box at the end.
     """
-    names = ("image_id", "category_id", "class", *(n for column in table.schema.needed for n in column.frame))
+    there = [
+        column for column in table.schema.plain if not column.plain or table.instances.shows(column.name)
+    ]
+    names = ("image_id", "category_id", "class", *(name for column in there for name in column.frame))
     frame = table.to_pandas([*names, *table.columns])
     columns: dict[str, Any] = {str(name): frame[name].to_numpy() for name in frame.columns}
     without_objects = np.zeros(0, dtype=np.int64)

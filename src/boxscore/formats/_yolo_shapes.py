@@ -62,7 +62,7 @@ def label_kinds(lines: Lines, keypoint_shape: tuple[int, int] | None) -> dict[in
 
 
 def prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[int, Kind]:
-    """Return the kind of predictions with the confidence last, by their count of numbers."""
+    """Return the kind of predictions with the confidence last, or boxes without any, by their numbers."""
     kinds = {}
     counts = np.unique(lines.counts).tolist()
     known = joints() if any(count > 7 for count in counts) else None
@@ -83,7 +83,9 @@ def prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[int
         if count == 6 and tracked and (last > 1).any():
             cause = f"are these numbers of tracks? {_NO_CONFIDENCE}"
             _refuse(lines, count, "a confidence", "be a number from 0 to 1", cause)
-        if count == 6 or (count == 7 and tracked):
+        if count == 5:
+            kinds[count] = Kind("box")
+        elif count == 6 or (count == 7 and tracked):
             kinds[count] = Kind("box", scores=count - 5, end=count - 5)
         elif count in of_keypoints and len(counts) == 1:
             side, track = of_keypoints[count]
@@ -96,6 +98,10 @@ def prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[int
             kinds[count] = Kind("keypoints", scores=1, end=1)
         else:
             _refuse(lines, count, "a line of predictions", "be class cx cy w h confidence", _NO_CONFIDENCE)
+    if 5 in kinds and len(kinds) > 1:
+        row = int(np.argmax(lines.counts != 5))
+        cause = f"{lines.place(row)} has one; {_NO_CONFIDENCE}"
+        _refuse(lines, 5, "a line of predictions", "have a confidence where another has one", cause)
     return kinds
 
 

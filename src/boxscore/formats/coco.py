@@ -37,6 +37,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file
@@ -52,6 +53,7 @@ from boxscore.data.lazy import Reader
 from boxscore.data.lookup import DeclaredVocabulary, find_categories, find_images
 from boxscore.data.numbering import match_best
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
+from boxscore.data.scores import all_or_none
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import SUPERCATEGORY, Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
@@ -267,7 +269,7 @@ class ResultsReading:
     ----------
     path : Path
         A list of records ``image_id, category_id, bbox, score``, or a COCO object whose annotations have a
-        ``score``. An empty list is legal.
+        ``score``; without a score where no record has one. An empty list is legal.
     columns : sequence of str
         Instance columns to read at once.
     classes : sequence of str, optional
@@ -347,6 +349,7 @@ class ResultsReading:
         records = self._reading.columns()
         self._snapshot.check_reading()
         path, instances = self._path, self._instances
+        scores = self._scores(records)
         if self._classes is not None:
             from boxscore.formats.class_lists import check_listed
 
@@ -381,7 +384,7 @@ class ResultsReading:
             given={
                 "rotated": None if rotated is None else rotated[known],
                 "quadrilaterals": None,
-                "scores": records["score"][known],
+                "scores": None if scores is None else scores[known],
                 **{name: None if column is None else column[known] for name, column in parts.items()},
             },
             read=Reader(
@@ -409,6 +412,10 @@ class ResultsReading:
             units="fractions" if fractions else "pixels",
             source=str(path),
         )
+
+    def _scores(self, records: Columns) -> FloatArray | None:
+        """Scores of all records, or None where none has one."""
+        return all_or_none(records.get("score"), lambda row: f"detection {row} of {self._path}")
 
     def _form(self, ground_truth: GroundTruth | None) -> tuple[WrittenForm, bool]:
         """Return what the boxes are, and whether they stay fractions, as those of the ground truth are."""
@@ -448,7 +455,7 @@ class ResultsReading:
             form = self._form(ground_truth)[0]
             sizes = _with_sizes(ground_truth.images, self._image_sizes).sizes[rows]
             corners = box_convert(in_pixels(boxes, form, sizes, place=place), form.form, "xyxy")
-            return match_best(ground_truth, rows, corners, records["score"]).matched
+            return match_best(ground_truth, rows, corners, self._scores(records)).matched
 
         vocabulary, boxes = self._vocabulary, records["bbox"]
         return find_images(

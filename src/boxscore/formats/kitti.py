@@ -6,7 +6,7 @@ Conventions
   score behind. Corners are pixels from 0; the seven numbers of the object in space are not read.
 - Objects of type ``DontCare`` are regions without labels: they have the ``ignore`` flag.
 - ``truncated``, ``occluded`` and ``alpha`` are columns of the ground truth.
-- The devkit drops detections without a score silently; here they are refused.
+- The devkit drops detections without a score silently; here all detections have one, or none has.
 
 References
 ----------
@@ -15,12 +15,14 @@ https://www.cvlibs.net/datasets/kitti/eval_object.php, ``readme.txt`` of its dev
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from boxscore._utils.collector import paused_collector
+from boxscore.data.scores import all_or_none
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows, collected
@@ -59,6 +61,7 @@ class KittiFormat(RowFormat):
             types.append(fields[0])
             numbers.append(_checked(fields, lines, of_results=of_results))
         table = np.array(numbers, dtype=np.float64).reshape(-1, NUMBERS + of_results)
+        scores = all_or_none(table[:, NUMBERS], lines.place) if of_results else None
         distinct = collected(types)
         given: dict[str, Any] = {}
         columns = {}
@@ -74,7 +77,7 @@ class KittiFormat(RowFormat):
             boxes=table[:, 3:7],
             box_format="xyxy",
             place=lines.place,
-            scores=table[:, NUMBERS] if of_results else None,
+            scores=scores,
             given=given,
             columns=columns,
         )
@@ -86,10 +89,10 @@ def _checked(fields: list[str], lines: TextLines, *, of_results: bool) -> list[f
     wanted = NUMBERS + of_results
     if numbers is not None and len(numbers) == wanted:
         return numbers
+    if numbers is not None and of_results and len(numbers) == NUMBERS:
+        return [*numbers, math.nan]
     cause = ""
-    if numbers is not None and len(numbers) == NUMBERS:
-        cause = "the score behind rotation_y is missing"
-    elif numbers is not None and len(numbers) == NUMBERS + 1:
+    if numbers is not None and len(numbers) == NUMBERS + 1:
         cause = "16 values are a detection and its score"
     rule = f"be an object's type and {wanted} numbers{', the score last' * of_results}"
     got = repr(" ".join(fields))[:80]

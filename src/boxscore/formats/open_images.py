@@ -89,7 +89,7 @@ class OpenImagesFormat(CsvFormat):
             columns["Confidence"] = [
                 int(value) if value == 1 else value for value in user_columns.pop("Confidence")
             ]
-        if isinstance(table, Detections):
+        if isinstance(table, Detections) and table.scored:
             columns["Score"] = table.scores.tolist()
         columns |= dict(zip(("XMin", "XMax", "YMin", "YMax"), boxes[:, [0, 2, 1, 3]].T.tolist(), strict=True))
         if isinstance(table, GroundTruth):

@@ -3,7 +3,8 @@
 Conventions
 -----------
 - Ground truth is a line ``class x1 y1 x2 y2 [difficult]`` an object, detections are ``class confidence`` and
-  four numbers. A class is a name, also one of several words, or a number that counts from 0.
+  four numbers; without confidence, where none has one. A class is a name, also one of several words, or a
+  number that counts from 0.
 - What the four numbers are, two corners or corner and size, does not follow from one line. A reading is ruled
   out by boxes of negative size, or by boxes that leave their images where sizes are known. If both readings
   remain, or none, ``box_format`` must be given.
@@ -27,6 +28,7 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.collector import paused_collector
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.lookup import image_rows_by_name
+from boxscore.data.scores import all_or_none
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
@@ -115,6 +117,7 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
     else:
         form = _box_form(boxes, extent, path, "--dt-box-format" if of_results else "--gt-box-format")
     distinct = collected(labels)
+    scores = all_or_none(table[:, 0], lines.place) if of_results else None
     return Rows(
         source=str(path),
         images=names,
@@ -125,7 +128,7 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
         box_format=form,
         place=lines.place,
         fractions=form == "cxcywh" and len(boxes) > 0 and bool(boxes.max() <= 2),
-        scores=table[:, 0] if of_results else None,
+        scores=scores,
         numbers="positions",
         given={} if of_results or not any(difficult) else {"difficult": np.array(difficult)},
     )
@@ -156,13 +159,15 @@ def _parsed(fields: list[str], lines: TextLines, *, of_results: bool) -> tuple[I
         fields = fields[:-1]
     elif not of_results and len(fields) == 6 and fields[-1] in ("0", "1") and is_number(fields[1]):
         marked, fields = fields[-1] == "1", fields[:-1]
+    without = of_results and (len(fields) == count or not is_number(fields[-count]))
+    if without and len(fields) >= count:  # a class, perhaps of several words, and four numbers
+        fields = [*fields[: 1 - count], "nan", *fields[1 - count :]]
     words, values = fields[:-count], fields[-count:]
     extra = len(words) > 1 and is_number(words[-1])
     numbers = numbers_of(values)  # finite or not: that is checked with the boxes
     if not words or extra or numbers is None:
         rule = "be class confidence and four numbers" if of_results else "be class x1 y1 x2 y2 [difficult]"
         cause = "are these detections?" if extra and not of_results else ""
-        cause = "is this ground truth?" if of_results and len(fields) == 5 else cause
         got = repr(" ".join(fields))[:80]
         raise FileFormatError("a line of boxes", rule, got=got, place=lines.place(), cause=cause)
     name = " ".join(words)

@@ -170,7 +170,7 @@ class YoloFormat(RowFormat):
         names, boxes = file_stems(table), _checked_fractions(table)
         _check_readable(names, of_results=isinstance(table, Detections))
         lines: list[list[str]] = [[] for _ in names]
-        scores = table.scores.tolist() if isinstance(table, Detections) else None
+        scores = table.scores.tolist() if isinstance(table, Detections) and table.scored else None
         for row, (image, category, box) in enumerate(
             zip(table.image.tolist(), table.category.tolist(), boxes.tolist(), strict=True)
         ):
@@ -180,7 +180,7 @@ class YoloFormat(RowFormat):
             f"labels/{name}.txt": "".join(texts) for name, texts in zip(names, lines, strict=True)
         }
         labels = table.categories.names.tolist()
-        if scores is None:
+        if not isinstance(table, Detections):
             import yaml
 
             content = {"path": ".", "val": "images", "names": dict(enumerate(labels))}
@@ -422,7 +422,7 @@ def _checked_fractions(table: BoxTable) -> FloatArray:
         rule = "reach out of its image by less than its size, to be written as fractions"
         got, place = table.boxes[row].tolist(), f"row {row} of {table.source}"
         raise InputError("a box", rule, got=got, place=place)
-    if isinstance(table, Detections):
+    if isinstance(table, Detections) and table.scored:
         other = ~((table.scores >= 0) & (table.scores <= 1))
         if other.any():
             row = int(np.argmax(other))

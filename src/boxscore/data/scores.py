@@ -1,0 +1,68 @@
+"""Scores of detections, which may be absent: all of them, or none.
+
+Conventions
+-----------
+- A table whose detections have no score has no column of scores; no score is ever filled in. Who asks for
+  its scores is refused in one line (:func:`no_scores`).
+- A table without rows has scores: nothing says otherwise.
+- Scores of some detections alone are an error that names the first detection with one and the first without.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from boxscore._utils import checks
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.checks import Place
+from boxscore.errors import InputError
+
+SCORELESS = (
+    "No detection has a score: boxes are counted, not ranked; AP depends on an order that is not in the file "
+    "and is given as an interval."
+)
+"""What is said once of every result of detections without scores."""
+
+
+def score_array(values: Any) -> FloatArray:
+    """Return what is given as scores as numbers, [D]; None is NaN."""
+    return checks.float_array(values, name="scores")
+
+
+def all_or_none(scores: FloatArray | None, place: Place) -> FloatArray | None:
+    """Return scores that all detections have, or None where none has one; NaN stands for no score.
+
+    Raises
+    ------
+    InputError
+        When some have a score and some have none.
+    """
+    if scores is None:
+        return None
+    missing = np.isnan(scores)
+    if not missing.any():
+        return scores
+    if missing.all():
+        return None
+    first, with_score = int(np.argmax(missing)), int(np.argmin(missing))
+    raise InputError(
+        "a detection",
+        "have a score where another has one",
+        got="none",
+        place=place(first),
+        cause=f"{place(with_score)} has {scores[with_score]:g}, and scores are never filled in: give every "
+        "detection its score, or none",
+    )
+
+
+def no_scores(source: str) -> InputError:
+    """Return the error of a question that only scores can answer."""
+    return InputError(
+        "the detections",
+        "have scores for this",
+        got="none",
+        place=source,
+        cause="boxes without scores are counted, not ranked",
+    )
