@@ -46,6 +46,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "masks-and-keypoints",
             "dota-and-obb",
             "pedestrians-and-faces",
+            "more-benchmarks",
             "label-maps",
             "convert",
             "anchors",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import boxscore
 from boxscore._utils.resampling import Groups
 from boxscore.distributed import Part, merge
+from boxscore.protocols.rules.score_levels import LEVEL_METRICS
 from boxscore.protocols.summary import SUMMARY_KINDS
 from support import crowd_cases, every_kind, limits
 from support.cases import Case, coco_cases
@@ -82,7 +83,9 @@ def test_every_kind(
             "interpolation": "step" if step else "linear",
         },
         "miss_rate": {"false_positives_per_image": [0.1, 0.5, 1, 3], "reading": reading},
-        "summary": [{"key": kind, "metric": kind} for kind in SUMMARY_KINDS if kind != "JI"],
+        "summary": [
+            {"key": kind, "metric": kind} for kind in SUMMARY_KINDS if kind not in ("JI", *LEVEL_METRICS)
+        ],
     }
     check(case.load(folder), protocol, data)
 

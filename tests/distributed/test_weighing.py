@@ -17,6 +17,7 @@ from boxscore import diagnostics
 from boxscore._utils.resampling import Draws, Groups
 from boxscore.data.vocabulary import Images
 from boxscore.distributed import DistributedEvaluation, Part, merge
+from boxscore.protocols.rules.score_levels import LEVEL_METRICS
 from boxscore.protocols.summary import SUMMARY_KINDS
 from boxscore.reports.rows import Rows
 from boxscore.reports.text import as_text
@@ -74,7 +75,11 @@ RULES = [
     {"ap": {"class_mean": "by_images", "recall_over": "all"}},
     {"ap": {"class_weights": {"1": 2.5, "*": 0.75}}},
     {"ap": {"class_weights": {"1": 0, "*": 3}, "interpolation": "area"}},
-    {"summary": [{"key": kind, "metric": kind} for kind in SUMMARY_KINDS if kind != "JI"]},
+    {
+        "summary": [
+            {"key": kind, "metric": kind} for kind in SUMMARY_KINDS if kind not in ("JI", *LEVEL_METRICS)
+        ]
+    },
     {
         "summary": [{"key": "MR", "metric": "MR", "iou": 0.5, "cap": 0}, {"key": "AR", "metric": "AR"}],
         "miss_rate": {"false_positives_per_image": [0.1, 0.5, 1, 4], "reading": "last_at_most_or_end"},

@@ -334,6 +334,8 @@ CHANGES = [
     ({"miss_rate": {"false_positives_per_image": [1, 0.1]}}, "mr:0.1,1"),
     ({"miss_rate": {"false_positives_per_image": [1], "reading": "first_at_least"}}, "mr:1-first_at_least"),
     ({"jaccard": {"score_thresholds": [0.5, 0]}}, "ji:0,0.5"),
+    ({"score_levels": {"neighbours": {"Car": ["Van", "Bus"]}}}, "neighbours:Car=Van+Bus"),
+    ({"ignore": {"least_height_closed": False}}, "leastheight:>"),
     ({"rounding": {"stretch_scores": True}}, "scores:stretched"),
     ({"rounding": {"scores": 3}}, "decimals:3,all"),
     ({"rounding": {"boxes": 0}}, "decimals:all,0"),
@@ -355,7 +357,7 @@ def test_every_field_of_a_protocol_is_among_the_changes_above() -> None:
         (table, field.name)
         for table in (
             *("rounding", "boxes", "group", "labels", "matching", "ignore", "ap", "froc"),
-            *("miss_rate", "jaccard"),
+            *("miss_rate", "jaccard", "score_levels"),
         )
         for field in dataclasses.fields(getattr(coco, table))
     }
@@ -388,7 +390,7 @@ def test_signatures_of_two_grids_differ() -> None:
         (
             {"zzz": 1},
             "a key must be known. Got zzz; known: aliases, ap, boxes, froc, group, ignore, jaccard, keypoints, "
-            "labels, masks, matching, miss_rate, name, of_type, rounding, similarity, summary, title.",
+            "labels, masks, matching, miss_rate, name, of_type, rounding, score_levels, similarity, summary, title.",
         ),
         (
             {"matching": {"iou_thresholds": list(np.linspace(0.1, 0.9, 65))}},
@@ -469,6 +471,18 @@ def test_signatures_of_two_grids_differ() -> None:
             "names must be as long as keypoints.sigmas (0). Got length 1.",
         ),
         ({"summary": [3]}, "summary must be a table. Got 3."),
+        (
+            {"score_levels": {"neighbours": ["Van"]}},
+            "score_levels.neighbours must be a table of class = [class, ...]. Got ['Van'].",
+        ),
+        (
+            {"score_levels": {"neighbours": {"Car": "Van"}}},
+            "score_levels.neighbours.Car must be a list. Got 'Van'.",
+        ),
+        (
+            {"summary": [{"key": "AP", "metric": "AP_R40"}], "matching": {"per_class": False}},
+            "matching.per_class must be true where objects choose their detections. Got false.",
+        ),
         ({"summary": [{"key": 3}]}, "summary.key must be a string. Got 3."),
         ({"summary": [{"key": "AP", "area": 3}]}, "summary AP: area must be a string. Got 3."),
         ({"title": ["x"]}, "title must be a string. Got ['x']."),
@@ -492,7 +506,7 @@ def test_the_extended_protocol_is_not_changed() -> None:
         ("voc207", "did you mean 'voc2007'?"),
         ("coco.tom", "did you mean 'coco'?"),
         ("COCO", "did you mean 'coco'?"),
-        ("kitti", "boxscore protocols lists them."),
+        ("argoverse", "boxscore protocols lists them."),
         ("", "boxscore protocols lists them."),
     ],
 )

@@ -12,6 +12,7 @@ from tests.support.weights import evaluated_anew
 import boxscore
 from boxscore._utils.resampling import Groups
 from boxscore.protocols import load_protocol, protocol_names
+from boxscore.protocols.rules.score_levels import LEVEL_METRICS
 from boxscore.protocols.summary import SUMMARY_KINDS
 from support.every_cell import summary_of, weighted_summary, with_every_cell
 from support.examples import first_of
@@ -103,7 +104,7 @@ def by_false_positives(tie_order: str, reading: str) -> boxscore.Protocol:
         "froc": {"false_positives_per_image": [0, 0.2, 0.5, 1, 3]},
         "miss_rate": {"false_positives_per_image": [0.1, 0.5, 1, 3], "reading": reading},
     }
-    return with_every_cell(rules, *(kind for kind in SUMMARY_KINDS if kind != "JI"))
+    return with_every_cell(rules, *(kind for kind in SUMMARY_KINDS if kind not in ("JI", *LEVEL_METRICS)))
 
 
 @pytest.mark.parametrize("reading", READINGS)

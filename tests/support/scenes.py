@@ -47,7 +47,7 @@ FEDERATED = (
     "openimages-v2",
 )
 """Their cases are in tests/evaluation: what a class in an image means depends on labels of the image."""
-CROWDS = ("caltech", "citypersons", "crowdhuman", "visdrone", "widerface")
+CROWDS = ("caltech", "citypersons", "crowdhuman", "kitti", "visdrone", "widerface")
 """Their cases are in tests/evaluation: they ask for columns, sizes of images or ranked files."""
 
 

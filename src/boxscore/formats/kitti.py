@@ -5,7 +5,7 @@ Conventions
 - A line is ``type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, of a detection with its
   score behind. Corners are pixels from 0; the seven numbers of the object in space are not read.
 - Objects of type ``DontCare`` are regions without labels: they have the ``ignore`` flag.
-- ``truncated``, ``occluded`` and ``alpha`` are columns of the ground truth.
+- ``alpha`` is a column of both sides, ``truncated`` and ``occluded`` of the ground truth.
 - The devkit drops detections without a score silently; here all detections have one, or none has.
 
 References
@@ -64,7 +64,7 @@ class KittiFormat(RowFormat):
         scores = all_or_none(table[:, NUMBERS], lines.place) if of_results else None
         distinct = collected(types)
         given: dict[str, Any] = {}
-        columns = {}
+        columns = {"alpha": table[:, 2]}
         if not of_results:
             given["ignore"] = np.array([name == "DontCare" for name in types], dtype=bool)
             columns = {"truncated": table[:, 0], "occluded": table[:, 1], "alpha": table[:, 2]}

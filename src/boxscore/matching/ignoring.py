@@ -129,7 +129,8 @@ def inside_column_ranges(ground_truth: GroundTruth, protocol: Protocol) -> BoolA
     for a, name in enumerate(rules.area_ranges):
         for column, (low, high) in rules.column_ranges.get(name, {}).items():
             values = _column(ground_truth, column)
-            inside[:, a] &= (values >= low) & (values <= high)
+            is_open = column == "height" and not rules.least_height_closed
+            inside[:, a] &= (values > low if is_open else values >= low) & (values <= high)
     return inside
 
 

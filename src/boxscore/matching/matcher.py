@@ -53,12 +53,14 @@ from boxscore.matching.matches import Bits, Matches, bit_type, merge, pack_bits
 from boxscore.matching.pairs import Outcome, Overlaps
 from boxscore.matching.preparing import shares_of_regions
 from boxscore.matching.ranking import Ranking, rank_detections
+from boxscore.matching.score_levels import score_levels
 from boxscore.matching.sources import Blocks, PairSource, RangeByRange, SharedOut
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
 from boxscore.protocols.rules.jaccard import TRUTH_SHARE
 from boxscore.protocols.rules.recall import TAKES_PART
+from boxscore.protocols.rules.score_levels import LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED
 from boxscore.protocols.tables import MatchingRules
 from boxscore.similarity.pairs import TooManyPairsError
 from boxscore.similarity.registry import similarity_of
@@ -271,6 +273,21 @@ class Matcher:
             makers[ABSORBED_BITS] = lambda: absorbed
         return {column.name: make() for column, make in makers.items() if column.asked_for(protocol)}
 
+    def _score_levels(
+        self, protocol: Protocol, rows: NDArray[np.int64], score: FloatArray, ranges: Ranges
+    ) -> dict[str, NDArray[Any]]:
+        """Make the columns of objects that choose their detections; ``rows`` and ``score`` of the ranked."""
+        if not LEVEL_COUNTS.asked_for(protocol):
+            return {}
+        truth, detections = self.ground_truth, self.detections
+        scores, ranked = detections.scores.copy(), np.zeros(len(detections), dtype=bool)
+        scores[rows], ranked[rows] = score, True
+        regions = self.ignoring.by_foreground
+        overlaps = self._across(protocol.matching.lowest_threshold, regions)
+        levels = score_levels(truth, detections, overlaps, scores, ranked, ranges.counted, regions, protocol)
+        columns = (LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED)
+        return {column.name: values[rows] for column, values in zip(columns, levels, strict=True)}
+
     def _ordered(self, values: Values) -> Values:
         """Values of the given detections, in the order in which they are matched."""
         return values if self._rows is None or values is None else values[self._rows]
@@ -418,7 +435,8 @@ class Matcher:
             threshold_count=len(protocol.matching.iou_thresholds),
             equal_scores=protocol.matching.equal_scores,
             every_pair=outcome.every_pair,
-            extra=self._extra(protocol, None if absorbed is None else absorbed[order]),
+            extra=self._extra(protocol, None if absorbed is None else absorbed[order])
+            | self._score_levels(protocol, given_rows, score, ranges),
         )
         if GROUP_TRUE_POSITIVES.asked_for(protocol):
             of_groups = matches.detections_ever_true(self.ground_truth.group)

@@ -28,6 +28,10 @@ SUMMARY_KINDS = {
     "MR": "Log-Average Miss Rate (MR)",
     "JI": "Jaccard Index      (JI)",
     "F1": "Best F1            (F1)",
+    "AP_R40": "Average Precision  (R40)",
+    "AP_R11": "Average Precision  (R11)",
+    "AOS_R40": "Orientation Sim.   (R40)",
+    "AOS_R11": "Orientation Sim.   (R11)",
 }
 """Kinds of summary metrics, as pycocotools prints them or would; ``scoring/kinds`` computes them."""
 

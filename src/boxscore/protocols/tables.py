@@ -38,6 +38,7 @@ from boxscore.protocols.rules.pooling import PerClassField, PoolField
 from boxscore.protocols.rules.recall import RecallOverField
 from boxscore.protocols.rules.regions import RegionsField
 from boxscore.protocols.rules.rounding import RoundingFields
+from boxscore.protocols.rules.score_levels import ScoreLevelRules
 from boxscore.protocols.rules.score_threshold import ScoreThresholdField
 from boxscore.protocols.rules.smallness import SmallnessFields
 from boxscore.protocols.rules.stretching import StretchingField
@@ -123,3 +124,4 @@ class TableFields(Rules):
     froc: FrocRules = rule(FrocRules(), check=table(FrocRules), doc="")
     miss_rate: MissRateRules = rule(MissRateRules(), check=table(MissRateRules), doc="")
     jaccard: JaccardRules = rule(JaccardRules(), check=table(JaccardRules), doc="")
+    score_levels: ScoreLevelRules = rule(ScoreLevelRules(), check=table(ScoreLevelRules), doc="")

@@ -12,7 +12,7 @@ from boxscore._utils import checks
 from boxscore._utils.records import part
 from boxscore.errors import ProtocolError
 from boxscore.protocols.acting import Refusal, Scope, matches
-from boxscore.protocols.fields import Check, Rules, Step, Word, choice, number, rule, text
+from boxscore.protocols.fields import Check, Rules, Step, Word, choice, flag, number, rule, text
 from boxscore.protocols.grids import number_text
 
 DetectionArea = Literal["box", "mask", "box_or_mask"]
@@ -130,6 +130,15 @@ class AreaFields(Rules):
         "absorbing any number of detections; or the same, measured by intersection over the detection.",
         word=Word("outside", silent="ignore"),
         step=Step("objects outside a range", "matching"),
+        scope=matches(Scope.ROW),
+    )
+    least_height_closed: bool = rule(
+        True,
+        check=flag,
+        doc="Whether a ground truth as high as the lower bound of a range on `height` lies in it (`>=`; "
+        "KITTI: not).",
+        word=Word("leastheight", silent=True, text={False: ">"}, note="`>` where that height is too low"),
+        step="ignore.column_ranges",
         scope=matches(Scope.ROW),
     )
     height_slack: float = rule(

@@ -1,0 +1,246 @@
+"""Objects that choose their detections, anew at every score threshold (KITTI).
+
+Goal
+----
+What ``computeStatistics`` of KITTI's devkit counts at any score threshold, computed once: an image's counts
+change only at the scores of its detections, so each detection carries those that hold from its score on.
+
+Conventions
+-----------
+- *First pass*, without a threshold: each object in file order takes, of the free detections that overlap it
+  enough, the one of highest score. Thresholds are chosen among the scores of the true positives.
+- *Second pass*, at a threshold: each takes the free detection of at least that score which it overlaps most.
+  What is left is a false positive, unless it lies in a region that is not annotated.
+- Equal scores and overlaps go by file order. Of each class detections below the least height of a range
+  are ignored: those of any class in the first pass; in the second they decide nothing.
+- Letting one more detection in moves one detection along a chain: an object that prefers the newcomer frees
+  its own for the objects behind it. So all thresholds together cost about as much as one.
+- Objects of neighbour classes, and those outside a range, are ignored: what they take counts nowhere.
+
+References
+----------
+``evaluate_object.cpp`` of KITTI's devkit: ``cleanData``, ``computeStatistics``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import BoolArray, FloatArray
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.matching.ignoring import evaluated
+from boxscore.matching.pairs import Overlaps
+from boxscore.protocols.protocol import Protocol
+
+UNKNOWN_ANGLE = -10.0
+"""KITTI's alpha of what has no orientation."""
+
+
+class ScoreLevels(NamedTuple):
+    """What each row of a detections table carries; see :mod:`boxscore.protocols.rules.score_levels`."""
+
+    counts: NDArray[np.int64]
+    """[D, T, A, 3]"""
+    similarity: FloatArray
+    """[D, T, A]"""
+    oriented: BoolArray
+    """[D]"""
+
+
+def score_levels(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    overlaps: Overlaps,
+    scores: FloatArray,
+    ranked: BoolArray,
+    counted: BoolArray,
+    region: BoolArray,
+    protocol: Protocol,
+) -> ScoreLevels:
+    """Count at every score level of every image and class.
+
+    ``overlaps`` are across classes, those with a ``region`` [G] by intersection over the detection;
+    ``scores`` [D] and ``ranked`` [D] say what takes part, ``counted`` is [G, A].
+    """
+    T, A = len(protocol.matching.iou_thresholds), len(protocol.ignore.area_ranges)
+    angles = _angles(ground_truth), _angles(detections)
+    levels = ScoreLevels(
+        np.zeros((len(detections), T, A, 3), dtype=np.int64),
+        np.zeros((len(detections), T, A)),
+        angles[1] != UNKNOWN_ANGLE,
+    )
+    least = [_least_height(protocol, name) for name in protocol.ignore.area_ranges]
+    height, with_row = detections.sizes[:, 1], np.repeat(np.arange(len(detections)), overlaps.counts)
+    with_row = with_row[np.argsort(_positions(overlaps), kind="stable")]
+    is_evaluated = evaluated(ground_truth.categories, protocol)
+    takes_part = ranked | ~is_evaluated[detections.category]
+    names = ground_truth.categories.names.tolist()
+    for k in np.flatnonzero(is_evaluated).tolist():
+        others = protocol.score_levels.neighbours.get(names[k], ())
+        of_class = np.isin(
+            ground_truth.category, [k, *(names.index(name) for name in others if name in names)]
+        )
+        own = (detections.category == k) & ranked
+        for t, floor in enumerate(protocol.matching.effective_thresholds_of(names[k]).tolist()):
+            enough = overlaps.value >= floor
+            of_region = region[overlaps.truth]
+            in_region = np.zeros(len(detections), dtype=bool)
+            in_region[with_row[enough & of_region]] = True
+            chosen = enough & ~of_region & of_class[overlaps.truth]
+            for a in range(A):
+                small = height < least[a]
+                pairs = chosen & (takes_part & (own | small))[with_row]
+                scene = _Scene(
+                    with_row[pairs],
+                    overlaps.truth[pairs],
+                    overlaps.value[pairs],
+                    counted[:, a] & (ground_truth.category == k),
+                    scores,
+                    own & ~small,
+                    in_region,
+                    *angles,
+                )
+                first = scene.first_pass()
+                levels.counts[first, t, a, 0] = 1
+                for row, true, false, similarity in scene.second_pass(detections.image):
+                    levels.counts[row, t, a, 1:] = true, false
+                    levels.similarity[row, t, a] = similarity
+                # What does not count itself has the level of what is above it.
+                rows = np.flatnonzero(own)
+                _carry_down(levels, rows, detections.image[rows], scores[rows], (own & ~small)[rows], t, a)
+    return levels
+
+
+def _positions(overlaps: Overlaps) -> NDArray[np.int64]:
+    """Position of each pair in the order of the rows of the detections, [P]."""
+    starts = np.repeat(overlaps.starts, overlaps.counts)
+    ends = np.cumsum(overlaps.counts)
+    return starts + np.arange(len(starts)) - np.repeat(ends - overlaps.counts, overlaps.counts)
+
+
+def _angles(table: GroundTruth | Detections) -> FloatArray:
+    """Return the column ``alpha``, [N]; unknown where there is none."""
+    if "alpha" not in table.columns:
+        return np.full(len(table), UNKNOWN_ANGLE)
+    return np.asarray(table.columns["alpha"], dtype=np.float64)
+
+
+def _least_height(protocol: Protocol, name: str) -> float:
+    """Return the lower bound on heights of a range."""
+    return protocol.ignore.column_ranges.get(name, {}).get("height", (-math.inf, math.inf))[0]
+
+
+def _carry_down(
+    levels: ScoreLevels,
+    rows: NDArray[np.intp],
+    image: NDArray[np.int32],
+    scores: FloatArray,
+    counts: BoolArray,
+    t: int,
+    a: int,
+) -> None:
+    """Give rows that do not count the level of the one above them in their image."""
+    order = np.lexsort((rows, ~counts, -scores, image))
+    above = -1
+    for position in order.tolist():
+        if counts[position]:
+            above = position
+        elif above >= 0 and image[above] == image[position]:
+            levels.counts[rows[position], t, a, 1:] = levels.counts[rows[above], t, a, 1:]
+            levels.similarity[rows[position], t, a] = levels.similarity[rows[above], t, a]
+
+
+class _Scene:
+    """The pairs of one class, threshold and range, in all images."""
+
+    def __init__(
+        self,
+        detection: NDArray[np.intp],
+        truth: NDArray[np.intp],
+        value: FloatArray,
+        counted: BoolArray,
+        scores: FloatArray,
+        counts: BoolArray,
+        in_region: BoolArray,
+        truth_angles: FloatArray,
+        angles: FloatArray,
+    ) -> None:
+        self._counted, self._scores, self._counts = counted, scores, counts
+        self._in_region, self._angles = in_region, (truth_angles, angles)
+        self._of_truth: dict[int, list[int]] = {}
+        self._of_detection: dict[int, list[tuple[int, float]]] = {}
+        order = np.lexsort((detection, truth))
+        for d, g, overlap in zip(
+            detection[order].tolist(), truth[order].tolist(), value[order].tolist(), strict=True
+        ):
+            self._of_truth.setdefault(g, []).append(d)
+            if counts[d]:
+                self._of_detection.setdefault(d, []).append((g, overlap))
+
+    def first_pass(self) -> list[int]:
+        """Rows of the detections whose scores thresholds are chosen from."""
+        taken: set[int] = set()
+        true = []
+        for g, candidates in self._of_truth.items():  # ascending: pairs were sorted
+            free = [d for d in candidates if d not in taken]
+            if free:
+                best = max(free, key=lambda d: (self._scores[d], -d))
+                taken.add(best)
+                if self._counted[g] and self._counts[best]:
+                    true.append(best)
+        return true
+
+    def second_pass(self, image: NDArray[np.int32]) -> Iterator[tuple[int, int, int, float]]:
+        """Yield each detection that counts, with the counts of its image from its score on."""
+        rows = np.flatnonzero(self._counts)
+        order = rows[np.lexsort((rows, -self._scores[rows], image[rows]))].tolist()
+        holder: dict[int, tuple[int, float]] = {}
+        true = false = start = 0
+        for position, row in enumerate(order):
+            if position and image[row] != image[order[position - 1]]:
+                holder, true, false = {}, 0, 0
+            added = self._let_in(row, holder)
+            if added is None:
+                true += 1
+            elif added >= 0:
+                false += not self._in_region[added]
+            following = order[position + 1] if position + 1 < len(order) else None
+            tied = following is not None and (
+                image[following] == image[row] and self._scores[following] == self._scores[row]
+            )
+            if not tied:
+                similarity = self._similarity(holder)
+                for same in order[start : position + 1]:
+                    yield same, true, false, similarity
+                start = position + 1
+
+    def _let_in(self, row: int, holder: dict[int, tuple[int, float]]) -> int | None:
+        """Let one more detection in: returns the one left over; None or -1 where an object was free.
+
+        None: it is counted; -1: it is ignored.
+        """
+        behind = -1
+        while True:
+            for g, overlap in self._of_detection.get(row, ()):
+                held = holder.get(g)
+                if g > behind and (held is None or (overlap, -row) > (held[1], -held[0])):
+                    break
+            else:
+                return row
+            holder[g] = row, overlap
+            if held is None:
+                return None if self._counted[g] else -1
+            row, behind = held[0], g
+
+    def _similarity(self, holder: dict[int, tuple[int, float]]) -> float:
+        truth_angles, angles = self._angles
+        return sum(
+            (1.0 + math.cos(truth_angles[g] - angles[holder[g][0]])) / 2.0
+            for g in sorted(holder)
+            if self._counted[g]
+        )

@@ -1,0 +1,13 @@
+"""Average orientation similarity at 40 recalls (KITTI)."""
+
+from __future__ import annotations
+
+from boxscore.scoring.kinds.kind import Kind
+from boxscore.scoring.score_levels import level_values
+
+KIND = Kind(
+    "AOS_R40",
+    lambda curves, protocol: {},
+    lambda curves, protocol: level_values(curves, points=40, orientation=True),
+    None,
+)

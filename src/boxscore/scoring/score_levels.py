@@ -1,0 +1,110 @@
+"""Precision at score thresholds that stand for recalls, from what detections carry (KITTI).
+
+Conventions
+-----------
+- Thresholds are scores of true positives of the first pass, chosen so that recall rises by about 1/40 from
+  one to the next: at most 41. Fewer positives than 41 give fewer thresholds.
+- Precision is 0 beyond the last threshold; each value is then the largest from it on. A threshold at which
+  nothing counts has precision 0 (the devkit: NaN).
+- 40 points leave out the first, which stands for recall 0; 11 points are every fourth.
+- A class without a counted ground truth has no value: NaN.
+
+References
+----------
+``evaluate_object.cpp`` of KITTI's devkit: ``getThresholds``, ``eval_class``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.ordering import stable_order
+from boxscore.matching.matches import Matches
+from boxscore.protocols.rules.score_levels import LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED
+from boxscore.scoring.blocks import HeldValues, Values
+from boxscore.scoring.curves import Curves
+
+STEPS = 40
+"""Steps of recall."""
+
+Points = Literal[11, 40]
+
+
+def level_values(curves: Curves, *, points: Points, orientation: bool) -> Values:
+    """Mean over the points, of each threshold and class [T, K]; in [0, 1]."""
+    outcomes, weights = curves.counts.outcomes, curves.counts.image_weights
+    assert outcomes is not None
+    assert outcomes.matches is not None
+    matches, area = outcomes.matches, outcomes.area
+    times = np.ones(len(matches.images)) if weights is None else weights
+    oriented = ORIENTED.of(matches.extra)
+    assert oriented is not None
+    T, K = matches.threshold_count, len(matches.categories)
+    mean = np.full((T, K), np.nan)
+    if orientation and not oriented.all():
+        return HeldValues(mean)
+    bounds = np.searchsorted(matches.category, np.arange(K + 1)).tolist()
+    chosen = slice(1, None) if points == STEPS else slice(None, None, 4)
+    for t, k in np.ndindex(T, K):
+        if curves.positive[k]:
+            rows = slice(bounds[k], bounds[k + 1])
+            read = _read(matches, rows, times, t, area, float(curves.positive[k]), orientation=orientation)
+            mean[t, k] = np.cumsum(read[chosen])[-1] / points
+    return HeldValues(mean)
+
+
+def _read(
+    matches: Matches,
+    rows: slice,
+    times: FloatArray,
+    t: int,
+    area: int,
+    positive: float,
+    *,
+    orientation: bool,
+) -> FloatArray:
+    """Precision, or similarity of orientation, at the 41 points of a class."""
+    counts, similarity = LEVEL_COUNTS.of(matches.extra), LEVEL_SIMILARITY.of(matches.extra)
+    assert counts is not None
+    assert similarity is not None
+    score, image = matches.score[rows], matches.image[rows]
+    first, true, false = counts[rows, t, area].astype(np.int64).T
+    repeats = (first * times[image]).astype(np.int64)
+    thresholds = chosen_scores(np.repeat(score, repeats).tolist(), positive)
+    ends = np.searchsorted(-score, -np.array(thresholds), side="right")
+    gained = similarity[rows, t, area] if orientation else true
+    above, all_true, all_false = (_summed(values, image, times)[ends] for values in (gained, true, false))
+    total = all_true + all_false
+    read = np.zeros(STEPS + 1)
+    np.divide(above, total, out=read[: len(ends)], where=total > 0)
+    return np.maximum.accumulate(read[::-1])[::-1]
+
+
+def _summed(levels: NDArray[np.generic], image: NDArray[np.int32], times: FloatArray) -> FloatArray:
+    """Sum over the images what holds after each number of detections, [D + 1]."""
+    order = stable_order(image, len(times))
+    in_order, its_image = levels[order].astype(np.float64), image[order]
+    before = np.where(np.diff(its_image, prepend=-1) == 0, np.roll(in_order, 1), 0.0)
+    change = np.empty(len(levels))
+    change[order] = (in_order - before) * times[its_image]
+    return np.concatenate([[0.0], np.cumsum(change)])
+
+
+def chosen_scores(scores: Sequence[float], positive: float) -> list[float]:
+    """Choose thresholds among descending scores so that recall rises by 1/40; at most 41."""
+    chosen: list[float] = []
+    recall = 0.0
+    for i, score in enumerate(scores):
+        left = (i + 1) / positive
+        is_last = i == len(scores) - 1
+        right = left if is_last else (i + 2) / positive
+        if right - recall < recall - left and not is_last:
+            continue
+        chosen.append(score)
+        recall += 1.0 / STEPS
+    return chosen
