@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import boxscore
@@ -13,108 +12,22 @@ from boxscore import Detections, GroundTruth
 
 pytest.importorskip("ultralytics")
 torch = pytest.importorskip("torch")
-Image = pytest.importorskip("PIL.Image")
+pytest.importorskip("PIL.Image")
 
-NAMES = {0: "disc", 1: "traffic light", 2: "box"}
+from yolo_batches import NAMES, write_data  # noqa: E402
+from yolo_batches import validated as validated_with  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve images of several shapes; two folders have a file of one name, one image has no object."""
-    folder = tmp_path_factory.mktemp("yolo")
-    random = np.random.default_rng(3)
-    for number in range(12):
-        name = f"{'left' if number % 2 else 'right'}/{'abcdef'[number // 2]}"
-        width, height = random.integers(90, 220, 2).tolist()
-        (folder / "images" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "labels" / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(random.integers(0, 255, (height, width, 3), dtype=np.uint8)).save(
-            folder / "images" / f"{name}.png"
-        )
-        count = 0 if number == 5 else int(random.integers(1, 6))
-        side = random.uniform(0.1, 0.4, (count, 2))
-        centre = random.uniform(side / 2, 1 - side / 2)
-        lines = [
-            f"{random.integers(0, 3)} {x:.6f} {y:.6f} {w:.6f} {h:.6f}"
-            for (x, y), (w, h) in zip(centre, side, strict=True)
-        ]
-        (folder / "labels" / f"{name}.txt").write_text("\n".join(lines))
-    listed = "".join(f"  {number}: {name}\n" for number, name in NAMES.items())
-    path = folder / "data.yaml"
-    path.write_text(f"path: {folder}\ntrain: images\nval: images\nnames:\n{listed}")
-    return path
-
-
-def invented(seen: list[Any]) -> Any:
-    """Predictions near the labels of each batch, in place of an untrained network's."""
-    random = np.random.default_rng(7)
-
-    def postprocess(self: Any, _: Any) -> list[dict[str, Any]]:
-        predictions = []
-        for position in range(len(self.batch_seen["im_file"])):
-            target = self._prepare_batch(position, self.batch_seen)
-            boxes = target["bboxes"].double().numpy().reshape(-1, 4)
-            boxes = np.concatenate(
-                [
-                    boxes + random.normal(0, 4, boxes.shape),
-                    random.uniform(0, 60, (3, 4)) + np.array([0, 0, 60, 60]),
-                ]
-            )
-            labels = np.append(target["cls"].numpy(), [0, 1, 2])
-            wrong = random.random(len(labels)) < 0.2
-            labels = np.where(wrong, (labels + 1) % 3, labels)
-            order = random.permutation(len(labels))
-            score = np.sort(random.random(len(labels)))[::-1].copy()
-            predictions.append(
-                {
-                    "bboxes": torch.tensor(boxes[order], dtype=torch.float32),
-                    "conf": torch.tensor(score, dtype=torch.float32),
-                    "cls": torch.tensor(labels[order], dtype=torch.float32),
-                    "extra": torch.zeros(len(labels), 0),
-                }
-            )
-            seen.append((target, {key: value.clone() for key, value in predictions[-1].items()}))
-        return predictions
-
-    return postprocess
+    return write_data(tmp_path_factory.mktemp("yolo"))
 
 
 @pytest.fixture(scope="module")
-def validated(
-    data: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Any, dict[str, Any], list[Any], Path]:
-    from ultralytics import YOLO
-
+def validated(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     from boxscore.integrations.ultralytics import BoxscoreValidator
 
-    seen: list[Any] = []
-    stats: dict[str, Any] = {}
-
-    class Invented(BoxscoreValidator):
-        postprocess = invented(seen)
-
-        def preprocess(self, batch: Any) -> Any:
-            self.batch_seen = super().preprocess(batch)
-            return self.batch_seen
-
-        def get_stats(self) -> dict[str, Any]:
-            stats.update(super().get_stats())
-            return stats
-
-    folder = tmp_path_factory.mktemp("runs")
-    model = YOLO("yolov8n.yaml")
-    model.model.names = NAMES
-    metrics = model.val(
-        validator=Invented,
-        data=str(data),
-        imgsz=128,
-        batch=4,
-        project=str(folder),
-        name="val",
-        verbose=False,
-        device="cpu",
-    )
-    return metrics, stats, seen, folder
+    return validated_with(BoxscoreValidator, data, tmp_path_factory.mktemp("runs"))
 
 
 def test_its_own_numbers_in_the_space_of_the_network(validated: Any) -> None:

@@ -2,33 +2,48 @@
 
 Conventions
 -----------
-- Its own mAP is of boxes in the pixels of the network's input, padded; COCO's is of the original pixels,
-  where boxes are cut at the image. The keys name the space.
+- Its own mAP is of the pixels of the network's input, padded ("letterboxed"); COCO's is of the original
+  pixels, where predictions are cut at the image. The keys name the space.
 - Images are named by their paths, of which two are never equal.
+- The objects are those of the labels, unless a validator names COCO's file of ``annotations``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import distributed
 from ultralytics.models.yolo.detect import DetectionValidator
+from ultralytics.models.yolo.obb import OBBValidator
+from ultralytics.models.yolo.pose import PoseValidator
+from ultralytics.models.yolo.segment import SegmentationValidator
 from ultralytics.utils import LOGGER, ops
 
-from boxscore.evaluation import Evaluation
-from boxscore.evaluator import Evaluator
+from boxscore import Evaluation, Evaluator, load_ground_truth
+from boxscore.data.masks import Masks
 
-SPACES = {"original": "coco", "letterboxed": "ultralytics"}
-"""The spaces in which boxes are evaluated, and the protocol there; ``ultralytics`` gives its own mAP."""
+OWN = {"extends": "ultralytics", "name": "ultralytics"}
+
+AREA_OF_PERSON = 0.53
+"""Share of a box that ultralytics takes for the area of a person, which its labels do not have."""
+
+FAR_AWAY = 1e9
+"""Where no keypoint is."""
+
+Sides = dict[str, tuple[dict[str, Any], dict[str, Any]]]
+"""What one image's prediction and its objects are, by the name of the evaluation."""
 
 
-class BoxscoreValidator(DetectionValidator):  # type: ignore[misc]
+class Mixin:
     """Validate as ultralytics does, and evaluate the same predictions with boxscore.
 
-    ``model.val(validator=BoxscoreValidator)`` returns ultralytics' metrics with one more attribute,
-    ``boxscore``: the :class:`~boxscore.Evaluation` in original pixels. Its report is in the run's folder, and
-    the numbers of both spaces are among the results, as ``boxscore/original/AP``. A subclass may change:
+    ``model.val(validator=...)`` returns ultralytics' metrics with two more attributes: ``boxscore``, the
+    :class:`~boxscore.Evaluation` in original pixels, and ``boxscore_evaluations``, all by name. Its report is
+    in the run's folder, and the numbers are among the results, as ``boxscore/original/AP``. A subclass may
+    change:
 
     Attributes
     ----------
@@ -36,84 +51,217 @@ class BoxscoreValidator(DetectionValidator):  # type: ignore[misc]
         Of the evaluation in original pixels.
     fitness : str
         A metric of that evaluation by which the best epoch is chosen; empty for ultralytics' own.
+    annotations : str or Path
+        A file with the objects, in any form that boxscore reads, for evaluations in original pixels: COCO's
+        own has crowds and areas, which labels have not. Classes are known by their names.
     """
 
     protocol: str = "coco"
     fitness: str = ""
+    annotations: str | Path = ""
+    main: str = "original"
+    """The name of the evaluation that is reported."""
+
+    def protocols(self) -> dict[str, Any]:
+        """Return the protocol of each evaluation, by its name."""
+        return {"letterboxed": "ultralytics", "original": self.protocol}
+
+    def sides(self, prediction: Mapping[str, Any], target: Mapping[str, Any]) -> Sides:
+        """Return what is compared in each evaluation, of one image."""
+        shape = target["imgsz"], target["ori_shape"], target["ratio_pad"]
+        original = ops.scale_boxes(shape[0], target["bboxes"].clone(), *shape[1:])
+        scaled = DetectionValidator.scale_preds(self, prediction, target)  # boxes alone
+        return {
+            "letterboxed": ({"boxes": prediction["bboxes"]}, {"boxes": target["bboxes"]}),
+            "original": ({"boxes": scaled["bboxes"]}, {"boxes": original}),
+        }
 
     def init_metrics(self, model: Any) -> None:
         """Begin an epoch."""
-        super().init_metrics(model)
-        protocols = {**SPACES, "original": self.protocol}
-        self._evaluators = {
-            space: Evaluator(
-                protocol=protocols[space], classes=dict(self.names), duplicates="ignore", invalid="drop"
+        super().init_metrics(model)  # type: ignore[misc]
+        names = dict(self.names)  # type: ignore[attr-defined]
+        self._evaluators: dict[str, Evaluator] = {}
+        for name, protocol in self.protocols().items():
+            options: dict[str, Any] = {"classes": names}
+            if self.annotations and name.startswith("original"):
+                truth = load_ground_truth(self.annotations)
+                options = {"ground_truth": truth, "prediction_class_names": names}
+            self._evaluators[name] = Evaluator(
+                protocol=protocol, duplicates="ignore", invalid="false_positive", **options
             )
-            for space in SPACES
-        }
         self._evaluations: dict[str, Evaluation] = {}
 
     def update_metrics(self, preds: list[dict[str, Any]], batch: dict[str, Any]) -> None:
-        """Add a batch, in both spaces."""
-        super().update_metrics(preds, batch)
-        sides: dict[str, tuple[list[Any], list[Any]]] = {space: ([], []) for space in SPACES}
+        """Add a batch to each evaluation."""
+        super().update_metrics(preds, batch)  # type: ignore[misc]
         for position, prediction in enumerate(preds):
-            target = self._prepare_batch(position, batch)
-            shape = target["imgsz"], target["ori_shape"], target["ratio_pad"]
-            truth = target["bboxes"].clone()
-            boxes = {
-                "letterboxed": (prediction["bboxes"], truth),
-                "original": (
-                    self.scale_preds(prediction, target)["bboxes"],
-                    ops.scale_boxes(shape[0], truth.clone(), *shape[1:]),
-                ),
-            }
+            target = self._prepare_batch(position, batch)  # type: ignore[attr-defined]
             scored = {"scores": prediction["conf"], "labels": prediction["cls"].long()}
-            true = {"labels": target["cls"].long(), "image_id": str(target["im_file"])}
-            for space, (predicted, objects) in boxes.items():
-                sides[space][0].append({**scored, "boxes": predicted})
-                sides[space][1].append({**true, "boxes": objects})
-        for space, (predictions, targets) in sides.items():
-            self._evaluators[space].update(predictions, targets)
+            labels, image = target["cls"].long(), str(target["im_file"])
+            for name, (predicted, objects) in self.sides(prediction, target).items():
+                evaluator = self._evaluators[name]
+                targets = None if evaluator.ground_truth else [{"labels": labels, **objects}]
+                evaluator.update([{**scored, **predicted}], targets, image_ids=[image])
 
     def gather_stats(self) -> None:
         """Collect what all processes saw, in the first one."""
-        super().gather_stats()
+        super().gather_stats()  # type: ignore[misc]
         if not (distributed.is_available() and distributed.is_initialized()):
             return
         first = distributed.get_rank() == 0
         shares: list[Any] = [None] * distributed.get_world_size()
         distributed.gather_object(self._evaluators, shares if first else None, dst=0)
         for share in shares[1:] if first else ():
-            for space, evaluator in share.items():
-                self._evaluators[space].merge(evaluator)
+            for name, evaluator in share.items():
+                self._evaluators[name].merge(evaluator)
 
     def get_stats(self) -> dict[str, Any]:
-        """Return ultralytics' results, and the numbers of both spaces."""
-        stats = dict(super().get_stats())
-        for space, evaluator in self._evaluators.items():
+        """Return ultralytics' results, and the numbers of each evaluation."""
+        stats = dict(super().get_stats())  # type: ignore[misc]
+        for name, evaluator in self._evaluators.items():
             if len(evaluator):
-                self._evaluations[space] = evaluation = evaluator.compute()
-                stats |= evaluation.flat(prefix=f"boxscore/{space}")
-        if self.fitness and "original" in self._evaluations:
-            stats["fitness"] = self._evaluations["original"][self.fitness]
+                self._evaluations[name] = evaluation = evaluator.compute()
+                stats |= evaluation.flat(prefix=f"boxscore/{name}")
+        if self.fitness and self._reported is not None:
+            stats["fitness"] = self._reported[self.fitness]
         return stats
+
+    @property
+    def _reported(self) -> Evaluation | None:
+        return self._evaluations.get(self.main, self._evaluations.get("original"))
 
     def finalize_metrics(self) -> None:
         """Write the report, where a validation has a folder for its plots."""
-        super().finalize_metrics()
-        evaluation = self._evaluations.get("original")
-        if evaluation is None or self.training:
+        super().finalize_metrics()  # type: ignore[misc]
+        evaluation, its = self._reported, self.metrics  # type: ignore[attr-defined]
+        if evaluation is None or self.training:  # type: ignore[attr-defined]
             return
-        self.metrics.boxscore = evaluation
-        if self.args.plots:
-            evaluation.report(
-                Path(self.save_dir) / "boxscore", title=f"ultralytics {Path(self.save_dir).name}"
-            )
+        its.boxscore, its.boxscore_evaluations = evaluation, self._evaluations
+        if self.args.plots:  # type: ignore[attr-defined]
+            folder = Path(self.save_dir)  # type: ignore[attr-defined]
+            evaluation.report(folder / "boxscore", title=f"ultralytics {folder.name}")
 
     def print_results(self) -> None:
-        """Print ultralytics' table, and a line for each space."""
-        super().print_results()
-        for space, evaluation in self._evaluations.items():
+        """Print ultralytics' table, and a line for each evaluation."""
+        super().print_results()  # type: ignore[misc]
+        for name, evaluation in self._evaluations.items():
             numbers = "  ".join(f"{key} {value:.4f}" for key, value in [*evaluation.metrics.items()][:3])
-            LOGGER.info(f"boxscore, {space} pixels ({evaluation.protocol.name}): {numbers}")
+            LOGGER.info(f"boxscore, {name} ({evaluation.protocol.name}): {numbers}")
+
+
+class BoxscoreValidator(Mixin, DetectionValidator):  # type: ignore[misc]
+    """Boxes: see :class:`Mixin`."""
+
+
+class BoxscoreSegmentationValidator(Mixin, SegmentationValidator):  # type: ignore[misc]
+    """Masks, and boxes beside them: see :class:`Mixin`.
+
+    Original pixels need ``save_json=True``: without it ultralytics makes masks of a quarter of the input's
+    size. The objects there are the polygons of the labels, in whole pixels as COCO draws them.
+    """
+
+    protocol = "coco-segm"
+    main = "original/masks"
+
+    def init_metrics(self, model: Any) -> None:
+        """Begin an epoch."""
+        super().init_metrics(model)
+        self._labels = {label["im_file"]: label for label in self.dataloader.dataset.labels}
+        if self.process is not ops.process_mask_native:
+            LOGGER.info("boxscore: masks in original pixels need save_json=True; these are a quarter in size")
+
+    def protocols(self) -> dict[str, Any]:
+        """Return the protocol of each evaluation, by its name."""
+        own = {**OWN, "title": "ultralytics masks (mAP50-95)", "similarity": "mask"}
+        spaces = {"letterboxed": "ultralytics", "original": "coco"}
+        return {**spaces, "letterboxed/masks": own, "original/masks": self.protocol}
+
+    def sides(self, prediction: Mapping[str, Any], target: Mapping[str, Any]) -> Sides:
+        """Return what is compared in each evaluation, of one image."""
+        sides = super().sides(prediction, target)
+        sides["letterboxed/masks"] = {"masks": prediction["masks"]}, {"masks": target["masks"]}
+        label = self._labels[target["im_file"]]  # in the order of the file, which a batch need not have
+        if self.process is ops.process_mask_native and len(label["segments"]) == len(label["cls"]):
+            size = np.array(target["ori_shape"][::-1])
+            polygons = [[(points.astype(np.float64) * size).ravel().tolist()] for points in label["segments"]]
+            masks = Masks(polygons, image_sizes=np.tile(size, (len(polygons), 1)))
+            labels = label["cls"].astype(np.int64).ravel()
+            objects = {"masks": masks.codes(), "area": masks.area, "labels": labels}
+            sides["original/masks"] = {"masks": self.scale_preds(prediction, target)["masks"]}, objects
+        return sides
+
+
+class BoxscorePoseValidator(Mixin, PoseValidator):  # type: ignore[misc]
+    """Keypoints, and boxes beside them: see :class:`Mixin`.
+
+    Labels do not state the area of a person, which OKS needs: it is ultralytics' guess, .53 of the box, in
+    both spaces. With ``annotations`` it is COCO's.
+    """
+
+    protocol = "coco-keypoints"
+    main = "original/keypoints"
+
+    def protocols(self) -> dict[str, Any]:
+        """Return the protocol of each evaluation, by its name."""
+        sigmas = {"sigmas": [float(sigma) for sigma in self.sigma], "names": [], "skeleton": []}
+        own = {**OWN, "title": "ultralytics keypoints (mAP50-95)", "similarity": "keypoints"}
+        coco: dict[str, Any] = {"extends": self.protocol, "name": self.protocol}
+        if len(self.sigma) != 17:
+            coco["keypoints"] = sigmas
+        spaces = {"letterboxed": "ultralytics", "original": "coco"}
+        return {**spaces, "letterboxed/keypoints": {**own, "keypoints": sigmas}, "original/keypoints": coco}
+
+    def sides(self, prediction: Mapping[str, Any], target: Mapping[str, Any]) -> Sides:
+        """Return what is compared in each evaluation, of one image."""
+        sides = super().sides(prediction, target)
+        shape = target["imgsz"], target["ori_shape"], target["ratio_pad"]
+        true = target["keypoints"]
+        joints = {
+            "letterboxed": (prediction["keypoints"], _never_matched_without(true)),
+            "original": (
+                self.scale_preds(prediction, target)["keypoints"],
+                ops.scale_coords(shape[0], true.clone(), shape[1], ratio_pad=shape[2]),
+            ),
+        }
+        for space, (predicted, objects) in joints.items():
+            boxes = sides[space][1]["boxes"].double()
+            area = (boxes[:, 2:] - boxes[:, :2]).prod(1) * AREA_OF_PERSON
+            sides[f"{space}/keypoints"] = (
+                {**sides[space][0], "keypoints": _with_visibility(predicted)},
+                {**sides[space][1], "keypoints": objects, "area": area},
+            )
+        return sides
+
+
+class BoxscoreOBBValidator(Mixin, OBBValidator):  # type: ignore[misc]
+    """Rotated boxes: see :class:`Mixin`. ultralytics compares them by ProbIoU, COCO's rules by IoU."""
+
+    protocol = "coco-rotated"
+
+    def protocols(self) -> dict[str, Any]:
+        """Return the protocol of each evaluation, by its name."""
+        return {"letterboxed": "ultralytics-obb", "original": self.protocol}
+
+    def sides(self, prediction: Mapping[str, Any], target: Mapping[str, Any]) -> Sides:
+        """Return what is compared in each evaluation, of one image."""
+        shape = target["imgsz"], target["ori_shape"], target["ratio_pad"]
+        original = ops.scale_boxes(shape[0], target["bboxes"].clone(), *shape[1:], xywh=True)
+        scaled = self.scale_preds(prediction, target)["bboxes"]
+        return {
+            "letterboxed": ({"rotated": prediction["bboxes"]}, {"rotated": target["bboxes"]}),
+            "original": ({"rotated": scaled}, {"rotated": original}),
+        }
+
+
+def _never_matched_without(keypoints: Any) -> Any:
+    """Put a keypoint far away into objects that have none: ultralytics counts them, and nothing hits them."""
+    moved = keypoints.clone()
+    moved[(keypoints[..., 2] == 0).all(dim=1)] = FAR_AWAY
+    return moved
+
+
+def _with_visibility(keypoints: Any) -> Any:
+    """Return keypoints [N, J, 3], whether the network says how visible they are or not."""
+    if keypoints.shape[-1] == 3:
+        return keypoints
+    return np.concatenate([keypoints.cpu().numpy(), np.ones((*keypoints.shape[:-1], 1))], axis=-1)
