@@ -336,6 +336,15 @@ CHANGES = [
     ({"jaccard": {"score_thresholds": [0.5, 0]}}, "ji:0,0.5"),
     ({"score_levels": {"neighbours": {"Car": ["Van", "Bus"]}}}, "neighbours:Car=Van+Bus"),
     ({"ignore": {"least_height_closed": False}}, "leastheight:>"),
+    ({"ignore": {"image_ranges": {"all": {"lux": [0, 5]}}}}, "images:all.lux=0-5"),
+    ({"ignore": {"flags": ["ignore", "uncertain"]}}, "flags:ignore+uncertain"),
+    ({"ignore": {"unlabelled_by": "visibility"}}, "nokptby:visibility"),
+    ({"keypoints": {"parts": ["keypoints", "foot_kpts"]}}, "parts:keypoints+foot_kpts"),
+    ({"keypoints": {"scores": ["face_score", "score"]}}, "scored:face_score+score"),
+    ({"keypoints": {"scale": "box"}}, "scale:box"),
+    ({"keypoints": {"scale": "box", "box_share": 0.53}}, "scale:box*0.53"),
+    ({"keypoints": {"unlabelled_similarity": "zero"}}, "nokptsim:zero"),
+    ({"keypoints": {"unplaced": "drop"}}, "unplaced:drop"),
     ({"rounding": {"stretch_scores": True}}, "scores:stretched"),
     ({"rounding": {"scores": 3}}, "decimals:3,all"),
     ({"rounding": {"boxes": 0}}, "decimals:all,0"),
@@ -352,12 +361,15 @@ def test_every_choice_shows_in_the_signature(change: dict[str, Any], part: str) 
 
 def test_every_field_of_a_protocol_is_among_the_changes_above() -> None:
     changed = {(table, key) for change, _ in CHANGES for table, keys in change.items() for key in keys}
+    changed |= {
+        ("keypoints", key) for key in ("sigmas", "names", "skeleton")
+    }  # which stand in `sim`, or describe
     coco = load_protocol("coco")
     fields = {
         (table, field.name)
         for table in (
             *("rounding", "boxes", "group", "labels", "matching", "ignore", "ap", "froc"),
-            *("miss_rate", "jaccard", "score_levels"),
+            *("miss_rate", "jaccard", "score_levels", "keypoints"),
         )
         for field in dataclasses.fields(getattr(coco, table))
     }

@@ -237,14 +237,18 @@ def test_what_ranges_and_sweeps_asked_is_answered_the_same() -> None:
                 p.matching.ranked_files,
                 p.boxes.clip != "none",
                 p.ignore.regions,
+                p.keypoints.unplaced == "drop",
             )
         )
-        more = p.ignore.column_ranges, p.ignore.regions, p.matching.ranked_files, p.boxes.clip != "none"
+        more = (
+            *(p.ignore.column_ranges, p.ignore.regions, p.matching.ranked_files, p.boxes.clip != "none"),
+            *(p.ignore.image_ranges, p.ignore.flags, p.keypoints.parts, p.keypoints.scores),
+        )
         labels = p.labels.unlisted == "drop" or p.labels.not_exhaustive == "ignore"
         assert p.scope.allows("ranges") == splits
         assert p.scope.is_prepared_by_row == by_row
         assert p.scope.is_prepared_alone == (not p.rounding.stretch_scores)
-        assert p.scope.allows("cuts") == (p.rounding.scores is None)
+        assert p.scope.allows("cuts") == (p.rounding.scores is None and not p.keypoints.scores)
         assert p.scope.allows("plain_tables") == (not any(more))
         assert p.scope.allows("unlabelled_images") == (not labels)
 

@@ -73,6 +73,8 @@ class ReadOptions:
         Whether boxes with sides below 0 are read, because the protocol drops them.
     needs_areas : bool
         Whether the protocol needs the areas of objects, so that sizes of images matter.
+    keys, image_keys : tuple of str
+        Further keys of records and of images, which the protocol asks for.
     segments : Path, optional
         A file of masks for the boxes of ground truth.
     columns : ColumnMap, optional
@@ -88,6 +90,8 @@ class ReadOptions:
     processes: Workers = 1
     any_sides: bool = False
     needs_areas: bool = True
+    keys: tuple[str, ...] = ()
+    image_keys: tuple[str, ...] = ()
     segments: Path | None = None
     columns: ColumnMap | None = None
 

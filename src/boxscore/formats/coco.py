@@ -31,6 +31,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -58,6 +59,7 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import SUPERCATEGORY, Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats import _json
+from boxscore.formats._coco_keys import image_key_columns, key_columns
 from boxscore.formats._coco_records import (
     DECODING_ERRORS,
     Columns,
@@ -156,7 +158,8 @@ class CocoFormat(Format):
         with Reading(text, path, kind, processes=options.processes) as reading:
             records = reading.columns()
         snapshot.check_reading()
-        images, categories = _vocabularies(content, path)
+        images, categories = _vocabularies(content, path, image_key_columns(path, options.image_keys))
+        keys = key_columns(text, options.keys, path, record="annotation")
 
         def place(row: int) -> str:
             return f"annotation {row} (id {records['id'].tolist()[row]}) of {path}"
@@ -195,6 +198,7 @@ class CocoFormat(Format):
                 "ignore": records["ignore"][chosen] if federated else None,
                 **{name: None if column is None else column[chosen] for name, column in parts.items()},
             },
+            columns={name: column[chosen] for name, column in keys.items()},
             read=Reader(
                 _instance_reader(
                     snapshot,
@@ -229,6 +233,7 @@ class CocoFormat(Format):
             lowest_side=options.lowest_side,
             box_format=options.box_format,
             image_sizes=options.image_sizes,
+            keys=options.keys,
         ) as reading:
             yield reading.detections
 
@@ -284,6 +289,8 @@ class ResultsReading:
         What the four numbers of a box are, if they are not ``xywh`` in pixels.
     image_sizes : ImageSizes, optional
         Of images whose size is not known otherwise, where boxes are fractions of it.
+    keys : sequence of str
+        Further keys that are read as columns.
     """
 
     def __init__(
@@ -297,8 +304,9 @@ class ResultsReading:
         lowest_side: float = -ROUNDING,
         box_format: WrittenFormat | None = None,
         image_sizes: ImageSizes | None = None,
+        keys: Sequence[str] = (),
     ) -> None:
-        self._image_sizes, self._processes = image_sizes, processes
+        self._image_sizes, self._processes, self._keys = image_sizes, processes, keys
         self._path, self._lowest_side, self._box_format = path, lowest_side, box_format
         self._vocabulary: DeclaredVocabulary | None = None
         self._classes = classes
@@ -370,6 +378,7 @@ class ResultsReading:
             return sizes
 
         parts = instance_columns(records, instances, image_sizes=extent, place=place)
+        keys = key_columns(_results_text(path), self._keys, path, record="detection") if self._keys else {}
         form, fractions = COCO_FORM, False
         if self._box_format is not None:
             _refuse_box_format(self._box_format, given is None or rotated is not None, path)
@@ -387,6 +396,7 @@ class ResultsReading:
                 "scores": None if scores is None else scores[known],
                 **{name: None if column is None else column[known] for name, column in parts.items()},
             },
+            columns={name: column[known] for name, column in keys.items()},
             read=Reader(
                 _instance_reader(
                     self._snapshot,
@@ -576,7 +586,9 @@ def _explain_object(error: Exception, path: Path, text: bytes) -> FileFormatErro
     return _json.explain(error, path, record="record", text=text, whole=whole)
 
 
-def _vocabularies(content: _File, path: Path) -> tuple[Images, Categories]:
+def _vocabularies(
+    content: _File, path: Path, columns: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[Images, Categories]:
     images, categories = content.images or [], content.categories or []
     sizes = [[image.width for image in images], [image.height for image in images]]  # None becomes NaN
     return (
@@ -584,6 +596,7 @@ def _vocabularies(content: _File, path: Path) -> tuple[Images, Categories]:
             _listed_ids(images, "image", path),
             file_names=[_file_name(image) for image in images],
             sizes=np.array(sizes, dtype=np.float64).T.copy(),
+            columns=columns,
         ),
         Categories.build(
             _listed_ids(categories, "category", path),

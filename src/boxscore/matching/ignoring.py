@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import BoolArray
 from boxscore.data.quadrilaterals import minimum_rectangles
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Categories, Id
+from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.base import box_only
@@ -66,11 +66,12 @@ class Ignoring(NamedTuple):
 def ignoring(ground_truth: GroundTruth, protocol: Protocol) -> Ignoring:
     """Read the flags of the ground truth by the protocol's rules."""
     count, rules = len(ground_truth), protocol.ignore
+    flagged = _flagged(ground_truth, rules.flags)
     ignored, absorbs, deleted = (np.zeros(count, dtype=bool) for _ in range(3))
     for rule, flag, absorbing in (
         (rules.crowd, ground_truth.crowd, True),
         (rules.difficult, ground_truth.difficult, True),
-        (rules.flagged, ground_truth.ignore, rules.flagged == "iof"),
+        (rules.flagged, flagged, rules.flagged == "iof"),
     ):
         if rule == "count":
             continue
@@ -95,7 +96,7 @@ def ignoring(ground_truth: GroundTruth, protocol: Protocol) -> Ignoring:
         deleted |= without
     by_foreground = ground_truth.crowd if rules.crowd == "iof" else np.zeros(count, dtype=bool)
     if rules.flagged == "iof":
-        by_foreground = by_foreground | ground_truth.ignore
+        by_foreground = by_foreground | flagged
     if protocol.group.treatment == "merge":
         by_foreground = by_foreground | ground_truth.group
         if protocol.group.weight == 0:
@@ -103,6 +104,13 @@ def ignoring(ground_truth: GroundTruth, protocol: Protocol) -> Ignoring:
     if protocol.masks_may_lack:
         ignored |= box_only(ground_truth)
     return Ignoring(ignored, absorbs, deleted, by_foreground)
+
+
+def _flagged(ground_truth: GroundTruth, names: Sequence[str]) -> BoolArray:
+    """Whether each ground truth has the ignore flag, or one of some columns, [G]; a column may be missing."""
+    columns = [ground_truth.columns[name] for name in names if name in ground_truth.columns]
+    flags = [np.nan_to_num(np.asarray(column, dtype=np.float64)) != 0 for column in columns]
+    return np.asarray(np.logical_or.reduce([ground_truth.ignore, *flags]))
 
 
 def _shortest_side(ground_truth: GroundTruth) -> NDArray[np.float64]:
@@ -131,6 +139,22 @@ def inside_column_ranges(ground_truth: GroundTruth, protocol: Protocol) -> BoolA
             values = _column(ground_truth, column)
             is_open = column == "height" and not rules.least_height_closed
             inside[:, a] &= (values > low if is_open else values >= low) & (values <= high)
+    return inside
+
+
+def images_in_ranges(images: Images, protocol: Protocol) -> BoolArray | None:
+    """Whether each image is within the bounds of each range on columns of images, [I, A]; or None."""
+    rules = protocol.ignore
+    if not any(name in rules.image_ranges for name in rules.area_ranges):
+        return None
+    inside = np.ones((len(images), len(rules.area_ranges)), dtype=bool)
+    for a, name in enumerate(rules.area_ranges):
+        for column, (low, high) in rules.image_ranges.get(name, {}).items():
+            if column not in images.columns:
+                rule = f"have the column {column}, which the protocol's ranges bound"
+                raise InputError("images", rule, got="none")
+            values = np.asarray(images.columns[column], dtype=np.float64)
+            inside[:, a] &= (values >= low) & (values <= high)
     return inside
 
 

@@ -43,6 +43,7 @@ from boxscore.matching.ignoring import (
     Ignoring,
     Ranges,
     ignoring,
+    images_in_ranges,
     inside_column_ranges,
     inside_ranges,
     matching_passes,
@@ -462,6 +463,9 @@ class Matcher:
         bounded = inside_column_ranges(self.ground_truth, protocol)
         if bounded is not None:
             inside &= bounded
+        of_images = images_in_ranges(self.ground_truth.images, protocol)
+        if of_images is not None:
+            inside &= of_images[self.ground_truth.image]
         if self._truth_rows is not None:
             inside = inside[self._truth_rows]
         near = of_right_height(detections, protocol)
@@ -504,6 +508,9 @@ class Matcher:
             in_range = pack_bits(inside_ranges(np.take(areas, ranking.rows), bounds))
         if near is not None:
             in_range &= pack_bits(near)
+        of_images = images_in_ranges(self.ground_truth.images, protocol)
+        if of_images is not None:
+            in_range &= pack_bits(of_images)[self.detections.image[given_rows]]
         ignored = inexhaustive(self.ground_truth.image_labels, self.detections, given_rows, protocol)
         if ignored is not None:
             in_range[ignored] = 0

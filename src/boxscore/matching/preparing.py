@@ -29,6 +29,7 @@ from boxscore._utils.ordering import stable_order
 from boxscore.data.rounding import rounded
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
+from boxscore.matching.joined_keypoints import with_compared_keypoints
 from boxscore.protocols.protocol import Protocol
 
 Table = TypeVar("Table", bound=BoxTable)
@@ -76,6 +77,8 @@ def prepared(
     Scores of a ``share`` of the images are not scaled yet.
     """
     rounding, boxes = protocol.rounding, protocol.boxes
+    if protocol.similarity == "keypoints":
+        ground_truth, detections = with_compared_keypoints(ground_truth, detections, protocol)
     if protocol.matching.ranked_files:
         _check_ranked(detections)
     detections = rounded(detections, scores=rounding.scores, boxes=rounding.boxes)

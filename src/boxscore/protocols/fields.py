@@ -85,6 +85,21 @@ class Step(NamedTuple):
     text: Text = None
 
 
+class Reads(NamedTuple):
+    """What a rule needs of files beyond what every protocol does.
+
+    Attributes
+    ----------
+    of : {"rows", "images"}
+        Whose keys or columns they are.
+    names : callable
+        Their names under a protocol.
+    """
+
+    of: Literal["rows", "images"]
+    names: Callable[[Any], Sequence[str]]
+
+
 class Rule(NamedTuple):
     """The metadata of a field.
 
@@ -103,6 +118,8 @@ class Rule(NamedTuple):
         Ways of computing that are closed by some values.
     columns : sequence of ExtraColumn
         Columns of matches that it alone asks for.
+    reads : Reads, optional
+        Keys of files that are read for it.
     """
 
     check: Check
@@ -113,6 +130,7 @@ class Rule(NamedTuple):
     replaces: bool = False
     refuses: Sequence[Refusal] = ()
     columns: Sequence[ExtraColumn] = ()
+    reads: Reads | None = None
 
 
 def rule(
@@ -126,9 +144,10 @@ def rule(
     replaces: bool = False,
     refuses: Sequence[Refusal] = (),
     columns: Sequence[ExtraColumn] = (),
+    reads: Reads | None = None,
 ) -> Any:
     """Make a field of a protocol from all that is said of it; see :class:`Rule`."""
-    metadata = {"rule": Rule(check, doc, word, step, scope, replaces, refuses, columns)}
+    metadata = {"rule": Rule(check, doc, word, step, scope, replaces, refuses, columns, reads)}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from boxscore.errors import ProtocolError
 from boxscore.protocols.acting import Act, Refusal, Scope, Way
@@ -69,6 +69,12 @@ class ProtocolScope:
     def is_matched_alone(self) -> bool:
         """Whether the matches of an image follow from the image."""
         return self.widest("prepares", "measures", "ranks", "matches") <= Scope.IMAGE
+
+    def keys_read(self, of: Literal["rows", "images"]) -> tuple[str, ...]:
+        """Return the keys of rows or images that files are read for, each once."""
+        asked = [field.rule.reads for field in self._fields if field.rule.reads is not None]
+        names = [name for reads in asked if reads.of == of for name in reads.names(self._protocol)]
+        return tuple(dict.fromkeys(names))
 
     def allows(self, way: Way) -> bool:
         """Whether no rule refuses a way of computing."""

@@ -163,6 +163,7 @@ class KeypointSimilarity(Similarity):
     def __init__(self, protocol: Protocol) -> None:
         super().__init__(protocol)
         self.sigmas = protocol.keypoints.spread
+        self.unlabelled_is_zero = protocol.keypoints.unlabelled_similarity == "zero"
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
         """Check that every row has a keypoint for each sigma; they have no substitute."""
@@ -192,7 +193,7 @@ class KeypointSimilarity(Similarity):
 
         def value(detection: NDArray[np.intp], truth: NDArray[np.intp], chunk: slice) -> FloatArray:
             here = comparison.truth_rows[chunk]
-            return similarity_of_pairs(
+            similarity = similarity_of_pairs(
                 keypoints,
                 truths[here],
                 comparison.rows[detection],
@@ -202,5 +203,9 @@ class KeypointSimilarity(Similarity):
                 ground_truth.sizes[here],
                 self.sigmas,
             )
+            if self.unlabelled_is_zero:
+                labelled = (truths[here][:, :, 2] > 0).sum(axis=1)
+                similarity[labelled[truth - chunk.start] == 0] = 0.0
+            return similarity
 
         return in_chunks(comparison, value, size=CHUNK_PAIRS // len(self.sigmas))

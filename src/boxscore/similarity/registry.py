@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+from collections.abc import Iterable
 from typing import TypedDict
 
 from boxscore.protocols.protocol import Protocol
@@ -39,6 +41,8 @@ class FileNeeds(TypedDict):
     instances: list[str]
     any_sides: bool
     needs_areas: bool
+    keys: tuple[str, ...]
+    image_keys: tuple[str, ...]
 
 
 def needs_of(*protocols: Protocol) -> FileNeeds:
@@ -47,4 +51,10 @@ def needs_of(*protocols: Protocol) -> FileNeeds:
         "instances": sorted({name for rules in protocols for name in similarity_of(rules).needed_columns}),
         "any_sides": any(rules.boxes.degenerate != "count" for rules in protocols),
         "needs_areas": any(len(rules.ignore.area_ranges) > 1 for rules in protocols),
+        "keys": _each(rules.scope.keys_read("rows") for rules in protocols),
+        "image_keys": _each(rules.scope.keys_read("images") for rules in protocols),
     }
+
+
+def _each(names: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(names)))

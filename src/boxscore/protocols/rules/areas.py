@@ -12,7 +12,7 @@ from boxscore._utils import checks
 from boxscore._utils.records import part
 from boxscore.errors import ProtocolError
 from boxscore.protocols.acting import Refusal, Scope, matches
-from boxscore.protocols.fields import Check, Rules, Step, Word, choice, flag, number, rule, text
+from boxscore.protocols.fields import Check, Reads, Rules, Step, Word, choice, flag, number, rule, text
 from boxscore.protocols.grids import number_text
 
 DetectionArea = Literal["box", "mask", "box_or_mask"]
@@ -56,9 +56,23 @@ def _areas(protocol: Any) -> str:
 
 def _column_ranges_text(protocol: Any) -> str:
     """Write the columns that bound each range; nothing where areas alone do."""
+    return _bounds_text(protocol.ignore.column_ranges)
+
+
+def _image_ranges_text(protocol: Any) -> str:
+    """Write the columns of images that bound each range; nothing where none does."""
+    return _bounds_text(protocol.ignore.image_ranges)
+
+
+def _image_columns(protocol: Any) -> tuple[str, ...]:
+    """Columns of images that bound a range."""
+    return tuple(name for columns in protocol.ignore.image_ranges.values() for name in columns)
+
+
+def _bounds_text(ranges: Mapping[str, Mapping[str, tuple[float, float]]]) -> str:
     return ",".join(
         f"{name}." + "&".join(f"{column}={_ends(ends)}" for column, ends in columns.items())
-        for name, columns in protocol.ignore.column_ranges.items()
+        for name, columns in ranges.items()
     )
 
 
@@ -122,6 +136,18 @@ class AreaFields(Rules):
         scope=matches(Scope.ROW),
         replaces=True,
         refuses=(Refusal("plain_tables", lambda protocol: len(protocol.ignore.column_ranges) > 0),),
+    )
+    image_ranges: Mapping[str, Mapping[str, tuple[float, float]]] = rule(
+        {},
+        check=Check("area range = {column of images = [low, high]}", _column_ranges),
+        doc="Bounds of an area range on columns of the images, closed at both ends: only images within them "
+        "count in it, as if they were evaluated alone (CrowdPose: `crowdIndex`).",
+        word=Word("images", text=_image_ranges_text, note="the columns of images that bound each range"),
+        step=Step("subsets of images", "tables", _image_ranges_text),
+        scope=matches(Scope.ROW),
+        replaces=True,
+        refuses=(Refusal("plain_tables", lambda protocol: len(protocol.ignore.image_ranges) > 0),),
+        reads=Reads("images", _image_columns),
     )
     outside: Outside = rule(
         "ignore",

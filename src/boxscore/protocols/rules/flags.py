@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import Scope, matches
-from boxscore.protocols.fields import Rules, Step, Word, choice, rule
+from boxscore.protocols.acting import Refusal, Scope, matches
+from boxscore.protocols.fields import Reads, Rules, Step, Word, choice, list_of, rule, text
 
 CrowdRule = Literal["iof", "ignore", "count", "delete"]
 IgnoreRule = Literal["ignore", "count", "delete"]
@@ -47,4 +47,15 @@ class FlagFields(Rules):
         word=Word("flagged", silent="ignore"),
         step=Step("objects flagged ignore", "tables", _IN_WORDS),
         scope=matches(Scope.ROW),
+    )
+    flags: tuple[str, ...] = rule(
+        (),
+        check=list_of(text, "a list"),
+        doc="Keys of annotations, or columns, that set the `ignore` flag where they are true: COCO files "
+        '`["ignore"]` (SODA-D), `["ignore", "uncertain"]` (TinyPerson). Empty: as the format reads it.',
+        word=Word("flags", silent=(), text=lambda protocol: "+".join(protocol.ignore.flags)),
+        step="ignore.flagged",
+        scope=matches(Scope.ROW),
+        refuses=(Refusal("plain_tables", lambda protocol: protocol.ignore.flags != ()),),
+        reads=Reads("rows", lambda protocol: protocol.ignore.flags),
     )

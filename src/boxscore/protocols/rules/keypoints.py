@@ -1,8 +1,8 @@
-"""How keypoints are measured, and objects that have none."""
+"""How keypoints are measured, which they are, and objects that have none."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.records import part, record
 from boxscore.errors import ProtocolError
-from boxscore.protocols.acting import DESCRIBES, Refusal, Scope, matches, measures
+from boxscore.protocols.acting import DESCRIBES, Refusal, Scope, matches, measures, prepares
 from boxscore.protocols.fields import (
     Check,
+    Reads,
     Rules,
     Step,
     Word,
@@ -23,10 +24,29 @@ from boxscore.protocols.fields import (
     text,
     with_attributes,
 )
+from boxscore.protocols.grids import number_text
 
+KeypointScale = Literal["area", "box"]
+UnlabelledBy = Literal["num_keypoints", "visibility"]
 UnlabelledRule = Literal["count", "ignore"]
+UnlabelledSimilarity = Literal["box", "zero"]
+Unplaced = Literal["count", "drop"]
 
 _ANY_PAIR = Check("[keypoint, keypoint]", lambda value, name: value)
+
+
+def _scale(protocol: Any) -> str:
+    """Write what stands for the area of an object; nothing for its area."""
+    rules = protocol.keypoints
+    if rules.scale == "area":
+        return ""
+    return "box" if rules.box_share == 1 else f"box*{number_text(rules.box_share)}"
+
+
+def _columns_read(protocol: Any) -> tuple[str, ...]:
+    """Keys of records that are joined or ranked by."""
+    rules = protocol.keypoints
+    return tuple(name for name in (*rules.parts, *rules.scores) if name not in ("keypoints", "score"))
 
 
 @with_attributes
@@ -62,6 +82,64 @@ class KeypointRules(Rules):
         doc="Pairs of keypoints joined by a limb, counted from 1 as in COCO files; for drawing only.",
         scope=DESCRIBES,
     )
+    parts: tuple[str, ...] = rule(
+        (),
+        check=list_of(text, "a list"),
+        doc="Keys of records, or columns, whose keypoints are joined in this order and compared "
+        "(COCO-WholeBody: `keypoints`, `foot_kpts`, ...). Empty: `keypoints` alone.",
+        word=Word("parts", silent=(), text=lambda protocol: "+".join(protocol.keypoints.parts)),
+        step=Step("keypoints that are compared", "tables", lambda p: "+".join(p.keypoints.parts) or "all"),
+        scope=prepares(Scope.ROW),
+        refuses=(Refusal("plain_tables", lambda protocol: protocol.keypoints.parts != ()),),
+        reads=Reads("rows", _columns_read),
+    )
+    scores: tuple[str, ...] = rule(
+        (),
+        check=list_of(text, "a list"),
+        doc="Keys of detections, or columns, that hold the score: of each detection the first that it has "
+        "(COCO-WholeBody: `face_score`, `score`). Empty: `score`.",
+        word=Word("scored", silent=(), text=lambda protocol: "+".join(protocol.keypoints.scores)),
+        step=Step("scores of parts", "tables", lambda p: "+".join(p.keypoints.scores) or "score"),
+        scope=prepares(Scope.ROW),
+        refuses=(
+            Refusal("cuts", lambda protocol: protocol.keypoints.scores != ()),
+            Refusal("plain_tables", lambda protocol: protocol.keypoints.scores != ()),
+        ),
+    )
+    scale: KeypointScale = rule(
+        "area",
+        check=choice(KeypointScale),
+        doc="What stands for the size of a ground truth, in similarities and in area ranges: its area, or "
+        "width times height of its box (CrowdPose, OCHuman).",
+        word=Word("scale", text=_scale, note="`box`, and its share; left out for the area"),
+        step=Step("size of an object", "tables", lambda protocol: _scale(protocol) or "area"),
+        scope=prepares(Scope.ROW),
+    )
+    box_share: float = rule(
+        1.0,
+        check=number(0, 100, open_low=True),
+        doc='For "box": what width times height is multiplied by (CrowdPose, ultralytics: 0.53).',
+        step="keypoints.scale",
+        scope=prepares(Scope.ROW),
+    )
+    unlabelled_similarity: UnlabelledSimilarity = rule(
+        "box",
+        check=choice(UnlabelledSimilarity),
+        doc="How well a detection agrees with a ground truth without a labelled keypoint: by its distance to "
+        "the doubled box (pycocotools), or not at all (ultralytics).",
+        word=Word("nokptsim", silent="box"),
+        step=Step("similarity without keypoints", "overlaps"),
+        scope=measures(Scope.ROW),
+    )
+    unplaced: Unplaced = rule(
+        "count",
+        check=choice(Unplaced),
+        doc="Detections whose keypoints all have a third value of 0 or less: counted as any other "
+        "(pycocotools), or dropped before anything else (xtcocotools).",
+        word=Word("unplaced", silent="count"),
+        step=Step("detections without keypoints", "tables"),
+        scope=prepares(lambda p: Scope.IMAGE if p.keypoints.unplaced == "drop" else Scope.ROW),
+    )
 
     def _check_together(self) -> None:
         if self.names:
@@ -91,4 +169,13 @@ class UnlabelledField(Rules):
         word=Word("nokpt", silent="count"),
         step=Step("objects without keypoints", "tables", {"count": "counted", "ignore": "ignored"}),
         scope=matches(Scope.ROW),
+    )
+    unlabelled_by: UnlabelledBy = rule(
+        "num_keypoints",
+        check=choice(UnlabelledBy),
+        doc="Which ground truths have no labelled keypoint: those whose `num_keypoints` is 0 (COCO; "
+        "CrowdPose, where head and neck do not count), or without one of visibility above 0 (xtcocotools).",
+        word=Word("nokptby", silent="num_keypoints"),
+        step="ignore.unlabelled",
+        scope=prepares(Scope.ROW),
     )

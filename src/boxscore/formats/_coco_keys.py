@@ -1,0 +1,86 @@
+"""Further keys of COCO's records and images, read as columns because a protocol asks for them.
+
+Conventions
+-----------
+- A key holds a number, a flag, or a list of numbers, as long in every record. A record without it has NaN, or
+  a list of zeros; a key that no record has becomes no column.
+- Records are read for these keys alone, once more: nobody else pays for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.collector import paused_collector
+from boxscore.errors import FileFormatError
+from boxscore.formats import _json
+from boxscore.formats._coco_records import DECODING_ERRORS, Text, text_in_memory
+
+LARGEST_LIST = 100_000
+"""Numbers of one record."""
+
+
+class _Images(msgspec.Struct):
+    images: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+def key_columns(text: Text, keys: Sequence[str], path: Path, *, record: str) -> dict[str, NDArray[Any]]:
+    """Return the columns of some keys of an array of records, each [N] or [N, n]."""
+    if not keys:
+        return {}
+    names = {f"key{number}": key for number, key in enumerate(keys)}
+    fields: list[tuple[str, Any, Any]] = [(name, Any, None) for name in names]
+    kind = msgspec.defstruct("_Keys", fields, rename=names, gc=False)
+    decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]
+    values: dict[str, list[Any]] = {key: [] for key in keys}
+    try:
+        with paused_collector():
+            for records in _json.decode_records(text.chunks(0, text.size), decode, text.whole):
+                for name, key in names.items():
+                    values[key] += [getattr(one, name) for one in records]
+    except DECODING_ERRORS as error:
+        whole = (f"{record}s", "a list")
+        raise _json.explain(error, path, record=record, text=text.whole(), whole=whole) from None
+    columns = {key: _column(given, key, path, record) for key, given in values.items()}
+    return {key: column for key, column in columns.items() if column is not None}
+
+
+def image_key_columns(path: Path, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return the columns of some keys of the images of a COCO file, in its order."""
+    if not keys:
+        return {}
+    with _json.open_binary(path) as file:
+        images = msgspec.json.decode(file.read().removeprefix(b"\xef\xbb\xbf"), type=_Images).images
+    return key_columns(text_in_memory(images), keys, path, record="image")
+
+
+def _column(given: list[Any], key: str, path: Path, record: str) -> NDArray[np.float64] | None:
+    """Make a column of what records have under a key; None where none has it."""
+    length = max((len(value) for value in given if isinstance(value, list)), default=0)
+    if all(value is None for value in given):
+        return None
+    missing: Any = [0.0] * length if length else np.nan
+    for row, value in enumerate(given):
+        if value is not None and not (_is_list(value, length) if length else _is_number(value)):
+            rule = f"be {length} numbers, as in other records" if length else "be a number"
+            place = f"{record} {row} of {path}"
+            raise FileFormatError(key, rule, got=repr(value)[:80], place=place)
+    column = np.array([missing if value is None else value for value in given], dtype=np.float64)
+    if length:
+        checks.finite(column, name=key, place=lambda row: f"{record} {row} of {path}")
+    return column
+
+
+def _is_list(value: Any, length: int) -> bool:
+    return isinstance(value, list) and len(value) == length <= LARGEST_LIST and all(map(_is_number, value))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and abs(value) <= checks.LARGEST_COORDINATE

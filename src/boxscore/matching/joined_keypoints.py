@@ -1,0 +1,117 @@
+"""Keypoints as a protocol compares them: parts joined, their scores, the size of objects, and who has none.
+
+Conventions
+-----------
+- A part is a column of three numbers a keypoint, or ``keypoints``. A row without one has none labelled there.
+  A table that was joined says so in a column, and stays as it is: what is prepared may be prepared again.
+- A score that a row lacks is NaN in its column; the next column stands in, row by row.
+- Boxes of detections stay: ranges measure the whole body's, whatever part is compared, as in xtcocotools.
+
+References
+----------
+xtcocotools 1.14.3, ``cocoeval.py``: ``_prepare``, ``computeOks``.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.text import counted_of
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.errors import InputError
+from boxscore.protocols.protocol import Protocol
+
+JOINED = "parts_joined"
+"""The column of joined tables: how many parts."""
+
+Table = TypeVar("Table", bound=BoxTable)
+
+
+def with_compared_keypoints(
+    ground_truth: GroundTruth, detections: Detections, protocol: Protocol
+) -> tuple[GroundTruth, Detections]:
+    """Return both tables with the keypoints, scores, areas and counts that the protocol compares."""
+    rules = protocol.keypoints
+    if rules.parts:
+        ground_truth, detections = _joined(ground_truth, protocol), _joined(detections, protocol)
+    if rules.scores:
+        detections = detections.replaced(scores=_scores(detections, rules.scores))
+    if rules.unplaced == "drop" and detections.keypoints is not None:
+        placed = (detections.keypoints[:, :, 2] > 0).any(axis=1)
+        if not placed.all():
+            _warn_of_unplaced(detections, int((~placed).sum()))
+            detections = detections.take(np.flatnonzero(placed))
+    if rules.scale == "box":
+        # As the tools multiply: width by height, and then the share.
+        area = ground_truth.sizes[:, 0] * ground_truth.sizes[:, 1] * rules.box_share
+        ground_truth = ground_truth.replaced(area=area)
+    if protocol.ignore.unlabelled_by == "visibility" and ground_truth.keypoints is not None:
+        labelled = (ground_truth.keypoints[:, :, 2] > 0).sum(axis=1)
+        ground_truth = ground_truth.replaced(keypoint_count=labelled)
+    return ground_truth, detections
+
+
+def _joined(table: Table, protocol: Protocol) -> Table:
+    """Join the parts of a table's keypoints; their columns make room for one that says so."""
+    names = protocol.keypoints.parts
+    if not len(table) or JOINED in table.columns:
+        return table
+    joined = np.concatenate([_part(table, name) for name in names], axis=1)
+    left = {name: column for name, column in table.columns.items() if name not in names}
+    left[JOINED] = np.full(len(table), len(names))
+    return table.replaced(keypoints=joined, columns=left)
+
+
+def _part(table: BoxTable, name: str) -> FloatArray:
+    """Return the keypoints of one part, [N, J, 3]."""
+    values = table.keypoints if name == "keypoints" else table.columns.get(name)
+    if values is not None and values.dtype.kind in "fiu":
+        rows = np.asarray(values, dtype=np.float64).reshape(len(table), -1)
+        if rows.shape[1] and rows.shape[1] % 3 == 0:
+            return rows.reshape(len(table), -1, 3)
+    raise InputError(
+        table.schema.name,
+        f"have {name}, three numbers per keypoint, which the protocol compares",
+        got="none" if values is None else "others",
+        place=table.source,
+        cause="files of COCO-WholeBody have them beside keypoints",
+    )
+
+
+def _scores(detections: Detections, names: tuple[str, ...]) -> FloatArray:
+    """Return of each detection the first score that it has, [D]."""
+    scores = np.full(len(detections), np.nan)
+    for name in names:
+        given = detections.scores if name == "score" else detections.columns.get(name)
+        if given is None:
+            continue
+        lacking = np.isnan(scores)
+        standing_in = lacking & ~np.isnan(given)
+        if standing_in.any() and not lacking.all():
+            count = counted_of(int(standing_in.sum()), len(scores), "detection")
+            warn_user(
+                f"{detections.source}: {count} of a part have no {names[0]} and are ranked by {name}: such a "
+                "mixture ranks nothing."
+            )
+        scores[standing_in] = given[standing_in]
+    without = np.isnan(scores)
+    if without.any():
+        raise InputError(
+            "a detection",
+            f"have one of the scores {', '.join(names)}",
+            got="none",
+            place=f"row {int(np.argmax(without))} of {detections.source}",
+        )
+    return scores
+
+
+def _warn_of_unplaced(detections: Detections, count: int) -> None:
+    dropped = counted_of(count, len(detections), "detection")
+    warn_user(
+        f"{detections.source}: {dropped} have no keypoint whose third value is above 0 and are dropped, as "
+        "xtcocotools does: does the model write 0 there?"
+    )
