@@ -18,11 +18,11 @@ FRAMEWORKS = (
         "transformers",
         "accelerate",
     ),
-    *("supervision", "mmengine", "detectron2", "fiftyone", "wandb", "mlflow", "tensorboard"),
+    *("supervision", "mmengine", "mmdet", "detectron2", "fiftyone", "wandb", "mlflow", "tensorboard"),
 )
 CODE = """
 import sys
-import boxscore, boxscore.integrations, boxscore.integrations.detr, boxscore.integrations.loggers
+import boxscore, boxscore.integrations.detectron2, boxscore.integrations.detr, boxscore.integrations.loggers
 evaluator = boxscore.Evaluator()
 evaluator.update(
     [{"boxes": [[0, 0, 9, 9]], "labels": [1], "scores": [0.5]}], [{"boxes": [[0, 0, 9, 9]], "labels": [1]}]

@@ -15,25 +15,20 @@ Conventions
 from __future__ import annotations
 
 import datetime
-import json
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from boxscore import Detections, Evaluation, InputError, evaluate, load_ground_truth
+from boxscore import Detections, Evaluation, GroundTruth, InputError, evaluate
 from boxscore.compat.pycocotools import mask as run_lengths
 from boxscore.compat.pycocotools.cocoeval import COCOeval
 from boxscore.data.tensors import as_array
+from boxscore.data.vocabulary import Categories, Images
 from boxscore.evaluator import gather_with_torch
 
 PROTOCOLS = {"bbox": "coco", "segm": "coco-segm", "keypoints": "coco-keypoints"}
-
-UNREAD = {"bbox": {"segmentation", "keypoints"}, "segm": {"keypoints"}, "keypoints": {"segmentation"}}
-"""Columns of annotations that an IoU type does not need."""
 
 Image = dict[str, Any]
 """One image's predictions: arrays by key."""
@@ -44,8 +39,8 @@ class CocoEvaluator:
 
     Parameters
     ----------
-    coco_gt : COCO
-        The annotations: pycocotools' object, a drop-in, or anything with their ``dataset``.
+    coco_gt : COCO or GroundTruth
+        The annotations: pycocotools' object, a drop-in, anything with their ``dataset``, or a table.
     iou_types : sequence of {"bbox", "segm", "keypoints"}
 
     Attributes
@@ -57,12 +52,15 @@ class CocoEvaluator:
         The images that were seen.
     """
 
+    boxes_of_keypoints: bool = False
+    """Whether a prediction's own box is its size, as in results files, or that around its keypoints."""
+
     def __init__(self, coco_gt: Any, iou_types: Sequence[str]) -> None:
         for iou_type in iou_types:
             if iou_type not in PROTOCOLS:
                 raise ValueError(f"Unknown iou type {iou_type}")
         self.coco_gt, self.iou_types = coco_gt, list(iou_types)
-        self._truth: dict[str, Any] = {}
+        self._truth: dict[str, GroundTruth] = {}
         self.cleanup()
 
     def cleanup(self) -> None:
@@ -82,7 +80,7 @@ class CocoEvaluator:
         Parameters
         ----------
         predictions : mapping of image id to mapping
-            ``boxes`` [N, 4] as ``x1, y1, x2, y2``, ``masks`` [N, 1, H, W] above 0.5, or ``keypoints``
+            ``boxes`` [N, 4] as ``x1, y1, x2, y2``, ``masks`` [N, 1, H, W] above 0.5 or RLEs, or ``keypoints``
             [N, J, 3]; ``labels`` [N], ids of categories; ``scores`` [N]. Empty where there is none.
         """
         for identifier, given in predictions.items():
@@ -138,17 +136,50 @@ class CocoEvaluator:
             raise InputError("an evaluation", "come after accumulate()", got=f"none of {chosen!r}")
         return self._evaluations[chosen]
 
+    def mean(
+        self,
+        iou_type: str,
+        name: str = "precision",
+        *,
+        iou: float | None = None,
+        area: int = 0,
+        cap: int = -1,
+        category: int | None = None,
+    ) -> float:
+        """Return the mean of what is defined in an array of ``eval``, as pycocotools does; NaN if nothing is.
+
+        Parameters
+        ----------
+        iou_type : {"bbox", "segm", "keypoints"}
+        name : {"precision", "recall"}, default "precision"
+        iou : float, optional
+            At this threshold; at all when not given.
+        area, cap : int, default 0, -1
+            Position among area ranges, and among max detections.
+        category : int, optional
+            Position of one class among ``params.catIds``; all when not given.
+
+        Returns
+        -------
+        float
+        """
+        evaluation = self.coco_eval[iou_type]
+        values = evaluation.eval[name][..., area, cap]
+        if iou is not None:
+            values = values[np.asarray(evaluation.params.iouThrs) == iou]
+        if category is not None:
+            values = values[..., category]
+        defined = values[values > -1]
+        return float(np.mean(defined)) if defined.size else float("nan")
+
     def _columns(self, given: Mapping[str, Any]) -> Image:
         """Return one image's predictions as arrays."""
         image = {key: as_array(given[key], key) for key in ("labels", "scores")}
-        if "bbox" in self.iou_types:
+        if "bbox" in self.iou_types or self.boxes_of_keypoints:
             boxes = as_array(given["boxes"], "boxes").reshape(-1, 4)
             image["boxes"] = np.hstack([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]])  # in their own precision
         if "segm" in self.iou_types:
-            pixels = np.asfortranarray(
-                (as_array(given["masks"], "masks")[:, 0] > 0.5).transpose(1, 2, 0), dtype=np.uint8
-            )
-            image["masks"] = run_lengths.encode(pixels) if pixels.size else []
+            image["masks"] = _codes(given["masks"])
         if "keypoints" in self.iou_types:
             image["keypoints"] = as_array(given["keypoints"], "keypoints")
         return image
@@ -167,6 +198,8 @@ class CocoEvaluator:
         if iou_type == "segm":
             shapes = [code for _, image in images for code in image["masks"]]
         given = {"boxes": None, key: shapes} if images else {"boxes": np.empty((0, 4))}
+        if iou_type == "keypoints" and self.boxes_of_keypoints:
+            given["boxes"] = _joined(image["boxes"] for _, image in images).reshape(-1, 4)
         found = Detections.from_arrays(
             np.repeat(np.array([identifier for identifier, _ in images]), counts),
             _joined(image["labels"] for _, image in images).astype(np.int64),
@@ -175,37 +208,70 @@ class CocoEvaluator:
             source="predictions",
             **given,
         )
-        protocol = {
+        protocol: dict[str, Any] = {
             "extends": PROTOCOLS[iou_type],
             "name": PROTOCOLS[iou_type],
             "matching": {"iou_thresholds": list(params.iouThrs), "max_detections": list(params.maxDets)},
             "ignore": {"area_ranges": dict(zip(params.areaRngLbl, params.areaRng, strict=True))},
             "ap": {"recall_points": list(params.recThrs)},
         }
+        if iou_type == "keypoints":
+            protocol["keypoints"] = {"sigmas": list(params.kpt_oks_sigmas), "names": [], "skeleton": []}
         return evaluate(truth, found, protocol=protocol, images=ids, classes=params.catIds, digest=False)
 
-    def _ground_truth(self, iou_type: str) -> Any:
-        """Read the annotations, once, by way of a file, with the columns that the IoU type needs."""
+    def _ground_truth(self, iou_type: str) -> GroundTruth:
+        """Return the annotations as a table, made once, with the columns that the IoU type needs."""
+        given: Any = self.coco_gt
+        if isinstance(given, GroundTruth):
+            return given
         if iou_type not in self._truth:
-            data = self.coco_gt.dataset
-            rows = [
-                {key: value for key, value in row.items() if key not in UNREAD[iou_type]}
-                for row in data.get("annotations", ())
-            ]
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "annotations.json"
-                path.write_text(json.dumps({**data, "annotations": rows}, default=_plain), encoding="utf-8")
-                truth = self._truth[iou_type] = load_ground_truth(path, format="coco")
-                _ = truth.masks, truth.keypoints, truth.keypoint_count  # read while the file is there
+            self._truth[iou_type] = _table(given.dataset, iou_type)
         return self._truth[iou_type]
+
+
+def _table(data: Mapping[str, Any], iou_type: str) -> GroundTruth:
+    """Make a table of the parts of a COCO file."""
+    images, rows = data["images"], data.get("annotations") or []
+    categories = data.get("categories") or [{"id": number} for number in {row["category_id"] for row in rows}]
+    sizes = np.array([[image.get(side, np.nan) for side in ("width", "height")] for image in images])
+    boxes = [row["bbox"] for row in rows]
+    given: dict[str, Any] = {}
+    if iou_type == "segm":
+        given["masks"] = [row["segmentation"] for row in rows]
+    if iou_type == "keypoints":
+        length = max((len(row.get("keypoints") or ()) for row in rows), default=0)
+        points = [row.get("keypoints") or [0] * length for row in rows]
+        given["keypoints"] = np.array(points, dtype=np.float64).reshape(len(rows), -1, 3)
+        given["keypoint_count"] = [row.get("num_keypoints", 0) for row in rows]
+    return GroundTruth.from_arrays(
+        [row["image_id"] for row in rows],
+        [row["category_id"] for row in rows],
+        np.array(boxes, dtype=np.float64).reshape(-1, 4),
+        box_format="xywh",
+        area=[
+            row.get("area", width * height) for row, (_, _, width, height) in zip(rows, boxes, strict=True)
+        ],
+        crowd=[bool(row.get("iscrowd", 0)) for row in rows],
+        ids=[row.get("id", number) for number, row in enumerate(rows, 1)],
+        images=Images.build([image["id"] for image in images], sizes=sizes.reshape(-1, 2)),
+        categories=Categories.build(
+            [category["id"] for category in categories],
+            names=[str(category.get("name", category["id"])) for category in categories],
+        ),
+        source="annotations",
+        **given,
+    )
+
+
+def _codes(masks: Any) -> Any:
+    """Encode masks [N, 1, H, W]; RLEs stay."""
+    if isinstance(masks, (list, tuple)) and all(isinstance(mask, Mapping) for mask in masks):
+        return list(masks)
+    pixels = np.asfortranarray((as_array(masks, "masks")[:, 0] > 0.5).transpose(1, 2, 0), dtype=np.uint8)
+    return run_lengths.encode(pixels) if pixels.size else []
 
 
 def _joined(columns: Iterable[Any]) -> Any:
     """Concatenate the arrays of images; there may be none."""
     given = list(columns)
     return np.concatenate(given) if given else np.empty(0)
-
-
-def _plain(value: Any) -> Any:
-    """Return what JSON can hold of a value of an annotation."""
-    return value.decode() if isinstance(value, bytes) else value.tolist()
