@@ -26,6 +26,7 @@ fuzz: $(VENV)/.test
 	$(BIN)/python tests/fuzz/differential.py --cases $(CASES) --seed $(SEED)
 	$(BIN)/python tests/fuzz/partitions.py --cases 200 --seed $(SEED)
 	$(BIN)/python tests/fuzz/vocabularies.py --cases 20000 --seed $(SEED)
+	$(BIN)/python tests/fuzz/mutants.py answers --count 20000 --seed $(SEED)
 	$(BIN)/python tests/fuzz/coverage_guided.py --seconds $(SECONDS) --seed $(SEED)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 	BOXSCORE_EXAMPLES=4 $(BIN)/python -m pytest -n auto --dist worksteal -m 'property and not slow'

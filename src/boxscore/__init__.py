@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from boxscore.formats import load_ground_truth as load_ground_truth
     from boxscore.formats import save_as as save_as
     from boxscore.formats import save_columns as save_columns
+    from boxscore.formats.parsed_answers import Answer as Answer
+    from boxscore.formats.parsed_answers import parse_answer as parse_answer
     from boxscore.label_maps.panoptic import PanopticQuality as PanopticQuality
     from boxscore.label_maps.panoptic import panoptic_quality as panoptic_quality
     from boxscore.label_maps.semantic import SemanticIoU as SemanticIoU
@@ -122,6 +124,7 @@ else:
         "evaluation": "Evaluation evaluate",
         "evaluator": "Evaluator",
         "formats": "load_detections load_ground_truth save_as save_columns",
+        "formats.parsed_answers": "Answer parse_answer",
         "label_maps.panoptic": "PanopticQuality panoptic_quality",
         "label_maps.semantic": "SemanticIoU semantic_iou",
         "protocols.loading": "load_protocol",

@@ -60,6 +60,7 @@ DETECTIONS = {
     "visdrone": "visdrone/results",
     "kitti": "kitti/results",
     "widerface": "widerface/results",
+    "answers": "answers/answers.jsonl",
 }
 NOT_TEXT = {"columns", "parquet", "tfrecord", "widerface"}
 """Whose ground truth has no example: binary files."""
@@ -85,7 +86,8 @@ def folder(tmp_path: Path) -> Path:
 def asked(name: str, folder: Path, *, sizes: bool = True) -> dict[str, Any]:
     """What files of a format do not say: sizes of images, the order of four numbers."""
     options: dict[str, Any] = {"image_sizes": folder / "sizes.csv"} if sizes and name in FRACTIONS else {}
-    return options | ({"box_format": "xyxy"} if name == "text" else {})
+    more = {"text": {"box_format": "xyxy"}, "answers": {"coordinates": "pixels"}}
+    return options | more.get(name, {})
 
 
 @each(format_names(auto=False))
@@ -99,7 +101,7 @@ def test_a_format_has_its_section(name: str) -> None:
 
 def test_every_example_is_loaded_by_a_test() -> None:
     assert set(SECTIONS) == set(format_names(auto=False))
-    assert set(TRUTH) | NOT_TEXT | {"darknet"} == set(SECTIONS)
+    assert set(TRUTH) | NOT_TEXT | {"darknet", "answers"} == set(SECTIONS)
     paths = (*TRUTH.values(), *DETECTIONS.values())
     assert [name for name in EXAMPLES if not name.startswith(paths)] == []
 
@@ -115,7 +117,7 @@ def test_an_example_of_ground_truth_is_recognised_and_loads(name: str, folder: P
 
 @pytest.mark.parametrize("name", DETECTIONS)
 def test_an_example_of_detections_loads(name: str, folder: Path) -> None:
-    same = {"darknet": "yolo", "widerface": "labelme"}.get(name, name)
+    same = {"darknet": "yolo", "widerface": "labelme", "answers": "coco"}.get(name, name)
     truth = load_ground_truth(folder / TRUTH[same], **asked(same, folder))
     if name == "dota":
         (folder / "dota" / "results" / "Task1_dog.txt").touch()
@@ -123,4 +125,4 @@ def test_an_example_of_detections_loads(name: str, folder: Path) -> None:
         truth = remap_classes(truth, {"cat": "face"})
     found = load_detections(folder / DETECTIONS[name], truth, format=name, **asked(name, folder, sizes=False))
     assert found.boxes.round(12).tolist() == [FOUND]
-    assert found.scores.tolist() == [0.9]
+    assert not found.scored if name == "answers" else found.scores.tolist() == [0.9]

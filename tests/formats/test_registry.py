@@ -102,7 +102,7 @@ KEYS = (
     *("labels", "category", "box2d", "coordinates", "label", "assets", "asset", "regions", "videoSettings"),
     *("_via_img_metadata", "filename", "size", "shape_attributes", "source-ref", "categories", "items"),
     *("dm_format_version", "result", "data", "from_name", "rectanglelabels", "original_width"),
-    *("imageData", "shapes", "shape_type", "imagePath", "image_id", "bbox", "image", "box"),
+    *("imageData", "shapes", "shape_type", "imagePath", "image_id", "bbox", "image", "box", "answer"),
 )
 ENDINGS = ("", ".json", ".jsonl", ".txt", ".xml", ".yaml", ".data", ".csv", ".npz", ".parquet")
 HEADS = (
@@ -119,7 +119,7 @@ HEADS = (
 
 def test_what_a_format_recognises_passes_its_quick_test(tmp_path: Path) -> None:
     draw, seen = random.Random(20), set()
-    for number in range(600):
+    for number in range(700):
         if number % 4:
             keys = draw.sample(KEYS, draw.randint(1, 9))
             value = {key: draw.choice([1, "a", [1], {"label": {}}, {"a": 1}, [{"size": 1}]]) for key in keys}

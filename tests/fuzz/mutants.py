@@ -2,6 +2,7 @@
 
 python tests/fuzz/mutants.py columns --count 20000 --seed 1
 python tests/fuzz/mutants.py xml --count 20000
+python tests/fuzz/mutants.py answers --count 20000
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fuzz import archive_mutants, xml_mutants
+from fuzz import answer_mutants, archive_mutants, xml_mutants
 
-KINDS: dict[str, ModuleType] = {"columns": archive_mutants, "xml": xml_mutants}
+KINDS: dict[str, ModuleType] = {"answers": answer_mutants, "columns": archive_mutants, "xml": xml_mutants}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -431,6 +431,12 @@ COLUMNS = Option(
 )
 
 
+def _coordinates() -> Sequence[str]:
+    from boxscore.formats.coordinates import COORDINATES
+
+    return tuple(COORDINATES)
+
+
 def _unlisted() -> Sequence[str]:
     from boxscore.data.unlisted import HOW
 
@@ -542,6 +548,31 @@ DETECTION_FILES = (
         "stop, unless --image-sizes or --image-folder lists the images",
         choices=_unlisted,
         key="detections.unlisted_images",
+        group=NOT_IN_FILES,
+    ),
+    Option(
+        "coordinates",
+        "what the numbers of boxes in a language model's answers are, where neither tags nor the numbers of "
+        "the whole file decide it",
+        choices=_coordinates,
+        metavar="NAME",
+        key="detections.coordinates",
+        group=NOT_IN_FILES,
+    ),
+    Option(
+        "repeated",
+        "what to do with boxes that an answer repeats exactly: keep them, which are false positives, or take "
+        "each once; if not given, keep",
+        choices=("keep", "once"),
+        key="detections.repeated",
+        group=NOT_IN_FILES,
+    ),
+    Option(
+        "loose",
+        "take the first four numbers in brackets for a box where an answer has only prose",
+        kind=bool,
+        default=False,
+        key="detections.loose",
         group=NOT_IN_FILES,
     ),
     IMAGE_SIZES,

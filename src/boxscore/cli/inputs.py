@@ -124,6 +124,9 @@ def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "columns": _columns(arguments, of_detections=True),
         "class_map": arguments.class_map,
         "unlisted_images": arguments.unlisted_images,
+        "coordinates": arguments.coordinates,
+        "repeated": arguments.repeated,
+        "loose": arguments.loose,
     }
 
 

@@ -34,7 +34,7 @@ from boxscore.errors import InputError, MissingDependencyError
 if TYPE_CHECKING:
     import pandas as pd
 
-ATTRIBUTES = ("boxes_given", "left_out", "units")
+ATTRIBUTES = ("boxes_given", "left_out", "answers", "units")
 """Values of a whole table that a DataFrame has in ``attrs``."""
 
 

@@ -245,6 +245,7 @@ DETECTIONS = Schema(
         "units": lambda: "pixels",
         "boxes_given": lambda: True,
         "left_out": dict,
+        "answers": dict,
         "source": lambda: "arrays",
     },
 )

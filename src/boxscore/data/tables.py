@@ -386,6 +386,9 @@ class Detections(BoxTable):
         Whether the results had boxes; if not, they were made from masks or keypoints.
     left_out : mapping of str to int
         Detections dropped because the ground truth has no such class: label and count.
+    answers : mapping of str to object
+        How the answers of a language model were read: ``coordinates``, what decided it (``because``),
+        ``counts``, the ``first`` image of each kind, and ``unknown_labels``. Empty for other results.
 
     See Also
     --------
@@ -396,6 +399,7 @@ class Detections(BoxTable):
 
     boxes_given: bool
     left_out: Mapping[str, int]
+    answers: Mapping[str, Any]
 
     if TYPE_CHECKING:
         scores: FloatArray

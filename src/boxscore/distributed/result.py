@@ -126,6 +126,11 @@ class MergedEvaluation(Evaluation):
         self._refuse("the detections")
 
     @property
+    def answers(self) -> Mapping[str, Any]:
+        """Nothing: parts do not keep how answers were read."""
+        return {}
+
+    @property
     def matches(self) -> Any:
         """Not stored."""
         self._refuse("the rows of matches")

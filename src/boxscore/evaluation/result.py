@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -250,7 +250,12 @@ class Evaluation(PicklesFields):
     @property
     def signature(self) -> str:
         """Every choice behind the numbers, in one line."""
-        return self.protocol.signature()
+        return "|".join([self.protocol.signature(), *self.answers.get("changed", ())])
+
+    @property
+    def answers(self) -> Mapping[str, Any]:
+        """How the answers of a language model were read (``Detections.answers``); empty for other results."""
+        return self.detections.answers
 
     @functools.cached_property
     def labels(self) -> list[str]:

@@ -140,6 +140,9 @@ def load_detections(
     class_map: str | Path | Mapping[Any, Any] | None = None,
     columns: Mapping[str, str] | None = None,
     unlisted_images: Literal["error", "background", "drop"] | None = None,
+    coordinates: str | None = None,
+    repeated: Literal["keep", "once"] | None = None,
+    loose: bool = False,
     workers: Workers = "auto",
 ) -> Detections:
     """Read detections of the images of a ground truth.
@@ -168,6 +171,13 @@ def load_detections(
         What becomes of detections in images that the ground truth does not list: an error, the default; or
         they stay, in images without objects, for which :func:`boxscore.evaluate` takes the same option; or
         they are left out, with a warning that counts them.
+    coordinates : str, optional
+        What the numbers in a model's answers are: ``"pixels"``, ``"1000"``, ``"1000-yx"``, ``"unit"``, ...:
+        the page "File formats" lists them. By default their tags or the numbers of the whole file say it.
+    repeated : {"keep", "once"}, optional
+        What becomes of boxes that an answer repeats exactly: they stay, the default, or only the first does.
+    loose : bool, default False
+        Whether the first four numbers in brackets are a box where an answer has only prose.
     workers : int or "auto", default "auto"
         As for :func:`load_ground_truth`.
 
@@ -200,6 +210,9 @@ def load_detections(
         class_map=class_map,
         columns=columns,
         unlisted_images=unlisted_images,
+        coordinates=coordinates,
+        repeated=repeated,
+        loose=loose,
         processes=workers,
     )
     return read_detections(path, ground_truth, options)

@@ -79,6 +79,12 @@ class ReadOptions:
         A file of masks for the boxes of ground truth.
     columns : ColumnMap, optional
         Which columns of a table are the image, the class, ...
+    coordinates : str, optional
+        What the numbers of a model's answers are, one of ``COORDINATES``.
+    repeated : {"keep", "once"}, optional
+        What becomes of boxes that an answer repeats exactly.
+    loose : bool
+        Whether four numbers in the prose of an answer are a box where it has no other.
     """
 
     format: str = "auto"
@@ -94,6 +100,9 @@ class ReadOptions:
     image_keys: tuple[str, ...] = ()
     segments: Path | None = None
     columns: ColumnMap | None = None
+    coordinates: str | None = None
+    repeated: str | None = None
+    loose: bool = False
 
     @property
     def written(self) -> WrittenForm | None:

@@ -36,6 +36,7 @@ from boxscore._utils.checks import Place
 from boxscore._utils.files import write_atomically
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align
+from boxscore.data.answer_counts import is_answers
 from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import check_sizes_fit, corners_and_sizes
 from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
@@ -64,7 +65,7 @@ _LISTS: Mapping[str, type | tuple[type, ...]] = {
     "category_names": str,
 }
 """Lists that a header must have, and what they hold."""
-_MAPPINGS = ("left_out", "columns", "image_columns", "category_columns")
+_MAPPINGS = ("left_out", "answers", "columns", "image_columns", "category_columns")
 _IMAGE_SIZES = Column("image_sizes", "numbers", (2,))
 _MASK_ROWS = (
     Column("mask_rows", "counts"),
@@ -194,7 +195,7 @@ def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Array
         **{
             name: getattr(table, name)
             for name in table.schema.values
-            if name not in ("source", "image_labels")
+            if name not in ("source", "image_labels") and (name != "answers" or getattr(table, name))
         },
     }
     arrays: Arrays = {"image_sizes": table.images.sizes}
@@ -391,6 +392,8 @@ def _check_header(header: Mapping[str, Any], schema: Schema, place: str) -> None
     for label, number in header.get("left_out", {}).items():
         if type(number) is not int or number < 0:
             raise _header("have whole numbers of detections left out", f"{number!r} of {label!r}", place)
+    if not is_answers(header.get("answers", {})):
+        raise _header("have counts of answers as boxscore writes them", "others", place)
     if type(header.get("boxes_given", True)) is not bool:
         raise FileFormatError("boxes_given", "be true or false", got=repr(header["boxes_given"]), place=place)
     if header.get("units", "pixels") not in ("pixels", "fractions"):

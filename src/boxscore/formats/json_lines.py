@@ -76,7 +76,7 @@ def _flat(record: Any) -> tuple[dict[str, Any], str | None]:
     return {**{k: v for k, v in record.items() if k != key}, **first}, key
 
 
-def _decoded(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def decoded_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Decode a file, line by line."""
     decoder = msgspec.json.Decoder(dict[str, Any])
     try:
@@ -108,7 +108,7 @@ class _RecordTable(Table):
         self._lines: list[int] = []
         self._texts: dict[str, str] = {}  # equal texts are stored once
         kind: str | None = None
-        for line, record in _decoded(path):
+        for line, record in decoded_lines(path):
             if kind is None:
                 kind = _kind(record, column_map)
             self._add(line, record, kind)

@@ -47,6 +47,9 @@ TRUTH_WORK = 2.0
 """How much longer a byte of ground truth takes to read than one of results."""
 
 
+REPEATED = ("keep", "once")
+"""What may become of boxes that an answer repeats exactly."""
+
 FEW_ADDED = 0.1
 """Share of all images that a table of sizes may add without a warning."""
 
@@ -106,12 +109,21 @@ def read_options(
     columns: Mapping[str, str] | ColumnMap | None = None,
     unlisted_images: str | None = None,
     image_folder: str | Path | None = None,
+    coordinates: str | None = None,
+    repeated: str | None = None,
+    loose: bool = False,
     note: Callable[[str], None] | None = None,
 ) -> FileOptions:
     """Check the options beside a path; class lists and tables of sizes are read where they are files."""
     checks.one_of(format, format_names(), name="format")
     if box_format is not None:
         checks.one_of(box_format, WRITTEN_FORMATS, name="box_format")
+    if coordinates is not None:
+        from boxscore.formats.coordinates import COORDINATES
+
+        checks.one_of(coordinates, tuple(COORDINATES), name="coordinates")
+    if repeated is not None:
+        checks.one_of(repeated, REPEATED, name="repeated")
     names, sizes, pairs, descriptions = None, None, None, None
     if isinstance(classes, (str, Path)):
         from boxscore.formats.class_descriptions import class_descriptions
@@ -149,6 +161,9 @@ def read_options(
         image_labels=None if image_labels is None else Path(image_labels),
         hierarchy=None if hierarchy is None else _hierarchy_of(hierarchy),
         unlisted_images=check_how(unlisted_images),
+        coordinates=coordinates,
+        repeated=repeated,
+        loose=loose,
         note=note,
     )
 
@@ -415,6 +430,9 @@ _USES = {
     "image_sizes": "coordinates that may be fractions of the image's size",
     "segments": "masks in a second file",
     "columns": "columns",
+    "coordinates": "answers of a language model",
+    "repeated": "answers of a language model",
+    "loose": "answers of a language model",
 }
 """The options that not every format takes, and what the files of a format that does hold."""
 
@@ -426,7 +444,7 @@ def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections:
         raise InputError("box_format", rule, got=options.box_format)
     for name, what in _USES.items():
         value = getattr(options, name)
-        if value is None or name in _options_of(file_format, of_detections=of_detections):
+        if value is None or value is False or name in _options_of(file_format, of_detections=of_detections):
             continue
         if name == "image_sizes" and options.written is not None and options.written.fractions:
             continue

@@ -65,6 +65,7 @@ _FORMATS = {
     "kitti": _Entry("kitti", lambda sniffer: sniffer.is_folder),
     "text": _Entry("text", lambda sniffer: sniffer.is_folder),
     "tfrecord": _Entry("tfrecord", _folder_or(lambda sniffer: b"image/" in sniffer.head)),
+    "answers": _Entry("answers", _folder_or(_json("answer"))),
     "bdd": _Entry("bdd", _json("box2d")),
     "createml": _Entry("createml", _json("coordinates")),
     "vott": _Entry("vott", _json("assets")),

@@ -25,6 +25,7 @@ from boxscore._utils.text import (
     text_table,
 )
 from boxscore._utils.widths import wrapped
+from boxscore.data.answer_counts import answers_text
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports.rows import ALL_ROWS, Rows, with_rows
@@ -111,6 +112,8 @@ def as_text(
     columns = summary_columns(evaluation)
     columns["value"] = ["undefined" if value != value else f"{value:.4f}" for value in columns["value"]]
     blocks = [protocol.title or protocol.name, wrapped(evaluation.counts_text, width)]
+    if evaluation.answers:
+        blocks.append(wrapped(answers_text(evaluation.answers), width))
     blocks += ["", text_table(columns, width=table_width)]
     if per_class:
         counts, table = list(evaluation.class_counts)[1:], _ClassTable.of(evaluation, rows)
@@ -125,6 +128,7 @@ def as_markdown(evaluation: Evaluation, *, per_class: bool = False, rows: Rows =
     blocks = [
         f"## {protocol.title or protocol.name}",
         evaluation.counts_text,
+        *filter(None, [markdown_text(answers_text(evaluation.answers))]),
         markdown_table(summary_columns(evaluation)),
     ]
     if per_class:
@@ -137,6 +141,7 @@ def as_latex(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = AL
     """Write an evaluation as LaTeX tables; title, counts and signature are comments."""
     protocol = evaluation.protocol
     summary = [protocol.title or protocol.name, evaluation.counts_text]
+    summary += filter(None, [answers_text(evaluation.answers)])
     blocks = [_latex_block(summary, latex_table(summary_columns(evaluation)))]
     if per_class:
         table = _ClassTable.of(evaluation, rows)
@@ -166,6 +171,7 @@ def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows 
         "per_class": lines,
         **_operating_point(evaluation),
         "counts": evaluation.counts,
+        **({"answers": dict(evaluation.answers)} if evaluation.answers else {}),
         "images_digest": evaluation.image_fingerprint,
         "warnings": list(warnings),
     }

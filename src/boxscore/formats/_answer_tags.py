@@ -1,0 +1,292 @@
+"""Notations of boxes with tags or tokens of their own, as the models that use them write them.
+
+Conventions
+-----------
+A notation is known by its sign, and its sign says what its numbers are. Of a list of boxes that is cut the
+complete boxes stay. Numbers are returned as they are written, in the order in which they are written; of
+Kosmos-2's patches the columns and rows of the two cells, of points x and y twice.
+
+References
+----------
+- Florence-2: ``cat<loc_52><loc_333><loc_932><loc_774>``, processing_florence2.py of its model card
+- PaliGemma: ``<loc0123><loc0456><loc0789><loc1000> cat ; ...``, big_vision's paligemma README
+- Kosmos-2: ``<phrase>cat</phrase><object><patch_index_0044><patch_index_0863></object>``, Transformers'
+  processing_kosmos2.py
+- Qwen2-VL: ``<|box_start|>(x1,y1),(x2,y2)<|box_end|>``, its README; Qwen-VL the same in ``<box>``
+- Rex-Omni: ``<|box_start|><12><34><56><78>, ...<|box_end|>``, its README
+- DeepSeek-VL2: ``<|ref|>cat<|/ref|><|det|>[[x1, y1, x2, y2]]<|/det|>``, its README
+- InternVL: ``<ref>cat</ref><box>[[x1, y1, x2, y2]]</box>``, its documentation
+- CogVLM: ``cat [[012,034,056,078;...]]``, its README
+- Molmo: ``<point x="17.0" y="66.5" alt="cat">cat</point>``, ``<points x1= y1= x2= ...>``, its model card
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+_NUMBER = re.compile(r"[-+]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][-+]?[0-9]{1,3})?")
+_SPECIAL = re.compile(r"<\|?/?[a-zA-Z_]{1,30}\|?>")
+
+
+class TaggedBoxes(NamedTuple):
+    """What a notation holds: boxes with their labels, damaged ones, and whether the last is cut."""
+
+    boxes: list[tuple[str | None, list[float]]]
+    damaged: int
+    is_cut: bool
+
+
+class Notation(NamedTuple):
+    """A way to write boxes: the convention of its numbers, what shows it, and what reads it."""
+
+    name: str
+    coordinates: str
+    sign: re.Pattern[str]
+    read: Callable[[str], TaggedBoxes]
+
+
+def numbers_in(text: str) -> list[float] | None:
+    """Return the numbers of a text that has nothing else but commas and blanks; None for any other."""
+    words = text.replace(",", " ").split()
+    if len(words) > 16 or not all(_NUMBER.fullmatch(word) for word in words):
+        return None
+    return [float(word) for word in words]
+
+
+def _label(text: str) -> str | None:
+    """Return the words before or behind a box, without what only separates."""
+    return _SPECIAL.sub(" ", text).strip(" \t\r\n,.;:&*-") or None
+
+
+def _runs(token: re.Pattern[str], text: str) -> Iterator[tuple[int, int, list[int]]]:
+    """Return where tokens follow each other, with nothing but blanks between, and their numbers."""
+    start, end, numbers = 0, 0, list[int]()
+    for found in token.finditer(text):
+        if numbers and text[end : found.start()].strip():
+            yield start, end, numbers
+            numbers = []
+        if not numbers:
+            start = found.start()
+        numbers.append(int(found[1]))
+        end = found.end()
+    if numbers:
+        yield start, end, numbers
+
+
+class _Groups:
+    """Numbers in groups of four: complete ones become boxes, others are damaged, or cut at the end."""
+
+    def __init__(self) -> None:
+        self.boxes: list[tuple[str | None, list[float]]] = []
+        self.damaged = 0
+        self.is_cut = False
+
+    def add(self, label: str | None, numbers: Sequence[float], *, at_end: bool = False) -> None:
+        """Take a run of numbers, four per box; ``at_end`` is whether the text ends with it."""
+        whole = len(numbers) // 4 * 4
+        self.boxes += [(label, [*map(float, numbers[at : at + 4])]) for at in range(0, whole, 4)]
+        if len(numbers) > whole:
+            self.is_cut |= at_end
+            self.damaged += not at_end
+
+    @property
+    def found(self) -> TaggedBoxes:
+        """What was taken."""
+        return TaggedBoxes(self.boxes, self.damaged, self.is_cut)
+
+
+_FLORENCE = re.compile(r"<loc_([0-9]{1,4})>")
+_PALIGEMMA = re.compile(r"<loc([0-9]{4})>")
+_PATCH = re.compile(r"<patch_index_([0-9]{1,4})>")
+_BINS = re.compile(r"<([0-9]{1,4})>")
+
+
+def _labelled_before(token: re.Pattern[str]) -> Callable[[str], TaggedBoxes]:
+    """Read tokens behind their label."""
+
+    def read(text: str) -> TaggedBoxes:
+        groups, last = _Groups(), 0
+        for start, end, numbers in _runs(token, text):
+            groups.add(_label(text[last:start]), numbers, at_end=_is_cut_after(text, end))
+            last = end
+        return groups.found
+
+    return read
+
+
+def _is_cut_after(text: str, end: int) -> bool:
+    """Whether a text ends there, but for a part of a token and for what ends every answer."""
+    rest = text[end : end + 200]
+    return len(rest) < 200 and not _SPECIAL.sub("", rest).partition("<")[0].strip(" ,\n")
+
+
+def _paligemma(text: str) -> TaggedBoxes:
+    """Read four tokens before their label, which ends at a semicolon."""
+    groups = _Groups()
+    runs = list(_runs(_PALIGEMMA, text))
+    ends = [start for start, _, _ in runs[1:]] + [len(text)]
+    for (_, end, numbers), limit in zip(runs, ends, strict=True):
+        words = re.sub(r"<seg[0-9]{3}>", "", text[end:limit]).partition(";")[0]
+        groups.add(_label(words), numbers, at_end=_is_cut_after(text, end))
+    return groups.found
+
+
+def _kosmos(text: str) -> TaggedBoxes:
+    """Read pairs of patches behind their phrase."""
+    boxes: list[tuple[str | None, list[float]]] = []
+    label, last, damaged, is_cut = None, 0, 0, False
+    text = text.replace("</delimiter_of_multi_objects/>", "")
+    for start, end, numbers in _runs(_PATCH, text):
+        opened = text.rfind("<phrase>", last, start)
+        closed = text.find("</phrase>", opened, start) if opened >= 0 else -1
+        label = _label(text[opened:closed]) if closed >= 0 else label
+        cells = [value for number in numbers for value in (number % 32, number // 32)]
+        boxes += [(label, [*map(float, cells[at : at + 4])]) for at in range(0, len(cells) // 4 * 4, 4)]
+        if len(numbers) % 2:
+            at_end = _is_cut_after(text, end)
+            is_cut, damaged = is_cut or at_end, damaged + (not at_end)
+        last = end
+    return TaggedBoxes(boxes, damaged, is_cut)
+
+
+def _in_brackets(content: str) -> Iterator[list[float] | None]:
+    """Return the numbers of each innermost pair of square brackets; None for what is no list of numbers."""
+    for found in re.finditer(r"\[([^\[\]]*)\]", content):
+        if found[1].strip():
+            yield numbers_in(found[1])
+
+
+def _in_pairs(content: str) -> Iterator[list[float] | None]:
+    """Return the numbers of each ``(x1,y1),(x2,y2)``."""
+    for found in re.finditer(r"\(([^()]*)\)\s*,\s*\(([^()]*)\)", content):
+        yield numbers_in(f"{found[1]},{found[2]}")
+
+
+def _in_brackets_or_pairs(content: str) -> Iterator[list[float] | None]:
+    return _in_brackets(content) if "[" in content else _in_pairs(content)
+
+
+def _in_bins(content: str) -> Iterator[list[float] | None]:
+    """Return the numbers of each four tokens ``<12>``, and of those that are left of a run."""
+    for _, _, numbers in _runs(_BINS, content):
+        for at in range(0, len(numbers), 4):
+            yield [*map(float, numbers[at : at + 4])]
+
+
+def _sections(
+    label_tags: tuple[str, str],
+    box_tags: tuple[str, str],
+    groups_of: Callable[[str], Iterator[list[float] | None]],
+) -> Callable[[str], TaggedBoxes]:
+    """Read labels and boxes that have an opening and a closing tag each."""
+    opens_label, closes_label = label_tags
+    opens_box, closes_box = box_tags
+    tag = re.compile("|".join(map(re.escape, (*label_tags, *box_tags))))
+
+    def read(text: str) -> TaggedBoxes:
+        boxes: list[tuple[str | None, list[float]]] = []
+        label: str | None = None
+        damaged, opened, at = 0, "", 0
+
+        def take(content: str) -> None:
+            nonlocal damaged
+            for numbers in groups_of(content):
+                if numbers is None or len(numbers) != 4:
+                    damaged += 1
+                else:
+                    boxes.append((label, numbers))
+
+        for found in tag.finditer(text):
+            if opened == opens_box and found[0] in (closes_box, opens_label, opens_box):
+                take(text[at : found.start()])
+            if opened == opens_label and found[0] == closes_label:
+                label = _label(text[at : found.start()])
+            opened = found[0] if found[0] in (opens_label, opens_box) else ""
+            at = found.end()
+        is_cut = opened == opens_box
+        if is_cut:
+            before = damaged
+            take(text[at:])
+            damaged = before  # the one that is cut
+        return TaggedBoxes(boxes, damaged, is_cut or opened == opens_label)
+
+    return read
+
+
+_rex_in_tags = _sections(
+    ("<|object_ref_start|>", "<|object_ref_end|>"), ("<|box_start|>", "<|box_end|>"), _in_bins
+)
+
+
+def _rex(text: str) -> TaggedBoxes:
+    """Read tokens between tags; without tags each four behind their label."""
+    return _rex_in_tags(text) if "<|box_start|>" in text else _labelled_before(_BINS)(text)
+
+
+def _cogvlm(text: str) -> TaggedBoxes:
+    """Read ``[[012,034,056,078;...]]`` behind its label."""
+    boxes: list[tuple[str | None, list[float]]] = []
+    damaged, last = 0, 0
+    for found in re.finditer(r"\[\[([0-9,; ]*)\]\]", text):
+        label, last = _label(text[last : found.start()]), found.end()
+        for group in found[1].split(";"):
+            numbers = numbers_in(group)
+            if numbers is None or len(numbers) != 4:
+                damaged += 1
+            else:
+                boxes.append((label, numbers))
+    return TaggedBoxes(boxes, damaged, "[[" in text[last:])
+
+
+def _molmo(text: str) -> TaggedBoxes:
+    """Read points."""
+    boxes: list[tuple[str | None, list[float]]] = []
+    damaged, last = 0, 0
+    for found in re.finditer(r"<points?\b([^<>]*)>", text):
+        last = found.end()
+        fields = dict(re.findall(r'\b((?:x|y)[0-9]{0,4}|alt)\s{0,4}=\s{0,4}"([^"<>]*)"', found[1]))
+        label = _label(fields.get("alt", ""))
+        ends = [name[1:] for name in fields if name[0] == "x"]
+        damaged += not ends
+        for end in ends:
+            point = numbers_in(f"{fields['x' + end]},{fields.get('y' + end, '')}")
+            if point is None or len(point) != 2:
+                damaged += 1
+            else:
+                boxes.append((label, point * 2))
+    return TaggedBoxes(boxes, damaged, re.search(r"<points?\b[^<>]*\Z", text[last:]) is not None)
+
+
+NOTATIONS = (
+    Notation("kosmos-2", "kosmos-2", _PATCH, _kosmos),
+    Notation("florence-2", "florence-2", _FLORENCE, _labelled_before(_FLORENCE)),
+    Notation("paligemma", "paligemma", _PALIGEMMA, _paligemma),
+    Notation(
+        "deepseek-vl2",
+        "999",
+        re.compile(r"<\|det\|>"),
+        _sections(("<|ref|>", "<|/ref|>"), ("<|det|>", "<|/det|>"), _in_brackets),
+    ),
+    Notation(
+        "rex-omni", "999", re.compile(r"<\|box_start\|>\s{0,4}(?:<[0-9]{1,4}>|None)|<[0-9]{1,4}>"), _rex
+    ),
+    Notation(
+        "qwen2-vl",
+        "1000",
+        re.compile(r"<\|box_start\|>"),
+        _sections(
+            ("<|object_ref_start|>", "<|object_ref_end|>"), ("<|box_start|>", "<|box_end|>"), _in_pairs
+        ),
+    ),
+    Notation(
+        "internvl",
+        "1000",
+        re.compile(r"<box>"),
+        _sections(("<ref>", "</ref>"), ("<box>", "</box>"), _in_brackets_or_pairs),
+    ),
+    Notation("molmo", "molmo", re.compile(r"<points?\s"), _molmo),
+    Notation("cogvlm", "1000", re.compile(r"\[\[[0-9]{3},[0-9]{3},[0-9]{3},[0-9]{3}(?:;|\]\])"), _cogvlm),
+)
+"""In the order in which they are tried."""

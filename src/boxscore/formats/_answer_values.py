@@ -1,0 +1,173 @@
+"""Values in a model's text: JSON, a Python literal, and the complete objects of text that is broken.
+
+Conventions
+-----------
+Text is hostile. Every function takes time and memory in proportion to its length, whatever it holds: nothing
+recurses, nothing is searched twice from the same place, and nothing is executed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+DEEPEST = 4
+"""How far :func:`complete_objects` looks into a complete object that is no value for those inside it."""
+
+_TOKEN = re.compile(
+    r"""\s*(?:([\[\](){},:])|("[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*')|([-+.\w]+))""", re.DOTALL
+)
+_SIGNIFICANT = re.compile(r"[\[\]{}\"'\\\n]")
+_ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_CLOSED_BY = {"[": "]", "(": ")", "{": "}"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": ""}
+_CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
+_NO_KEY = object()
+
+
+def value_of(text: str) -> Any:
+    """Return the value that a text is, as JSON or a Python literal; raise ``ValueError`` for neither."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _literal(text)
+
+
+class _Frame:
+    """A list or dictionary that is being read."""
+
+    __slots__ = ("closing", "items", "key", "wants_value")
+
+    def __init__(self, opening: str) -> None:
+        self.closing = _CLOSED_BY[opening]
+        self.items: Any = {} if opening == "{" else []
+        self.key: Any = _NO_KEY
+        self.wants_value = True  # an item, not a comma
+
+    def add(self, value: Any) -> None:
+        """Take a key or an item where one may stand."""
+        if not self.wants_value:
+            raise ValueError
+        if isinstance(self.items, list):
+            self.items.append(value)
+        elif self.key is _NO_KEY:
+            if isinstance(value, (list, dict)):
+                raise ValueError
+            self.key = value
+        else:
+            self.items[self.key] = value
+            self.key = _NO_KEY
+        self.wants_value = False
+
+    def separate(self, mark: str) -> None:
+        """Take a comma or a colon where one may stand."""
+        after_key = self.key is not _NO_KEY
+        if self.wants_value or (mark == ":") != after_key:
+            raise ValueError
+        self.wants_value = True
+
+
+def _literal(text: str) -> Any:
+    """Read JSON or a Python literal with single quotes, tuples and trailing commas, without recursion."""
+    frames: list[_Frame] = []
+    at, end = 0, len(text.rstrip())
+    while at < end:
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise ValueError
+        at = found.end()
+        mark, string, word = found.groups()
+        if mark in _CLOSED_BY:
+            frames.append(_Frame(mark))
+            continue
+        if mark in (",", ":"):
+            if not frames:
+                raise ValueError
+            frames[-1].separate(mark)
+            continue
+        if mark is None:
+            value = _string(string) if string is not None else _word(word)
+        else:
+            if not frames or frames[-1].closing != mark or frames[-1].key is not _NO_KEY:
+                raise ValueError
+            value = frames.pop().items
+        if not frames:
+            if at < end:
+                raise ValueError
+            return value
+        frames[-1].add(value)
+    raise ValueError
+
+
+def _string(quoted: str) -> str:
+    return _ESCAPED.sub(_character, quoted[1:-1]) if "\\" in quoted else quoted[1:-1]
+
+
+def _character(found: re.Match[str]) -> str:
+    escaped = found[1]
+    return chr(int(escaped[1:], 16)) if len(escaped) > 1 else _ESCAPES.get(escaped, escaped)
+
+
+def _word(word: str) -> Any:
+    """Return a constant or a number; one that no float holds is infinite or NaN, and no coordinate."""
+    if word in _CONSTANTS:
+        return _CONSTANTS[word]
+    number = float(word)
+    return int(number) if math.isfinite(number) and number.is_integer() and word.isdecimal() else number
+
+
+class Span:
+    """Where a complete object stands in a text, and the complete objects right inside it."""
+
+    __slots__ = ("children", "end", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.end = -1
+        self.children: list[Span] = []
+
+
+class _Open:
+    """An object that is not closed yet, and how many lists are open in it."""
+
+    __slots__ = ("lists", "span")
+
+    def __init__(self, start: int) -> None:
+        self.span = Span(start)
+        self.lists = 0
+
+
+def complete_objects(text: str) -> tuple[list[Span], bool]:
+    """Return the outermost complete ``{...}`` of a text, in order, and whether it ends inside an open one.
+
+    An object or list that is never closed counts as the text around those inside it. Quotes matter inside
+    objects only, since prose has apostrophes, and a quote is closed by the end of its line at the latest.
+    """
+    outside = _Open(0)
+    opened: list[_Open] = [outside]
+    quote, escaped_at = "", -1
+    for found in _SIGNIFICANT.finditer(text):
+        at, mark = found.start(), found[0]
+        if at == escaped_at:
+            continue
+        here = opened[-1]
+        if mark == "\\":
+            escaped_at = at + 1
+        elif quote or mark == "\n":
+            quote = "" if mark in (quote, "\n") else quote
+        elif mark in "\"'":
+            quote = mark if here is not outside else ""
+        elif mark == "{":
+            opened.append(_Open(at))
+        elif mark == "[":
+            here.lists += 1
+        elif mark == "]":
+            here.lists = max(here.lists - 1, 0)
+        elif here is not outside:  # "}" that closes an object
+            opened.pop()
+            here.span.end = at + 1
+            opened[-1].span.children.append(here.span)
+    is_cut = len(opened) > 1 or outside.lists > 0
+    return [span for each in opened for span in each.span.children], is_cut

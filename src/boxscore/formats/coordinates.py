@@ -1,0 +1,207 @@
+"""What the numbers of a model's boxes are: the conventions, and which one a file of answers has.
+
+Conventions
+-----------
+One convention holds for a file. It is what the user says; else what the tags say, if there are some; else
+what the numbers of all boxes together can be. Where they can be several things that is an error with the
+evidence. Nothing is decided box by box, and nothing by the truth.
+
+References
+----------
+Kosmos-2's cells: ``patch_index_to_coordinate`` of Transformers' processing_kosmos2.py. Florence-2's centres:
+``dequantize`` of its processing_florence2.py. PaliGemma's 1024 steps: big_vision's paligemma README.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from boxscore._utils.array_types import BoolArray, FloatArray
+from boxscore._utils.text import counted
+from boxscore.errors import InputError
+
+
+class Convention(NamedTuple):
+    """What numbers are: parts of the image in steps, each with its ``centre`` or not; x or y first.
+
+    ``steps`` is 0 for pixels.
+    """
+
+    what: str
+    steps: float
+    centre: float = 0.0
+    y_first: bool = False
+
+
+COORDINATES = {
+    "pixels": Convention("pixels", 0),
+    "1000": Convention("thousandths of the image's sides", 1000),
+    "1000-yx": Convention("thousandths, y before x", 1000, y_first=True),
+    "999": Convention("parts of 999", 999),
+    "unit": Convention("fractions of the image's sides", 1),
+    "percent": Convention("percent of the image's sides", 100),
+    "florence-2": Convention("the thousand bins of Florence-2", 1000, centre=0.5),
+    "paligemma": Convention("PaliGemma's 1,024 bins, y before x", 1024, y_first=True),
+    "kosmos-2": Convention("Kosmos-2's 32 x 32 cells", 32, centre=0.5),
+    "molmo": Convention("Molmo's points, in percent", 100),
+}
+"""The conventions by name: the values of ``--coordinates``."""
+
+OUTSIDE = 0.02
+"""By how much of a side a box may pass its image before it counts as outside."""
+
+STRAY = 0.01
+"""The share of boxes that decides nothing: a model invents a few in any convention."""
+
+ENOUGH, REACHED = 100, 0.8
+"""Boxes that would pass the side of a small image if they were thousandths, and how small: of 1000."""
+
+
+class Evidence(NamedTuple):
+    """What the numbers of a file without tags show.
+
+    Attributes
+    ----------
+    boxes : int
+    largest : float
+        The largest number, without those of one box in a hundred.
+    has_decimals : bool
+    outside : int or None
+        Boxes that pass a side of their image if they are pixels; None where a size is unknown.
+    largest_side : float
+        Of the images of these boxes; NaN where unknown.
+    is_one_square : bool
+        Whether all these images are 1000 x 1000 pixels.
+    keys : tuple of str
+        What the boxes are called, most frequent first.
+    """
+
+    boxes: int
+    largest: float
+    has_decimals: bool
+    outside: int | None
+    largest_side: float
+    is_one_square: bool
+    keys: tuple[str, ...]
+
+    @classmethod
+    def of(cls, written: FloatArray, sizes: FloatArray, keys: Sequence[str]) -> Evidence:
+        """Gather the evidence of boxes as written, [N, 4], in images of these sizes, [N, 2]."""
+        count = len(written)
+        ends = np.sort(written.max(axis=1, initial=0))
+        known = not np.isnan(sizes).any()
+        passing = (written > np.tile(sizes, 2) * (1 + OUTSIDE)).any(axis=1)
+        return cls(
+            boxes=count,
+            largest=float(ends[count - 1 - int(count * STRAY)]) if count else 0.0,
+            has_decimals=bool((written != np.rint(written)).any()),
+            outside=int(passing.sum()) if known else None,
+            largest_side=float(sizes.max(initial=0)) if known else float("nan"),
+            is_one_square=bool((sizes == 1000).all()),
+            keys=tuple(key for key, _ in Counter(filter(None, keys)).most_common(3)),
+        )
+
+    def __str__(self) -> str:
+        parts = [f"{counted(self.boxes, 'box')} with numbers up to {self.largest:g}"]
+        parts += [] if self.has_decimals else ["no decimals"]
+        if self.outside is None:
+            parts.append("images of unknown size")
+        else:
+            parts.append(f"{self.outside} of them outside their image if they are pixels")
+            parts.append(f"a largest side of {self.largest_side:g} pixels")
+        parts += [f"the key {', '.join(self.keys)}"] if self.keys else []
+        return ", ".join(parts)
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """What the numbers can be, the likeliest first."""
+        if not self.boxes:
+            return ("pixels",)
+        if self.largest <= 1.5:
+            return ("unit",) if self.has_decimals else ("unit", "pixels")
+        if self.largest > 1000:
+            return ("pixels",)
+        if self.is_one_square and "box_2d" not in self.keys:
+            return ("pixels",)  # the same numbers
+        grid = "1000-yx" if "box_2d" in self.keys else "1000"
+        possible = [grid] if not self._would_have_passed else []
+        possible += ["pixels"] if self.outside is None or self.outside <= STRAY * self.boxes else []
+        possible += ["percent"] if self.largest <= 100 else []
+        return tuple(possible) or (grid,)
+
+    @property
+    def _would_have_passed(self) -> bool:
+        """Whether so many boxes of images so small would hardly all be inside if they were thousandths."""
+        return self.boxes >= ENOUGH and self.largest <= self.largest_side <= REACHED * 1000
+
+
+class Chosen(NamedTuple):
+    """The convention of a file, and why."""
+
+    name: str
+    reason: str
+
+
+def chosen_coordinates(
+    said: str | None, notations: Sequence[tuple[str, str]], evidence: Evidence, *, place: str
+) -> Chosen:
+    """Choose the convention of a file.
+
+    ``notations`` are those of the boxes that were read from tags, each with its convention.
+    """
+    if said is not None:
+        return Chosen(said, "as given")
+    counts = Counter(notations)
+    if counts:
+        names = {coordinates for _, coordinates in counts}
+        tags = ", ".join(
+            f"{number:,} in the notation of {name}" for (name, _), number in counts.most_common()
+        )
+        if len(names) == 1:
+            return Chosen(names.pop(), f"by their tags: {tags}")
+        raise InputError(
+            "boxes of one file",
+            "be in one convention of coordinates",
+            got=tags,
+            place=place,
+            cause=f"say which with --coordinates {'|'.join(sorted(names))} (in Python coordinates=)",
+        )
+    candidates = evidence.candidates
+    if len(candidates) == 1:
+        return Chosen(candidates[0], f"by their numbers: {evidence}" if evidence.boxes else "no boxes")
+    raise InputError(
+        "coordinates of boxes",
+        f"be in one convention; these can be {' or '.join(candidates)}",
+        got=str(evidence),
+        place=place,
+        cause=f"say which with --coordinates {'|'.join(candidates)} (in Python coordinates=)",
+    )
+
+
+def in_fractions(written: FloatArray, name: str) -> FloatArray:
+    """Return corners, x first, of boxes as written in a convention of parts, [N, 4]: fractions."""
+    convention = COORDINATES[name]
+    corners = written[:, [1, 0, 3, 2]] if convention.y_first else written
+    parts = corners + convention.centre
+    if name == "kosmos-2":
+        parts[_in_one_line(corners)] += (-0.5, -0.5, 0.5, 0.5)
+    return np.asarray(parts / convention.steps)
+
+
+def of_originals(written: FloatArray, sizes: FloatArray, inputs: FloatArray) -> FloatArray:
+    """Return boxes in pixels of what the model saw, [N, 4], in pixels of the images.
+
+    ``inputs`` and ``sizes`` are width and height of both, [N, 2]; where one is unknown it is the other.
+    """
+    scale = sizes / inputs
+    return np.asarray(written * np.tile(np.where(np.isnan(scale), 1.0, scale), 2))
+
+
+def _in_one_line(cells: FloatArray) -> BoolArray:
+    """Whether two cells are in one row or column, so that a box is around them, not between their centres."""
+    same: BoolArray = (cells[:, :2] == cells[:, 2:]).any(axis=1)
+    return same
