@@ -324,7 +324,18 @@ WITH_OUTPUT = [
 
 
 def test_these_commands_have_forms() -> None:
-    others = {"evaluate", "validate", "stats", "sweep", "compare", "check", "explain", "readings", "iou"}
+    others = {
+        "evaluate",
+        "validate",
+        "stats",
+        "sweep",
+        "compare",
+        "check",
+        "explain",
+        "readings",
+        "iou",
+        "suspects",
+    }
     assert set(WITH_OUTPUT) == others | {*DIAGNOSTICS}
 
 

@@ -52,6 +52,8 @@ def call(name, truth, found):
     if name in ("sweep", "best_settings"):
         result = diagnostics.sweep(truth, found, iou_thresholds=[0.5])
         return result if name == "sweep" else diagnostics.best_settings(result)
+    if name == "label_costs":
+        return diagnostics.label_costs(evaluation, diagnostics.LabelEdits.removing(truth, [0, 1]))
     if name == "readings":
         return diagnostics.readings(truth, found).table
     if name == "find_number":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import boxscore
 from boxscore.diagnostics import label_suspects
+from boxscore.diagnostics import suspects as suspects_module
 
 
 def planted():
@@ -30,7 +32,7 @@ def planted():
 
 
 def test_planted_mistakes():
-    table = label_suspects(planted()).to_frame()
+    table = label_suspects(planted(), order="suspicion").to_frame()
     assert table["kind"].tolist() == ["wrong class", "missing annotation", "poor box"]
     assert table["image_id"].tolist() == [200, 201, 202]
     assert table["true_class"].dropna().tolist() == ["dog", "cat"]
@@ -38,6 +40,62 @@ def test_planted_mistakes():
     assert table["suspicion"].is_monotonic_decreasing
     assert np.isnan(table["iou"].iloc[1])
     assert table["annotation_id"].iloc[0] == 101
+
+
+def test_what_costs_most_comes_first():
+    """Each is alone of its kind: one label of dog, one of 103 cats too many or too few, or badly drawn."""
+    evaluation = planted()
+    suspects = label_suspects(evaluation)
+    assert suspects.to_frame()["cost"].is_monotonic_decreasing
+    assert set(suspects.to_frame()["kind"]) == {"wrong class", "missing annotation", "poor box"}
+    assert suspects.note == "cost: what AP would gain if the label were as the detector says"
+    truth, found = evaluation.ground_truth, evaluation.detections
+    relabelled = truth.replaced(category=np.where(truth.ids == 101, 0, truth.category).astype(np.int32))
+    wrong = suspects.kind.tolist().index(0)
+    assert evaluation["AP"] + suspects.cost[wrong] == boxscore.evaluate(relabelled, found)["AP"]
+
+
+def test_the_first_of_each_class(scene):
+    evaluation = boxscore.evaluate(*scene(0, images=60))
+    every = label_suspects(evaluation, score_threshold=0.0, limit=None)
+    some = label_suspects(evaluation, score_threshold=0.0, limit=3, each_class=True).to_frame()
+    table = every.to_frame()
+    expected = [table[table["class"] == name].head(3) for name in evaluation.labels]
+    assert some["cost"].tolist() == [cost for part in expected for cost in part["cost"]]
+    assert some["class"].tolist() == [name for part in expected for name in part["class"]]
+
+
+def test_of_the_difference_the_largest_comes_first(scene):
+    truth, found = scene(0, images=60)
+    evaluation = boxscore.evaluate(truth, found)
+    assert not label_suspects(evaluation, against=evaluation).cost.any()
+    other = boxscore.evaluate(truth, found.replaced(scores=found.scores[::-1].copy()))
+    suspects = label_suspects(evaluation, against=other, score_threshold=0.0)
+    assert (np.diff(np.abs(suspects.cost)) <= 0).all()
+    assert (suspects.cost < 0).any()
+
+
+@pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
+def test_without_costs_the_most_suspicious_come_first(scene):
+    truth, found = scene(0, images=60)
+    scaled = boxscore.load_protocol("widerface")
+    assert not scaled.scope.is_matched_alone
+    columns = dict.fromkeys(("easy", "medium", "hard"), np.ones(len(truth)))
+    truth = truth.replaced(columns=columns)
+    found = found.take(np.argsort(-found.scores))
+    suspects = label_suspects(boxscore.evaluate(truth, found, protocol=scaled), score_threshold=0.0)
+    assert np.isnan(suspects.cost).all()
+    assert (np.diff(suspects.suspicion) <= 0).all()
+    assert suspects.note.startswith("the most suspicious first: cost asks for a protocol that would match")
+
+
+def test_the_most_suspicious_have_costs(scene, monkeypatch):
+    monkeypatch.setattr(suspects_module, "MOST_COSTED", 4)
+    evaluation = boxscore.evaluate(*scene(0, images=60))
+    suspects = label_suspects(evaluation, score_threshold=0.0, limit=None)
+    assert np.isnan(suspects.cost).tolist() == [False] * 4 + [True] * (len(suspects) - 4)
+    assert suspects.suspicion[:4].min() >= suspects.suspicion[4:].max()
+    assert suspects.note.endswith("as the detector says; of the 4 most suspicious")
 
 
 def test_unsure_detections_take_no_part():

@@ -190,6 +190,7 @@ REFUSED = {
     "error_list": "a list of errors",
     "error_types": "error types",
     "image_scores": "scores of images",
+    "label_costs": "the cost of labels",
     "label_suspects": "label suspects",
     "localisation_recall_precision": "LRP",
     "pair_overlaps": "overlaps of pairs",
@@ -226,7 +227,7 @@ def test_answers_have_the_bits_of_one_process(name: str, of: Any) -> None:
 @each([(name, what, of) for name, what in REFUSED.items() for of in (merged, distributed)])
 def test_what_needs_rows_is_refused_by_name(name: str, what: str, of: Any) -> None:
     with pytest.raises(boxscore.InputError, match=f"^{what} of merged parts must be asked of tables"):
-        getattr(diagnostics, name)(of(scene()))
+        getattr(diagnostics, name)(of(scene()), *([None] if name == "label_costs" else []))
 
 
 @each([({"by": "height", "bins": bins}, of) for bins in (3, [0, 5, 9, 20]) for of in (merged, distributed)])

@@ -68,6 +68,7 @@ _SUMMARIES = {
     "panoptic": "panoptic quality of id maps and segment tables",
     "semantic": "mean IoU and accuracies of folders of label maps",
     "iou": "IoU, GIoU, DIoU, CIoU of two boxes that are typed, or of every pair in two files",
+    "suspects": "labels that a confident detector contradicts, and what each costs",
     "explain": "why do two tools give two numbers? which tool gave this number?",
     "readings": "the score of these files under every protocol that fits them",
     "protocols": "list the protocols, or print one as TOML",
@@ -175,7 +176,7 @@ def command_parser(name: str, command: Command) -> ArgumentParser:
 def _room(name: str, arguments: argparse.Namespace) -> int:
     """Return the address space that a command needs before it begins."""
     with_tables = name in DIAGNOSTICS or name in (
-        *("compare", "draw", "explain", "iou", "readings", "report", "sweep"),
+        *("compare", "draw", "explain", "iou", "readings", "report", "suspects", "sweep"),
     )
     with_plots = any(getattr(arguments, name, None) is not None for name in ("report", "plot"))
     return LIBRARIES if with_tables or with_plots else 0

@@ -430,16 +430,5 @@ DIAGNOSTICS = {
         digits=6,
         examples=("", "--metrics AP --per-class"),
     ),
-    "suspects": Diagnostic(
-        "labels that a confident detector contradicts",
-        "List confident detections that contradict the ground truth: labels to look at.",
-        "label_suspects",
-        "Likely label errors",
-        (Option("top", "list the N most confident", kind=int, default=100, metavar="N", variable="limit"),),
-        digits=3,
-        first_out=lambda _: [("x1", "y1", "x2", "y2"), "annotation_id", "image_id"],
-        sort=None,
-        examples=("", "--score-threshold 0.7 --top 50 --output csv"),
-    ),
 }
 """By name of the command."""

@@ -222,11 +222,9 @@ def joined_labels(
     return {"image_labels": ImageLabels.joined(parts)} if parts else {}
 
 
-def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
-    """Put tables of disjoint images into one, by ascending image id; also return where each row went, [N]."""
+def stacked(tables: Sequence[Table]) -> Table:
+    """Put the rows of tables one after the other, as they are numbered, with the columns that all have."""
     first = tables[0]
-    images = Images.union([table.images for table in tables])
-    categories = Categories.union([table.categories for table in tables])
     filled = [table for table in tables if len(table)] or [first]  # an empty table may lack a column
     columns: dict[str, Any] = {
         column.name: np.concatenate([getattr(table, column.name) for table in filled])
@@ -251,16 +249,21 @@ def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
             columns[column.name] = join(parts)
     shared = [name for name in filled[0].columns if all(name in table.columns for table in filled)]
     user_columns = {name: np.concatenate([table.columns[name] for table in filled]) for name in shared}
-    columns["image"] = np.concatenate([images.rows(table.images.ids)[table.image] for table in tables])
+    fresh = LazyColumns(tuple(column.name for column in first.schema.instances))
+    return filled[0].replaced(**columns, columns=user_columns, instances=fresh)
+
+
+def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
+    """Put tables of disjoint images into one, by ascending image id; also return where each row went, [N]."""
+    images = Images.union([table.images for table in tables])
+    categories = Categories.union([table.categories for table in tables])
     classes = [categories.rows(table.categories.ids) for table in tables]
+    columns: dict[str, Any] = {"images": images, "categories": categories}
+    columns["image"] = np.concatenate([images.rows(table.images.ids)[table.image] for table in tables])
     columns["category"] = np.concatenate(
         [rows[table.category] for rows, table in zip(classes, tables, strict=True)]
     )
-    columns |= joined_labels(tables, images, classes)
-    fresh = LazyColumns(tuple(column.name for column in first.schema.instances))
-    whole = filled[0].replaced(
-        **columns, columns=user_columns, instances=fresh, images=images, categories=categories
-    )
+    whole = stacked(tables).replaced(**columns, **joined_labels(tables, images, classes))
     if (np.diff(whole.image) >= 0).all():
         return whole, np.arange(len(whole))
     order = stable_order(whole.image, len(images))

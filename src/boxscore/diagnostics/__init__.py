@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.froc import froc_scores as froc_scores
     from boxscore.diagnostics.guarantee import threshold_guarantee as threshold_guarantee
     from boxscore.diagnostics.images import image_scores as image_scores
+    from boxscore.diagnostics.leave_one_out import LabelCosts as LabelCosts
+    from boxscore.diagnostics.leave_one_out import LabelEdits as LabelEdits
+    from boxscore.diagnostics.leave_one_out import label_costs as label_costs
     from boxscore.diagnostics.lrp import localisation_recall_precision as localisation_recall_precision
     from boxscore.diagnostics.overlaps import pair_overlaps as pair_overlaps
     from boxscore.diagnostics.power import ComparisonPlan as ComparisonPlan
@@ -65,6 +68,7 @@ else:
         "froc": "froc_curve froc_scores",
         "guarantee": "threshold_guarantee",
         "images": "image_scores",
+        "leave_one_out": "LabelCosts LabelEdits label_costs",
         "lrp": "localisation_recall_precision",
         "overlaps": "pair_overlaps",
         "power": "ComparisonPlan plan_comparison",

@@ -17,22 +17,28 @@ Conventions
   what matches nothing there. Of detections of one class that overlap each other by ``iou_threshold`` or more,
   only the most suspicious is listed.
 - ``suspicion`` is the best precision of the class at any confidence threshold up to the detection's score:
-  the disagreement of a detector that is nearly always right counts most. Ties come by descending score.
+  the disagreement of a detector that is nearly always right counts most.
+- ``cost`` is the exact change of a summary metric if the label alone were as the detector says: relabelled,
+  added, or redrawn (:mod:`boxscore.diagnostics.leave_one_out`). NaN where the protocol does not allow it, and
+  beyond the most suspicious :data:`MOST_COSTED`.
+- The most costly come first, or the most suspicious. Ties of cost go by suspicion, ties of both by score.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.ordering import rank_in_runs, stable_order
 from boxscore.data.boxes import without_inverted
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._reading import check_overlaps, warn_of_subsets
 from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
+from boxscore.diagnostics.leave_one_out import LabelEdits, label_costs, refusal, row_named
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
 from boxscore.scoring.counts import tie_starts
@@ -43,14 +49,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KINDS = ("wrong class", "missing annotation", "poor box")
+WRONG_CLASS, MISSING, POOR_BOX = range(3)
+MOST_COSTED = 10_000
+"""Suspects whose cost is computed, the most suspicious; a millisecond each."""
+
+Order = Literal["cost", "suspicion"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LabelSuspects(DiagnosticResult):
-    """Confident detections that disagree with the ground truth, most suspicious first.
+    """Confident detections that disagree with the ground truth, in the order that was asked for.
 
     Attributes
     ----------
+    cost : ndarray of float64, [N]
+        What the metric would gain if the label were as the detector says; NaN where that is not known.
+    metric : str
+        Its key in the summary.
+    refusal : str
+        What the protocol must do for costs and does not; empty where they are known.
     suspicion : ndarray of float64, [N]
         See the module's conventions.
     kind : ndarray of intp, [N]
@@ -65,6 +82,9 @@ class LabelSuspects(DiagnosticResult):
         The tables as evaluated.
     """
 
+    cost: NDArray[np.float64]
+    metric: str
+    refusal: str
     suspicion: NDArray[np.float64]
     kind: NDArray[np.intp]
     detection: NDArray[np.intp]
@@ -73,10 +93,21 @@ class LabelSuspects(DiagnosticResult):
     ground_truth: GroundTruth
     detections: Detections
 
+    def __len__(self) -> int:
+        return len(self.detection)
+
+    @property
+    def note(self) -> str:
+        """Say what the first column is, or why it is empty."""
+        if self.refusal:
+            return f"the most suspicious first: cost asks for a protocol that would {self.refusal}"
+        some = f"; of the {MOST_COSTED:,} most suspicious" if np.isnan(self.cost).any() else ""
+        return f"cost: what {self.metric} would gain if the label were as the detector says{some}"
+
     def to_frame(self) -> pd.DataFrame:
         """Return one row per suspect.
 
-        ``suspicion, kind, image_id, file_name, class, score, x1, y1, x2, y2, annotation_id, true_class,
+        ``cost, suspicion, kind, image_id, file_name, class, score, x1, y1, x2, y2, annotation_id, true_class,
         iou``: the last three of the annotation that overlaps most, None and NaN when there is none.
         """
         import pandas as pd
@@ -89,6 +120,7 @@ class LabelSuspects(DiagnosticResult):
         classes[has] = labels[truth.category[self.truth[has]]]
         return pd.DataFrame(
             {
+                "cost": self.cost,
                 "suspicion": self.suspicion,
                 "kind": [KINDS[k] for k in self.kind.tolist()],
                 "image_id": truth.images.ids[detections.image[rows]],
@@ -111,8 +143,12 @@ def label_suspects(
     iou_threshold: float = 0.5,
     background_iou: float = 0.1,
     limit: int | None = 100,
+    order: Order = "cost",
+    metric: str | None = None,
+    each_class: bool = False,
+    against: Evaluation | None = None,
 ) -> LabelSuspects:
-    """List confident detections that disagree with the ground truth, most suspicious first.
+    """List confident detections that disagree with the ground truth, those first that cost most.
 
     Parameters
     ----------
@@ -125,6 +161,16 @@ def label_suspects(
         IoU below which a detection has no object.
     limit : int or None, default 100
         Rows; None for all.
+    order : {"cost", "suspicion"}, default "cost"
+        What comes first: what costs most, or what the detector is surest of. There are no costs where images
+        cannot be matched one by one.
+    metric : str, optional
+        The summary metric of which costs are (default: the first).
+    each_class : bool, default False
+        List so many of each class of the detections, class by class.
+    against : Evaluation, optional
+        Of another detector on the same ground truth: costs are then of the difference between the two, and
+        the largest, up or down, come first.
 
     Returns
     -------
@@ -135,6 +181,7 @@ def label_suspects(
     InputError
         When an option is out of range.
     """
+    checks.one_of(order, get_args(Order), name="order")
     checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
     check_overlaps(iou_threshold, background_iou)
     evaluation.require_overlaps("label suspects")
@@ -158,9 +205,24 @@ def label_suspects(
     suspicion = _precision_reached(evaluation, explained, pairs.rows)
     rows = pairs.rows[kind[pairs.rows] >= 0]
     rows = rows[np.lexsort((rows, -detections.scores[rows], -suspicion[rows]))]
-    rows = _without_repeats(evaluation, rows, iou_threshold)[:limit]
+    rows = _without_repeats(evaluation, rows, iou_threshold)
     overlap, annotation = _most_overlapping(pairs, D)
+    reason = refusal(evaluation)
+    row = row_named(evaluation, metric)
+    cost = np.full(len(rows), np.nan)
+    if not reason:
+        some = rows[:MOST_COSTED]
+        edits = proposals(evaluation, some, kind[some], annotation[some])
+        cost[: len(some)] = label_costs(evaluation, edits, metric=row.key, against=against).cost
+    if order == "cost":
+        by_cost = np.argsort(-(cost if against is None else np.abs(cost)), kind="stable")
+        rows, cost = rows[by_cost], cost[by_cost]
+    chosen = _first(detections.category[rows], limit, each_class=each_class)
+    rows, cost = rows[chosen], cost[chosen]
     return LabelSuspects(
+        cost,
+        row.key,
+        reason,
         suspicion[rows],
         kind[rows],
         rows,
@@ -169,6 +231,30 @@ def label_suspects(
         truth,
         detections,
     )
+
+
+def proposals(
+    evaluation: Evaluation, rows: NDArray[np.intp], kind: NDArray[np.intp], annotation: NDArray[np.intp]
+) -> LabelEdits:
+    """Edit labels as detections say, row by row: give another class, add, or draw again."""
+    from_detections = LabelEdits.from_detections(evaluation, rows, np.where(kind == POOR_BOX, annotation, -1))
+    wrong = np.flatnonzero(kind == WRONG_CLASS)
+    category = evaluation.detections.category[rows[wrong]]
+    both = LabelEdits.joined(
+        [from_detections, LabelEdits.relabelling(evaluation.ground_truth, annotation[wrong], category)]
+    )
+    place = np.arange(len(rows))
+    place[wrong] = len(rows) + np.arange(len(wrong))
+    return both.take(place)
+
+
+def _first(category: NDArray[np.int32], limit: int | None, *, each_class: bool) -> NDArray[np.intp]:
+    """Positions of the first rows, or of the first of each class, class by class."""
+    if not each_class:
+        return np.arange(len(category))[:limit]
+    by_class = stable_order(category, int(category.max(initial=0)) + 1)
+    kept = rank_in_runs(category[by_class]) < (len(category) if limit is None else limit)
+    return by_class[kept]
 
 
 def _any(pairs: CrossPairs, chosen: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:

@@ -255,6 +255,16 @@ class Matches(PicklesFields):
             extra={**left.extra, **of_images(self.extra, chosen, number)},
         )
 
+    def take_class(self, row: int) -> Matches:
+        """Take one class, which is then the only one; ``row`` and ``truth_row`` stay as they are."""
+        left = self._take(self.category == row, self.truth_category == row)
+        return dataclasses.replace(
+            left,
+            categories=self.categories.take(np.array([row])),
+            category=np.zeros_like(left.category),
+            truth_category=np.zeros_like(left.truth_category),
+        )
+
     def with_images(self, images: Images, rows: NDArray[np.int32]) -> Matches:
         """Put the images into another vocabulary, where they have other rows, [I]."""
         return dataclasses.replace(

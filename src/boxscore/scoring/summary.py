@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 from typing import Protocol as Protocol_
 
 import numpy as np
@@ -22,9 +22,10 @@ from boxscore.data.vocabulary import Categories, rows_where
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
-from boxscore.scoring.blocks import Values
+from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import counted_for, kind_of
+from boxscore.scoring.totals import Totals
 from boxscore.scoring.weighted import ImageWeights
 
 Key = tuple[int, int]
@@ -159,6 +160,17 @@ class WeightedMetrics(NamedTuple):
     """The matched ones, [W]."""
 
 
+class ClassValues(NamedTuple):
+    """What a summary metric is a mean of, of one class."""
+
+    values: FloatArray
+    """[T, ...]"""
+    positive: NDArray[Any]
+    """Ground truths that recall is over, []."""
+    images: NDArray[Any]
+    """Images with such an object, [], where the mean over classes goes by them."""
+
+
 LARGEST_BATCH = 64
 """Sets of weights that are counted together."""
 
@@ -194,6 +206,50 @@ def weighted_metrics(
         np.array([count for _, count, _ in made], dtype=np.int64),
         np.array([count for _, _, count in made], dtype=np.int64),
     )
+
+
+def class_values(
+    matches: Matches, protocol: Protocol, row: SummaryRow, weights: Iterable[FloatArray]
+) -> Iterator[ClassValues]:
+    """Yield what a summary row is a mean of under each set of image weights, of matches of one class."""
+    matches = counted_for(matches, protocol)
+    size = _copies(matches, protocol, [row])
+    many = matches if size == 1 else matches.repeated(size)
+    prepared = ImageWeights(many, protocol, *protocol.position_of(row))
+    sets = iter(weights)
+    while batch := list(itertools.islice(sets, size)):
+        counts = prepared.counts(np.concatenate(batch + [batch[0]] * (size - len(batch))))
+        curves = Curves(counts, protocol.ap, categories=matches.categories)
+        values, images = held_values(row, protocol, curves), _images_of_class(curves, protocol)
+        for copy in range(len(batch)):
+            yield ClassValues(values[..., copy], curves.positive[copy], images[copy])
+
+
+def held_values(row: SummaryRow, protocol: Protocol, curves: Curves) -> FloatArray:
+    """Return what a summary row is a mean of, [T, ..., K]; of so few classes that it is held."""
+    values = kind_of(row.metric).values_of(curves, protocol)
+    assert isinstance(values, HeldValues), "so many values are computed block by block"
+    return values.values
+
+
+def total_with(
+    row: SummaryRow, protocol: Protocol, curves: Curves, replaced: Mapping[int, ClassValues]
+) -> float:
+    """Value of a summary row over all classes, with other values of some of them, by their rows."""
+    values = held_values(row, protocol, curves).copy()
+    positive, images = curves.positive.copy(), _images_of_class(curves, protocol).copy()
+    for k, one in replaced.items():
+        values[..., k], positive[k], images[k] = one
+    totals = Totals.of_objects(positive, curves.totals.images, images)
+    mixed = Curves.of_numbers(curves.rules, totals, {row.metric: HeldValues(values)}, curves.categories)
+    return summary_total(row, protocol, lambda area, cap, pooled=None: mixed)
+
+
+def _images_of_class(curves: Curves, protocol: Protocol) -> IntArray:
+    """Images with an object of each class, [K]; zeros where no mean goes by them."""
+    if protocol.ap.class_mean == "by_images":
+        return curves.totals.images_of_class
+    return np.zeros(len(curves.positive), dtype=np.int64)
 
 
 def _copies(matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow]) -> int:
