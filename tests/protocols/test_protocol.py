@@ -324,6 +324,7 @@ CHANGES = [
     ({"boxes": {"clip": "image"}}, "clip:image"),
     ({"boxes": {"aspect_ratio": 0.41}}, "aspect:0.41"),
     ({"boxes": {"edges": "corners"}}, "edges:corners"),
+    ({"boxes": {"foreground_share": "from_iou"}}, "share:from_iou"),
     ({"boxes": {"overlap_epsilon": 1e-6}}, "overlapeps:1e-06"),
     ({"ap": {"interpolation": "every_point"}}, "ap:every"),
     ({"ap": {"interpolation": "area", "score_steps": 1000}}, "steps:1000"),

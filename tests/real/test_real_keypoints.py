@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import boxscore
-from boxscore import Evaluation
+from support.digests import same_arrays
 from support.real_data import real
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")]
 
 PARTS = ["body", "foot", "face", "lefthand", "righthand", "wholebody"]
 COCO_AREAS = {"all": [0, 1e10], "medium": [1024, 9216], "large": [9216, 1e10]}
-
-
-def digest(array: NDArray[Any]) -> str:
-    """Hash an array as the figures do: -1 where undefined."""
-    filled = np.ascontiguousarray(np.where(np.isnan(array), -1.0, array), dtype=np.float64)
-    return hashlib.sha256(filled.tobytes()).hexdigest()
-
-
-def same_arrays(result: Evaluation, expected: dict[str, Any]) -> None:
-    arrays = result.arrays()
-    assert digest(arrays["precision"]) == expected["precision"]
-    assert digest(arrays["recall"]) == expected["recall"]
 
 
 def whole_body(part: str) -> str:

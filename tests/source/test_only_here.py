@@ -104,6 +104,7 @@ FLAG_READERS = {
     "compat": "hands them to pycocotools, and takes them from its dictionaries",
     "integrations": "hands them to pycocotools, too",
     "protocols": "the rules are called by the flags",
+    "similarity/box.py": "a share made of an IoU takes that of a crowd for one, as TinyBenchmark does",
 }
 FLAG_DISPLAYS = {"evaluation/result.py": {"counts_of_tables"}}
 """Functions that show how many there are, and score nothing."""

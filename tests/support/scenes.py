@@ -47,8 +47,9 @@ FEDERATED = (
     "openimages-v2",
 )
 """Their cases are in tests/evaluation: what a class in an image means depends on labels of the image."""
-CROWDS = ("caltech", "citypersons", "crowdhuman", "kitti", "visdrone", "widerface")
-"""Their cases are in tests/evaluation: they ask for columns, sizes of images or ranked files."""
+TINY = ("aitod", "sodad", "tinyperson")
+CROWDS = ("caltech", "citypersons", "crowdhuman", "kitti", "visdrone", "widerface", *TINY)
+"""Their cases are in tests/evaluation: they ask for columns, sizes of images, ranked files or flags of COCO's."""
 
 
 def rules(base: str = "coco", **changes: Any) -> boxscore.Protocol:

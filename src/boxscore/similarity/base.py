@@ -44,6 +44,7 @@ class Similarity(abc.ABC):
         self.edges = protocol.boxes.edges
         self.aspect_ratio = protocol.boxes.aspect_ratio
         self.overlap_epsilon = protocol.boxes.overlap_epsilon
+        self.shares_from_iou = protocol.boxes.foreground_share == "from_iou"
         self.area_rule = protocol.ignore.detection_area
         self.has_area_ranges = len(protocol.ignore.area_ranges) > 1
 

@@ -21,6 +21,7 @@ GIoU: Rezatofighi et al., arXiv 1902.09630. DIoU and CIoU: Zheng et al., arXiv 1
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -286,13 +287,20 @@ class BoxSimilarity(Similarity):
         if self.aspect_ratio is not None:
             truths = _with_aspect_ratio(truths, self.aspect_ratio, comparison.by_foreground)
             boxes = _with_aspect_ratio(boxes, self.aspect_ratio, None)
-        return overlapping(
-            truths,
-            boxes,
-            comparison,
-            offset=self.pixel_offset,
-            epsilon=self.overlap_epsilon,
+        find = functools.partial(
+            overlapping, truths, boxes, offset=self.pixel_offset, epsilon=self.overlap_epsilon
         )
+        if comparison.by_foreground is None or not self.shares_from_iou:
+            return find(comparison)
+        # A crowd's overlap is measured by foreground, and the formula takes it for an IoU all the same.
+        crowd = ground_truth.crowd[comparison.truth_rows]
+        overlap = comparison._replace(by_foreground=crowd, lowest=np.nextafter(0.0, 1.0))
+        truth, detection, value = find(overlap)
+        areas = ground_truth.area[comparison.truth_rows[truth]]
+        share = value / (1 + value) * (1 + areas / boxes.area[detection])
+        value = np.where(comparison.by_foreground[truth], np.maximum(value, share), value)
+        enough = np.flatnonzero(value >= comparison.lowest)
+        return PairValues(truth[enough], detection[enough], value[enough])
 
     def _columns(self, table: BoxTable, rows: NDArray[np.intp]) -> Columns:
         return _columns(table, rows, self.pixel_offset, corners_alone=self.edges == "corners")

@@ -10,6 +10,7 @@ from boxscore.protocols.acting import Scope, measures
 from boxscore.protocols.fields import Check, Rules, Step, Word, choice, number, rule
 
 Edges = Literal["sides", "corners"]
+ForegroundShare = Literal["exact", "from_iou"]
 
 
 def _ratio(value: Any, name: str) -> float | None:
@@ -56,6 +57,17 @@ class EdgeFields(Rules):
         "in pycocotools, or the corners as they are, which its sides are then made of. They differ in the "
         "last bit.",
         word=Word("edges", silent="sides"),
+        step="boxes.pixel_offset",
+        scope=measures(Scope.ROW),
+    )
+    foreground_share: ForegroundShare = rule(
+        "exact",
+        check=choice(ForegroundShare),
+        doc="How much of a detection a region holds, where that decides: the shared area over its own; or "
+        "made of their IoU v by `v / (1 + v) * (1 + A / a)`, A the region's area as annotated and a the "
+        "detection's, where v of a crowd is its share (TinyBenchmark). That is no share where A is not "
+        "width times height, and of crowds.",
+        word=Word("share", silent="exact"),
         step="boxes.pixel_offset",
         scope=measures(Scope.ROW),
     )
