@@ -22,7 +22,8 @@ FRAMEWORKS = (
 )
 CODE = """
 import sys
-import boxscore, boxscore.integrations.detectron2, boxscore.integrations.detr, boxscore.integrations.loggers
+import boxscore, boxscore.integrations.detectron2, boxscore.integrations.detr
+import boxscore.integrations.fiftyone, boxscore.integrations.loggers
 evaluator = boxscore.Evaluator()
 evaluator.update(
     [{"boxes": [[0, 0, 9, 9]], "labels": [1], "scores": [0.5]}], [{"boxes": [[0, 0, 9, 9]], "labels": [1]}]

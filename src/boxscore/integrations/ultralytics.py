@@ -25,13 +25,8 @@ from ultralytics.utils import LOGGER, ops
 from boxscore import Evaluation, Evaluator, load_ground_truth
 from boxscore.data.masks import Masks
 
-OWN = {"extends": "ultralytics", "name": "ultralytics"}
-
 AREA_OF_PERSON = 0.53
 """Share of a box that ultralytics takes for the area of a person, which its labels do not have."""
-
-FAR_AWAY = 1e9
-"""Where no keypoint is."""
 
 Sides = dict[str, tuple[dict[str, Any], dict[str, Any]]]
 """What one image's prediction and its objects are, by the name of the evaluation."""
@@ -172,7 +167,7 @@ class BoxscoreSegmentationValidator(Mixin, SegmentationValidator):  # type: igno
 
     def protocols(self) -> dict[str, Any]:
         """Return the protocol of each evaluation, by its name."""
-        own = {**OWN, "title": "ultralytics masks (mAP50-95)", "similarity": "mask"}
+        own = {"extends": "ultralytics", "title": "ultralytics masks (mAP50-95)", "similarity": "mask"}
         spaces = {"letterboxed": "ultralytics", "original": "coco"}
         return {**spaces, "letterboxed/masks": own, "original/masks": self.protocol}
 
@@ -203,13 +198,14 @@ class BoxscorePoseValidator(Mixin, PoseValidator):  # type: ignore[misc]
 
     def protocols(self) -> dict[str, Any]:
         """Return the protocol of each evaluation, by its name."""
-        sigmas = {"sigmas": [float(sigma) for sigma in self.sigma], "names": [], "skeleton": []}
-        own = {**OWN, "title": "ultralytics keypoints (mAP50-95)", "similarity": "keypoints"}
-        coco: dict[str, Any] = {"extends": self.protocol, "name": self.protocol}
+        names = {"letterboxed/keypoints": "ultralytics-pose", "original/keypoints": self.protocol}
+        keypoints: dict[str, Any] = {"sigmas": [float(sigma) for sigma in self.sigma]}
         if len(self.sigma) != 17:
-            coco["keypoints"] = sigmas
-        spaces = {"letterboxed": "ultralytics", "original": "coco"}
-        return {**spaces, "letterboxed/keypoints": {**own, "keypoints": sigmas}, "original/keypoints": coco}
+            keypoints |= {"names": [], "skeleton": []}
+        chosen = {
+            name: {"extends": known, "name": known, "keypoints": keypoints} for name, known in names.items()
+        }
+        return {"letterboxed": "ultralytics", "original": "coco", **chosen}
 
     def sides(self, prediction: Mapping[str, Any], target: Mapping[str, Any]) -> Sides:
         """Return what is compared in each evaluation, of one image."""
@@ -217,7 +213,7 @@ class BoxscorePoseValidator(Mixin, PoseValidator):  # type: ignore[misc]
         shape = target["imgsz"], target["ori_shape"], target["ratio_pad"]
         true = target["keypoints"]
         joints = {
-            "letterboxed": (prediction["keypoints"], _never_matched_without(true)),
+            "letterboxed": (prediction["keypoints"], true),
             "original": (
                 self.scale_preds(prediction, target)["keypoints"],
                 ops.scale_coords(shape[0], true.clone(), shape[1], ratio_pad=shape[2]),
@@ -251,13 +247,6 @@ class BoxscoreOBBValidator(Mixin, OBBValidator):  # type: ignore[misc]
             "letterboxed": ({"rotated": prediction["bboxes"]}, {"rotated": target["bboxes"]}),
             "original": ({"rotated": scaled}, {"rotated": original}),
         }
-
-
-def _never_matched_without(keypoints: Any) -> Any:
-    """Put a keypoint far away into objects that have none: ultralytics counts them, and nothing hits them."""
-    moved = keypoints.clone()
-    moved[(keypoints[..., 2] == 0).all(dim=1)] = FAR_AWAY
-    return moved
 
 
 def _with_visibility(keypoints: Any) -> Any:

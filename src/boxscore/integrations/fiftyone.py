@@ -1,0 +1,205 @@
+"""FiftyOne: the objects of samples as tables, and what became of each detection and object written back.
+
+Conventions
+-----------
+- FiftyOne is not imported: samples are those of a data set, of a view, or any sequence of them.
+- An image is its ``filepath``; its size stands in ``metadata``, and boxes are fractions of it.
+- What is written has FiftyOne's names: ``eval`` is ``tp``, ``fp`` or ``fn``, and ``ignored`` where it does
+  not count; ``eval_id`` and ``eval_iou`` are of the object on the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from boxscore import Detections, Evaluation, GroundTruth, InputError, evaluate
+from boxscore.data.vocabulary import Images
+
+LABEL_ID = "label_id"
+"""The column of detections with FiftyOne's ids; those of objects are the ids of annotations."""
+
+WRITTEN = (("tp", "fp", "ignored", "ignored"), ("tp", "fp", "ignored", "fn"))
+"""What becomes of detections and of objects, by the number of an outcome."""
+
+
+def tables(
+    samples: Iterable[Any],
+    pred_field: str = "predictions",
+    gt_field: str = "ground_truth",
+    *,
+    classes: Sequence[str] | None = None,
+) -> tuple[GroundTruth, Detections]:
+    """Return the boxes of two fields of samples.
+
+    Parameters
+    ----------
+    samples : iterable of Sample
+        Each with ``metadata`` (``samples.compute_metadata()``) and fields of ``Detections``; an empty field
+        is an image without boxes. ``iscrowd`` and ``area`` of objects are read where they have them.
+    pred_field, gt_field : str
+        Names of the fields.
+    classes : sequence of str, optional
+        All classes; those of the objects and detections when not given.
+
+    Returns
+    -------
+    GroundTruth, Detections
+
+    Raises
+    ------
+    InputError
+        When a sample has no size, a label has no box, or a detection no confidence.
+    """
+    images: dict[str, tuple[float, float]] = {}
+    rows: tuple[list[Any], list[Any]] = ([], [])
+    for sample in samples:
+        path = str(sample.filepath)
+        images[path] = _size(sample, path)
+        for side, field in zip(rows, (gt_field, pred_field), strict=True):
+            side += [(path, label) for label in _labels(sample, field)]
+    names = sorted({label.label for side in rows for _, label in side}) if classes is None else list(classes)
+    paths = list(images)
+    vocabulary = Images.build(paths, file_names=paths, sizes=np.array(list(images.values())).reshape(-1, 2))
+    shared: dict[str, Any] = {"box_format": "xywh", "images": vocabulary, "categories": names}
+    truth, found = (_columns(side, images) for side in rows)
+    areas: list[Any] = [getattr(label, "area", None) for _, label in rows[0]]
+    scores = [label.confidence for _, label in rows[1]]
+    if None in scores:
+        path = rows[1][scores.index(None)][0]
+        raise InputError("confidence", "be given for every detection", got="none", place=f"sample {path!r}")
+    return (
+        GroundTruth.from_arrays(
+            **truth,
+            **shared,
+            ids=[str(label.id) for _, label in rows[0]],
+            area=areas if areas and None not in areas else None,
+            crowd=[bool(getattr(label, "iscrowd", False)) for _, label in rows[0]],
+            source=gt_field,
+        ),
+        Detections.from_arrays(
+            **found,
+            **shared,
+            scores=scores,
+            columns={LABEL_ID: np.array([str(label.id) for _, label in rows[1]], dtype=object)},
+            source=pred_field,
+        ),
+    )
+
+
+def evaluate_samples(
+    samples: Iterable[Any],
+    pred_field: str = "predictions",
+    gt_field: str = "ground_truth",
+    *,
+    eval_key: str | None = None,
+    classes: Sequence[str] | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Evaluate the boxes of samples, and write what became of each back into them.
+
+    Parameters
+    ----------
+    samples, pred_field, gt_field, classes
+        As for :func:`tables`.
+    eval_key : str, optional
+        Under which to write; nothing is written without it.
+    **options
+        Those of :func:`boxscore.evaluate`; ``protocol="fiftyone"`` has FiftyOne's own numbers.
+
+    Returns
+    -------
+    Evaluation
+    """
+    truth, detections = tables(samples, pred_field, gt_field, classes=classes)
+    evaluation = evaluate(truth, detections, **options)
+    if eval_key is not None:
+        write_matches(evaluation, samples, eval_key, pred_field, gt_field)
+    return evaluation
+
+
+def write_matches(
+    evaluation: Evaluation,
+    samples: Iterable[Any],
+    eval_key: str,
+    pred_field: str = "predictions",
+    gt_field: str = "ground_truth",
+) -> None:
+    """Write what became of each detection and object, at the first IoU threshold.
+
+    ``sample.predictions.detections[0]["eval"]`` is then ``tp``, ``fp`` or ``ignored``, beside ``eval_id`` and
+    ``eval_iou``; those of objects are ``tp``, ``fn`` or ``ignored``; ``sample["eval_tp"]``, ``eval_fp`` and
+    ``eval_fn`` count them.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Of :func:`tables` of these samples, under any protocol.
+    samples, pred_field, gt_field
+        As for :func:`tables`. Samples of a data set are saved.
+    eval_key : str
+        Under which to write.
+    """
+    made, truth, detections = evaluation.outcomes, evaluation.ground_truth, evaluation.detections
+    found_ids, true_ids = detections.columns[LABEL_ID].tolist(), truth.ids.tolist()
+    said: list[dict[str, tuple[str, Any, Any]]] = [{}, {}]
+    for row, other in enumerate(made.truth_row.tolist()):
+        outcome = WRITTEN[0][made.detection[row]]
+        matched = (true_ids[other], float(made.iou[row])) if other >= 0 else (None, None)
+        said[0][found_ids[row]] = (outcome, *matched)
+        if outcome == "tp":
+            said[1][true_ids[other]] = ("tp", found_ids[row], matched[1])
+    for row, outcome in enumerate(made.truth().tolist()):
+        said[1].setdefault(true_ids[row], (WRITTEN[1][outcome], None, None))
+    for sample in _saved(samples):
+        counts = dict.fromkeys(("tp", "fp", "fn"), 0)
+        for field, outcomes in zip((pred_field, gt_field), said, strict=True):
+            for label in _labels(sample, field):
+                outcome, other, iou = outcomes.get(str(label.id), ("ignored", None, None))
+                label[eval_key], label[f"{eval_key}_id"], label[f"{eval_key}_iou"] = outcome, other or "", iou
+                if outcome in counts and (field == pred_field or outcome == "fn"):
+                    counts[outcome] += 1
+        for name, count in counts.items():
+            sample[f"{eval_key}_{name}"] = count
+
+
+def _columns(rows: list[Any], images: dict[str, tuple[float, float]]) -> dict[str, Any]:
+    """Return the image, class and box in pixels of each label."""
+    boxes = np.array([label.bounding_box for _, label in rows], dtype=np.float64).reshape(-1, 4)
+    sizes = np.array([images[path] for path, _ in rows]).reshape(-1, 2)
+    return {
+        "image_ids": [path for path, _ in rows],
+        "category_ids": [label.label for _, label in rows],
+        "boxes": boxes * np.tile(sizes, 2),
+    }
+
+
+def _saved(samples: Any) -> Iterator[Any]:
+    """Yield samples; those of a data set are saved after they were changed."""
+    if hasattr(samples, "iter_samples"):
+        yield from samples.iter_samples(autosave=True)
+    else:
+        yield from samples
+
+
+def _size(sample: Any, path: str) -> tuple[float, float]:
+    metadata = sample.metadata
+    size = getattr(metadata, "width", None), getattr(metadata, "height", None)
+    if None in size:
+        cause = "call samples.compute_metadata() first"
+        raise InputError(
+            "metadata", "have width and height", got="none", place=f"sample {path!r}", cause=cause
+        )
+    return float(size[0]), float(size[1])  # type: ignore[arg-type]
+
+
+def _labels(sample: Any, field: str) -> list[Any]:
+    value = sample[field]
+    if value is None:
+        return []
+    if not hasattr(value, "detections"):
+        got = f"{type(value).__name__} in {field!r}"
+        raise InputError("a field", "hold Detections", got=got, place=f"sample {str(sample.filepath)!r}")
+    return list(value.detections)
