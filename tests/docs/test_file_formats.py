@@ -45,6 +45,9 @@ TRUTH = {
     "citypersons": "citypersons/truth.json",
     "visdrone": "visdrone/annotations",
     "kitti": "kitti/label_2",
+    "saco": "saco/annotator_a.json",
+    "refcoco": "refcoco/testA.json",
+    "omnilabel": "omnilabel/truth.json",
 }
 DETECTIONS = {
     "coco": "coco/results.json",
@@ -61,6 +64,7 @@ DETECTIONS = {
     "kitti": "kitti/results",
     "widerface": "widerface/results",
     "answers": "answers/answers.jsonl",
+    "omnilabel": "omnilabel/predictions.json",
 }
 NOT_TEXT = {"columns", "parquet", "tfrecord", "widerface"}
 """Whose ground truth has no example: binary files."""

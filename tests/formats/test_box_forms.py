@@ -645,9 +645,13 @@ def test_ground_truth_in_a_wrong_form_is_corrected(name: str, tmp_path: Path) ->
         assert evaluate(table, found(name))["AP"] == number, form
 
 
+OF_COCO = {"saco", "refcoco", "omnilabel"}
+"""Whose boxes COCO's reader or the rows read; answers say what their numbers are."""
+
+
 def test_every_format_is_here() -> None:
     known = {name.split()[0] for name in (*DETECTIONS, *TRUTHS)}
-    assert set(format_names(auto=False)) - known == {"hrsc", "answers"}  # answers say what their numbers are
+    assert set(format_names(auto=False)) - known == {"hrsc", "answers", *OF_COCO}
 
 
 def test_the_option_on_the_command_line(tmp_path: Path, run: Run) -> None:

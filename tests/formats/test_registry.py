@@ -109,6 +109,9 @@ HEADS = (
     *(b"PK\x03\x04", b"PAR1", b"<annotations><image", b"<annotation>", b"names: [a]\nnc: 1\ntrain: x\n"),
     *(b"classes = 1\ntrain = a.txt\nnames = b\n", b"images/a.jpg\nimages/b.jpg\n"),
     *(
+        b'{"images": [{"id": 1, "text_input": "a"}]}',
+        b'{"images": [{"id": 1, "caption": "a"}]}',
+        b'{"descriptions": [{"id": 1, "text": "a"}]}',
         b'{"ID": "a", "gtboxes": []}\n{"ID": "b", "gtboxes": []}\n',
         b'{"annotations": [{"bbox": [], "vis_ratio": 1}]}',
     ),

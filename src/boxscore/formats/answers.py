@@ -37,14 +37,12 @@ from boxscore.formats._answer_boxes import AnswerBoxes, same_label
 from boxscore.formats._answer_tags import NOTATIONS
 from boxscore.formats._answer_text import KEYS_OF_BOXES, LONGEST, read_answer
 from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._phrases import PHRASE
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._text_lines import text_files
 from boxscore.formats.image_sizes import known_sizes
 from boxscore.formats.json_lines import decoded_lines
-
-PHRASE = "phrase"
-"""The key of a line, and the column of images, with what was asked for."""
 
 _IMAGES = ("image_id", "image", "file_name")
 _SIDES = (("width", "height"), ("input_width", "input_height"))

@@ -77,6 +77,9 @@ _FORMATS = {
     "labelme": _Entry("labelme", _folder_or(_json("imageData", "shapes"))),
     "crowdhuman": _Entry("crowdhuman", _json("gtboxes", "dtboxes")),
     "citypersons": _Entry("citypersons", _json("vis_ratio")),
+    "omnilabel": _Entry("omnilabel", _json("descriptions", "description_ids")),
+    "saco": _Entry("saco", _folder_or(_json("text_input"))),
+    "refcoco": _Entry("refcoco", _json("caption", "text", "sent", "sentence", "expression")),
     "parquet": _Entry("parquet", _folder_or(lambda sniffer: sniffer.head.startswith(b"PAR1"))),
     "jsonl": _Entry(
         "json_lines",
