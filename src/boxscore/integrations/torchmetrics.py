@@ -16,7 +16,6 @@ Conventions
 from __future__ import annotations
 
 import pickle
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,24 +24,27 @@ import torch
 import torchmetrics.detection
 from numpy.typing import NDArray
 from torch import distributed
-from torchmetrics.detection.helpers import _input_validator, _warning_on_too_many_detections
 from torchmetrics.utilities.distributed import gather_all_tensors
 from torchvision.ops import box_convert
 
-from boxscore import BoxscoreWarning, Detections, Evaluation, GroundTruth, InputError, evaluate
+from boxscore import Detections, Evaluation, GroundTruth, InputError, evaluate
 from boxscore.compat.pycocotools import mask as run_lengths
 from boxscore.diagnostics import bootstrap_intervals, explain
 from boxscore.diagnostics.bootstrap import BootstrapIntervals
 from boxscore.diagnostics.explaining import Explanation
-
-FAR_AWAY = (-1e9, -1e9, 0.0, 0.0)
-"""A box where no image is: it stands for one that means nothing, and matches nothing."""
-
-LARGEST = 1e100
-"""Larger coordinates and scores mean nothing."""
-
-Columns = dict[str, Any]
-"""Arguments of ``from_arrays``: one value per object or detection."""
+from boxscore.integrations.torch_columns import (
+    Columns,
+    check_batch,
+    check_kind,
+    codes,
+    identifier,
+    joined,
+    optional,
+    overlaps,
+    rows,
+    scorable,
+    warn,
+)
 
 
 class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type: ignore[misc]
@@ -75,19 +77,22 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         ValueError
             When a batch breaks a rule of torchmetrics; nothing of it is added then.
         """
-        _input_validator(preds, target, iou_type=self.iou_type)
+        check_batch(preds, target, self.iou_type)
         if not preds:
             return
         state = {f"detection_{key}": value for key, value in self._side(preds).items()}
         state |= {f"groundtruth_{key}": value for key, value in self._side(target).items()}
-        state["detection_scores"] = _joined([item["scores"] for item in preds])
-        _check_kind(state["detection_scores"], "scores", floating=True)
-        state["groundtruth_crowds"] = _optional(target, "iscrowd")
-        state["groundtruth_area"] = _optional(target, "area")
-        state["image_ids"] = [_identifier(item.get("image_id")) for item in target]
+        state["detection_scores"] = joined([item["scores"] for item in preds])
+        check_kind(state["detection_scores"], "scores", floating=True)
+        state["groundtruth_crowds"] = optional(target, "iscrowd")
+        state["groundtruth_area"] = optional(target, "area")
+        state["image_ids"] = [identifier(item.get("image_id")) for item in target]
         most = self.max_detection_thresholds[-1]
         if self.warn_on_many_detections and state["detection_counts"].max() > most:
-            _warning_on_too_many_detections(most)
+            warn(
+                f"an image has more than {most} detections: those with lower scores are not evaluated. Give "
+                "max_detection_thresholds, or set warn_on_many_detections = False."
+            )
         for name, value in state.items():
             getattr(self, name).extend(value if isinstance(value, list) else [value])
 
@@ -95,17 +100,17 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         """Return what predictions and targets share: counts, labels, and boxes or masks."""
         side = {
             "counts": torch.tensor([len(item["labels"]) for item in items]),
-            "labels": _joined([item["labels"] for item in items]),
+            "labels": joined([item["labels"] for item in items]),
         }
-        _check_kind(side["labels"], "labels", floating=False)
+        check_kind(side["labels"], "labels", floating=False)
         if "bbox" in self.iou_type:
             boxes = [item["boxes"] for item in items if item["boxes"].numel()] or [torch.zeros(0, 4)]
             for part in boxes:
                 if part.shape[1:] != (4,):
                     raise ValueError(f"Expected boxes of shape [N, 4], got {list(part.shape)}")
-            side["box"] = _joined(boxes, lambda part: box_convert(part, self.box_format, "xywh"))
+            side["box"] = joined(boxes, lambda part: box_convert(part, self.box_format, "xywh"))
         if "segm" in self.iou_type:
-            side["mask"] = [code for item in items for code in _codes(item["masks"])]
+            side["mask"] = [code for item in items for code in codes(item["masks"])]
         return side
 
     def merge_state(self, incoming_state: Any) -> None:
@@ -247,7 +252,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
             arrays = {
                 name: torch.tensor(np.nan_to_num(array, nan=-1.0)) for name, array in made.arrays().items()
             }
-            result |= {"ious": _overlaps(made, iou_type, caps[-1]), **arrays}
+            result |= {"ious": overlaps(made, iou_type, caps[-1]), **arrays}
         each: list[list[float]] = [[-1.0], [-1.0]]
         if self.class_metrics:
             made = made if self.average == "macro" else self._evaluated(iou_type, classes)
@@ -265,7 +270,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
             return made.curves_of().interpolated
         if 100 in caps:
             return made.curves_of(0, caps.index(100)).interpolated
-        _warn(
+        warn(
             f"map is -1 because max_detection_thresholds {caps} lacks 100, as with pycocotools; "
             f"backend='faster_coco_eval' reads it at {caps[-1]}"
         )
@@ -290,8 +295,8 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
             if not len(ids) or not len(listed):
                 return None
             if not listed.all():
-                _warn(f"{(~listed).sum():,} masks in images without objects are not read, as by torchmetrics")
-                found = _rows(found, listed)
+                warn(f"{(~listed).sum():,} masks in images without objects are not read, as by torchmetrics")
+                found = rows(found, listed)
         vocabularies: Columns = {"images": ids, "categories": [0] if pooled else classes}
         for side in (truth, found):
             side["category_ids"] *= not pooled
@@ -327,9 +332,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         first = {identifier: row for row, identifier in reversed(list(enumerate(self.image_ids)))}
         is_new = np.array([first[identifier] == row for row, identifier in enumerate(self.image_ids)])
         if not is_new.all():
-            _warn(
-                f"{(~is_new).sum():,} images came again and count once: a sampler's repeats, or no reset()?"
-            )
+            warn(f"{(~is_new).sum():,} images came again and count once: a sampler's repeats, or no reset()?")
         return np.array(self.image_ids), is_new
 
     def _columns(self, side: str, iou_type: str, ids: NDArray[Any], is_new: NDArray[np.bool_]) -> Columns:
@@ -358,7 +361,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
             columns["crowd"] = torch.cat(self.groundtruth_crowds).numpy() != 0
         else:
             columns["scores"] = torch.cat(self.detection_scores).double().numpy()
-        return _rows(columns, np.repeat(is_new, counts) & _scorable(columns))
+        return rows(columns, np.repeat(is_new, counts) & scorable(columns))
 
     # ---------------------------------------------------------------- state
 
@@ -393,111 +396,7 @@ class MeanAveragePrecision(torchmetrics.detection.MeanAveragePrecision):  # type
         """Do nothing: every column is there."""
 
 
-def _warn(text: str) -> None:
-    warnings.warn(text, BoxscoreWarning, stacklevel=2)
-
-
-def _joined(parts: Sequence[Any], convert: Callable[[Any], Any] = torch.clone) -> Any:
-    """Concatenate what is not empty, converted in its own precision, as a new tensor on the CPU."""
-    filled = [part.detach() for part in parts if part.numel()] or [parts[0].detach()]
-    if len({(part.dtype, part.device) for part in filled}) > 1:
-        return torch.cat([convert(part).cpu() for part in filled])
-    return convert(torch.cat(filled)).cpu()
-
-
-def _optional(items: Sequence[dict[str, Any]], key: str) -> Any:
-    """Concatenate what some targets give, 0 in the others."""
-    lengths = [len(item["labels"]) for item in items]
-    if not any(key in item for item in items):
-        return torch.zeros(sum(lengths), dtype=torch.float64)
-    given = [item.get(key, torch.zeros(length)).double() for item, length in zip(items, lengths, strict=True)]
-    for item, values in zip(items, given, strict=True):
-        if values.shape != item["labels"].shape:
-            raise ValueError(
-                f"Expected {key} and labels of the same length, got {len(values)}, {len(item['labels'])}"
-            )
-    return _joined(given)
-
-
-def _check_kind(values: Any, name: str, *, floating: bool) -> None:
-    if values.numel() and values.is_floating_point() != floating:
-        raise ValueError(f"Expected {name} of type {'float' if floating else 'int'}, got {values.dtype}")
-
-
-def _identifier(given: Any) -> int | str | None:
-    """Return an image's id as an int or a text."""
-    return given.item() if hasattr(given, "item") else given  # type: ignore[no-any-return]
-
-
-def _codes(masks: Any) -> list[tuple[Any, bytes]]:
-    """Encode masks [N, H, W] in one call, as torchmetrics stores them."""
-    if not len(masks):
-        return []
-    pixels = np.asfortranarray(masks.detach().cpu().numpy().transpose(1, 2, 0))
-    return [(tuple(code["size"]), code["counts"]) for code in run_lengths.encode(pixels)]
-
-
-def _rows(columns: Columns, taken: NDArray[np.bool_]) -> Columns:
-    """Return the rows of columns that are taken."""
-    if taken.all():
-        return columns
-    chosen = np.flatnonzero(taken)
-    return {
-        key: [values[row] for row in chosen]
-        if isinstance(values, list)
-        else None
-        if values is None
-        else values[chosen]
-        for key, values in columns.items()
-    }
-
-
-def _scorable(columns: Columns) -> NDArray[np.bool_]:
-    """Say which rows can be scored; of detections that cannot, make false positives that match nothing."""
-    boxes, scores = columns["boxes"], columns.get("scores")
-    bad, became = np.zeros(len(columns["category_ids"]), dtype=bool), "targets are left out"
-    if boxes is not None and len(boxes) and not (np.abs(boxes).max() <= LARGEST and boxes[:, 2:].min() >= 0):
-        bad = ~((np.abs(boxes) <= LARGEST).all(axis=1) & (boxes[:, 2:] >= 0).all(axis=1))
-    if scores is not None and len(scores):
-        became = "detections count as false positives"
-        columns["boxes"] = np.where(bad[:, None], FAR_AWAY, boxes) if bad.any() else boxes
-        known = np.abs(scores) <= LARGEST
-        columns["scores"] = np.where(known, scores, min(0.0, scores[known].min(initial=0.0)))
-        bad |= ~known
-    if bad.any():
-        _warn(f"{bad.sum():,} {became}: boxes or scores are NaN or infinite, or boxes end before they begin")
-    return ~bad if scores is None else np.ones_like(bad)
-
-
 def _mean(values: NDArray[np.float64]) -> float:
     """Average what is defined; -1 where nothing is."""
     defined = values[~np.isnan(values)]
     return float(np.mean(defined)) if defined.size else -1.0
-
-
-def _overlaps(made: Evaluation, iou_type: str, cap: int) -> dict[tuple[Any, int], Any]:
-    """Return pycocotools' IoU [D, G] by image and class, detections by score; ``[]`` where one is absent."""
-    sides = []
-    for table in (made.detections, made.ground_truth):
-        shapes: Any = np.hstack([table.boxes[:, :2], table.sizes])
-        if iou_type == "segm" and table.masks is not None:
-            shapes = table.masks.codes()
-        pairs = table.image * len(made.labels) + table.category
-        order = np.argsort(pairs, kind="stable")
-        bounds = np.searchsorted(pairs[order], np.arange(len(made.images) * len(made.labels) + 1))
-        sides.append((shapes, order, bounds))
-    (found, found_order, found_bounds), (truth, truth_order, truth_bounds) = sides
-    overlaps: dict[tuple[Any, int], Any] = {}
-    keys = ((i, k) for i in made.images.ids.tolist() for k in made.ground_truth.categories.ids.tolist())
-    for pair, key in enumerate(keys):
-        mine = found_order[found_bounds[pair] : found_bounds[pair + 1]]
-        theirs = truth_order[truth_bounds[pair] : truth_bounds[pair + 1]]
-        mine = mine[np.argsort(-made.detections.scores[mine], kind="stable")][:cap]
-        overlaps[key] = []
-        if len(mine) and len(theirs):
-            shapes = [[side[row] for row in rows] for side, rows in ((found, mine), (truth, theirs))]
-            if iou_type == "bbox":
-                shapes = [np.array(side) for side in shapes]
-            iou = run_lengths.iou(*shapes, made.ground_truth.crowd[theirs].astype(np.uint8).tolist())
-            overlaps[key] = torch.tensor(iou, dtype=torch.float32)
-    return overlaps

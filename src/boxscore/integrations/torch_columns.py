@@ -1,0 +1,156 @@
+"""Batches of tensors as columns on the CPU: what torchmetrics' metric stores, checked as it checks.
+
+Nothing of a batch is kept by reference, and its numbers keep their precision.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from boxscore import BoxscoreWarning, Evaluation
+from boxscore.compat.pycocotools import mask as run_lengths
+
+FAR_AWAY = (-1e9, -1e9, 0.0, 0.0)
+"""A box where no image is: it stands for one that means nothing, and matches nothing."""
+
+LARGEST = 1e100
+"""Larger coordinates and scores mean nothing."""
+
+Columns = dict[str, Any]
+"""Arguments of ``from_arrays``: one value per object or detection."""
+
+
+def check_batch(preds: Any, target: Any, iou_types: Sequence[str]) -> None:
+    """Refuse what torchmetrics refuses, in its words."""
+    sides = {"preds": preds, "target": target}
+    for name, items in sides.items():
+        if not isinstance(items, Sequence):
+            raise ValueError(f"Expected argument `{name}` to be of type Sequence, but got {items}")
+    if len(preds) != len(target):
+        counts = f"{len(preds)} and {len(target)}"
+        raise ValueError(f"Expected argument `preds` and `target` to have the same length, but got {counts}")
+    shapes = [{"bbox": "boxes", "segm": "masks"}[iou_type] for iou_type in iou_types]
+    for name, items in sides.items():
+        keys = [*shapes, "labels", "scores"] if name == "preds" else [*shapes, "labels"]
+        for key in keys:
+            if any(key not in item for item in items):
+                raise ValueError(f"Expected all dicts in `{name}` to contain the `{key}` key")
+            if not all(isinstance(item[key], torch.Tensor) for item in items):
+                raise ValueError(f"Expected all {key} in `{name}` to be of type Tensor")
+        for row, item in enumerate(items):
+            lengths = {key: len(item[key]) for key in keys}
+            if len(set(lengths.values())) > 1:
+                given = ", ".join(f"{count} {key}" for key, count in lengths.items())
+                raise ValueError(f"Sample {row} of `{name}` has {given}, which have a different length")
+
+
+def warn(text: str) -> None:
+    """Warn the caller of a metric."""
+    warnings.warn(text, BoxscoreWarning, stacklevel=2)
+
+
+def joined(parts: Sequence[Any], convert: Callable[[Any], Any] = torch.clone) -> Any:
+    """Concatenate what is not empty, converted in its own precision, as a new tensor on the CPU."""
+    filled = [part.detach() for part in parts if part.numel()] or [parts[0].detach()]
+    if len({(part.dtype, part.device) for part in filled}) > 1:
+        return torch.cat([convert(part).cpu() for part in filled])
+    return convert(torch.cat(filled)).cpu()
+
+
+def optional(items: Sequence[dict[str, Any]], key: str) -> Any:
+    """Concatenate what some targets give, 0 in the others."""
+    lengths = [len(item["labels"]) for item in items]
+    if not any(key in item for item in items):
+        return torch.zeros(sum(lengths), dtype=torch.float64)
+    given = [item.get(key, torch.zeros(length)).double() for item, length in zip(items, lengths, strict=True)]
+    for item, values in zip(items, given, strict=True):
+        if values.shape != item["labels"].shape:
+            raise ValueError(
+                f"Expected {key} and labels of the same length, got {len(values)}, {len(item['labels'])}"
+            )
+    return joined(given)
+
+
+def check_kind(values: Any, name: str, *, floating: bool) -> None:
+    """Refuse scores that are whole numbers, and labels that are not."""
+    if values.numel() and values.is_floating_point() != floating:
+        raise ValueError(f"Expected {name} of type {'float' if floating else 'int'}, got {values.dtype}")
+
+
+def identifier(given: Any) -> int | str | None:
+    """Return an image's id as an int or a text."""
+    return given.item() if hasattr(given, "item") else given  # type: ignore[no-any-return]
+
+
+def codes(masks: Any) -> list[tuple[Any, bytes]]:
+    """Encode masks [N, H, W] in one call, as torchmetrics stores them."""
+    if not len(masks):
+        return []
+    pixels = np.asfortranarray(masks.detach().cpu().numpy().transpose(1, 2, 0))
+    return [(tuple(code["size"]), code["counts"]) for code in run_lengths.encode(pixels)]
+
+
+def rows(columns: Columns, taken: NDArray[np.bool_]) -> Columns:
+    """Return the rows of columns that are taken."""
+    if taken.all():
+        return columns
+    chosen = np.flatnonzero(taken)
+    return {
+        key: [values[row] for row in chosen]
+        if isinstance(values, list)
+        else None
+        if values is None
+        else values[chosen]
+        for key, values in columns.items()
+    }
+
+
+def scorable(columns: Columns) -> NDArray[np.bool_]:
+    """Say which rows can be scored; of detections that cannot, make false positives that match nothing."""
+    boxes, scores = columns["boxes"], columns.get("scores")
+    bad, became = np.zeros(len(columns["category_ids"]), dtype=bool), "targets are left out"
+    if boxes is not None and len(boxes) and not (np.abs(boxes).max() <= LARGEST and boxes[:, 2:].min() >= 0):
+        bad = ~((np.abs(boxes) <= LARGEST).all(axis=1) & (boxes[:, 2:] >= 0).all(axis=1))
+    if scores is not None and len(scores):
+        became = "detections count as false positives"
+        columns["boxes"] = np.where(bad[:, None], FAR_AWAY, boxes) if bad.any() else boxes
+        known = np.abs(scores) <= LARGEST
+        columns["scores"] = np.where(known, scores, min(0.0, scores[known].min(initial=0.0)))
+        bad |= ~known
+    if bad.any():
+        warn(f"{bad.sum():,} {became}: boxes or scores are NaN or infinite, or boxes end before they begin")
+    return ~bad if scores is None else np.ones_like(bad)
+
+
+def overlaps(made: Evaluation, iou_type: str, cap: int) -> dict[tuple[Any, int], Any]:
+    """Return pycocotools' IoU [D, G] by image and class, detections by score; ``[]`` where one is absent."""
+    sides = []
+    for table in (made.detections, made.ground_truth):
+        shapes: Any = np.hstack([table.boxes[:, :2], table.sizes])
+        if iou_type == "segm" and table.masks is not None:
+            shapes = table.masks.codes()
+        pairs = table.image * len(made.labels) + table.category
+        order = np.argsort(pairs, kind="stable")
+        bounds = np.searchsorted(pairs[order], np.arange(len(made.images) * len(made.labels) + 1))
+        sides.append((shapes, order, bounds))
+    (found, found_order, found_bounds), (truth, truth_order, truth_bounds) = sides
+    overlaps: dict[tuple[Any, int], Any] = {}
+    keys = ((i, k) for i in made.images.ids.tolist() for k in made.ground_truth.categories.ids.tolist())
+    for pair, key in enumerate(keys):
+        mine = found_order[found_bounds[pair] : found_bounds[pair + 1]]
+        theirs = truth_order[truth_bounds[pair] : truth_bounds[pair + 1]]
+        mine = mine[np.argsort(-made.detections.scores[mine], kind="stable")][:cap]
+        overlaps[key] = []
+        if len(mine) and len(theirs):
+            shapes = [[side[row] for row in rows] for side, rows in ((found, mine), (truth, theirs))]
+            if iou_type == "bbox":
+                shapes = [np.array(side) for side in shapes]
+            iou = run_lengths.iou(*shapes, made.ground_truth.crowd[theirs].astype(np.uint8).tolist())
+            overlaps[key] = torch.tensor(iou, dtype=torch.float32)
+    return overlaps
