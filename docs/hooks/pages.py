@@ -66,6 +66,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "calibration",
             "slices",
             "label-errors",
+            "suite",
             "explain",
         ],
         "NMS": ["nms", "nms-commands"],

@@ -83,6 +83,10 @@ if TYPE_CHECKING:
     from boxscore.similarity.probiou import probiou as probiou
     from boxscore.similarity.quadrilateral import quadrilateral_iou as quadrilateral_iou
     from boxscore.similarity.rotated import rotated_box_iou as rotated_box_iou
+    from boxscore.suite.reading import Suite as Suite
+    from boxscore.suite.reading import SuiteSet as SuiteSet
+    from boxscore.suite.result import SuiteResult as SuiteResult
+    from boxscore.suite.running import run_suite as run_suite
     from boxscore.suppression.fast import cluster_nms as cluster_nms
     from boxscore.suppression.fast import fast_nms as fast_nms
     from boxscore.suppression.fusion import nmw as nmw
@@ -137,6 +141,9 @@ else:
         "similarity.probiou": "probiou",
         "similarity.quadrilateral": "quadrilateral_iou",
         "similarity.rotated": "rotated_box_iou",
+        "suite.reading": "Suite SuiteSet",
+        "suite.result": "SuiteResult",
+        "suite.running": "run_suite",
         "suppression.fast": "cluster_nms fast_nms",
         "suppression.fusion": "nmw weighted_boxes_fusion",
         "suppression.hard": "batched_nms diou_nms nms",

@@ -319,7 +319,15 @@ WITH_OUTPUT = [
     for name in COMMANDS
     if any(option.known() == OUTPUT_FORMS for option in load_command(name).options if option.dest == "output")
     and name
-    not in ("panoptic", "semantic", "formats", "report", "history", "merge")  # other files, none, or a folder
+    not in (
+        "panoptic",
+        "semantic",
+        "formats",
+        "report",
+        "history",
+        "merge",
+        "suite",
+    )  # other files, none, or a folder
 ]
 
 

@@ -46,6 +46,7 @@ LAYERS = [
     "diagnostics",
     "validation",
     "reports",
+    "suite",
     "compat",
     "integrations",
     "cli",

@@ -40,7 +40,7 @@ GROUPS = {
         *("errors", "error-curves", "confusion", "operating-points", "slices", "images", "iou"),
         *("suspects", "draw", "calibration", "lrp", "froc", "ties", "explain", "readings"),
     ),
-    "which detector is better, and is it good enough?": ("compare", "bootstrap", "check", "history"),
+    "which detector is better, and is it good enough?": ("compare", "bootstrap", "suite", "check", "history"),
     "raw detections, and those of several models": ("nms", "fuse", "sweep"),
     "files": ("stats", "convert", "merge", "formats"),
     "label maps": ("panoptic", "semantic"),
@@ -60,6 +60,7 @@ _SUMMARIES = {
     "fuse": "merge the results of several models into one file",
     "sweep": "which suppression settings score best",
     "compare": "is one detector better than another? paired differences with intervals",
+    "suite": "many data sets, many models: one table, means, differences, and what failed",
     "report": "write an HTML report, tables and plots of a result",
     "view": "browse every image and its mistakes in a browser, on this machine",
     "draw": "draw boxes over the worst images, or over chosen ones",
@@ -176,7 +177,7 @@ def command_parser(name: str, command: Command) -> ArgumentParser:
 def _room(name: str, arguments: argparse.Namespace) -> int:
     """Return the address space that a command needs before it begins."""
     with_tables = name in DIAGNOSTICS or name in (
-        *("compare", "draw", "explain", "iou", "readings", "report", "suspects", "sweep"),
+        *("compare", "draw", "explain", "iou", "readings", "report", "suite", "suspects", "sweep"),
     )
     with_plots = any(getattr(arguments, name, None) is not None for name in ("report", "plot"))
     return LIBRARIES if with_tables or with_plots else 0

@@ -24,6 +24,7 @@ from typing import Any
 from urllib.parse import quote
 
 from boxscore._utils.text import fixed, json_value
+from boxscore._version import __version__
 from boxscore.errors import MissingDependencyError
 
 SCRIPTS = (
@@ -213,6 +214,20 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
         script=Markup(script),
         payload=Markup(embedded_json({k: v for k, v in view.items() if k not in static})),
     )
+    return page
+
+
+def render_static(view: Mapping[str, Any], *, template: str) -> str:
+    """Render a document without a script, with the style sheet of its name beside the common one."""
+    environment = _environment()
+    from markupsafe import Markup
+
+    style = "\n".join([_style(), _asset(f"{template}.css")])
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    body = environment.get_template(f"{template}.html.j2")
+    page: str = body.render(view=view, style=Markup(style), policy=Markup(policy), version=__version__)
     return page
 
 

@@ -1,0 +1,22 @@
+"""Many data sets, many models: one file names them, and one table says how each does.
+
+Conventions
+-----------
+- A *suite* names sets and models, and a pattern for the results of each. A *cell* is one model on one set.
+- A cell without a result is no cell that is left out: it counts 0, is named, and so is what leaving it out
+  would do to the mean.
+- Cells are kept with the hash of their inputs, so that a suite that was stopped goes on where it was.
+"""
+
+from typing import TYPE_CHECKING
+
+from boxscore._utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from boxscore.suite.reading import Suite as Suite
+    from boxscore.suite.reading import SuiteSet as SuiteSet
+    from boxscore.suite.result import SuiteResult as SuiteResult
+    from boxscore.suite.running import run_suite as run_suite
+else:
+    _NAMES = {"reading": "Suite SuiteSet", "result": "SuiteResult", "running": "run_suite"}
+    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

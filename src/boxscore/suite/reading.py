@@ -1,0 +1,245 @@
+"""A suite as it is written: a TOML file, or a folder with a sub-folder for each set.
+
+Conventions
+-----------
+- Paths are relative to the file. ``{set}`` in a path stands for the name of a set.
+- Sets are those of ``[sets.NAME]`` and ``suite.sets``; where there is neither, those that the patterns fit.
+- In a folder the ground truth of a set is its one file or folder with a name of :data:`TRUTH_NAMES`; every
+  other file is the results of the model with its name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from boxscore._utils import checks
+from boxscore._utils.records import record
+from boxscore._utils.text import short_list
+from boxscore.errors import InputError
+from boxscore.protocols import load_protocol, read_toml
+
+TRUTH_NAMES = ("ground_truth", "instances", "annotations", "_annotations.coco", "labels", "gt")
+"""Names, without their ending, of ground truth in a folder."""
+
+TRUTH_OPTIONS = ("format", "image_set", "classes", "image_sizes", "image_folder", "box_format", "columns")
+RESULT_OPTIONS = ("class_map", "unlisted_images")
+PATH_OPTIONS = ("image_sizes", "image_folder")
+SUITE_KEYS = ("name", "ground_truth", "sets", "protocol", "group", *TRUTH_OPTIONS, *RESULT_OPTIONS)
+SET_KEYS = ("ground_truth", "results", "protocol", "group", *TRUTH_OPTIONS, *RESULT_OPTIONS)
+
+NAME = re.compile(r"[\w][\w .+@=-]*")
+"""What a set or a model may be called: folders are named so."""
+
+
+@record(frozen=True)
+class SuiteSet:
+    """One data set of a suite.
+
+    Attributes
+    ----------
+    name : str
+    ground_truth : Path
+    results : mapping of str to Path
+        The detections of each model.
+    protocol : str
+        A name, or the path of a TOML file.
+    groups : tuple of str
+        What the set is counted in, beside all.
+    truth_options, result_options : mapping of str to object
+        Options of :func:`boxscore.load_ground_truth` and of :func:`boxscore.load_detections`.
+    """
+
+    name: str
+    ground_truth: Path
+    results: Mapping[str, Path]
+    protocol: str
+    groups: tuple[str, ...]
+    truth_options: Mapping[str, Any]
+    result_options: Mapping[str, Any]
+
+
+@record(frozen=True)
+class Suite:
+    """Sets and models.
+
+    Attributes
+    ----------
+    name : str
+    sets : tuple of SuiteSet
+    models : tuple of str
+        The first is the one that the others are compared with.
+    """
+
+    name: str
+    sets: tuple[SuiteSet, ...]
+    models: tuple[str, ...]
+
+    @classmethod
+    def read(cls, path: str | Path) -> Suite:
+        """Read a suite.
+
+        Parameters
+        ----------
+        path : str or Path
+            A TOML file, or a folder with a sub-folder for each set.
+
+        Returns
+        -------
+        Suite
+
+        Raises
+        ------
+        InputError
+            When a key is unknown, a value breaks a rule, or there is no set or no model.
+        """
+        path = Path(path)
+        suite = _of_folder(path) if path.is_dir() else _of_file(path)
+        for what, names in (("sets", [one.name for one in suite.sets]), ("models", suite.models)):
+            if not names:
+                raise InputError("a suite", f"have {what}", got="none", place=str(path))
+            for name in names:
+                _check_name(name, what, str(path))
+        return suite
+
+
+def _check_name(name: str, what: str, place: str) -> None:
+    if not NAME.fullmatch(name):
+        rule = "begin with a letter or digit and have letters, digits, blanks and ._+@=- only"
+        raise InputError(f"a name among the {what}", rule, got=repr(name)[:80], place=place)
+
+
+def _of_file(path: Path) -> Suite:
+    config, place = read_toml(path), str(path)
+    for table in config:
+        if table not in ("suite", "models", "sets"):
+            raise InputError(f"{place}: {checks.unknown_key(table, table, ('suite', 'models', 'sets'))}")
+    common, models, tables = (_table(config, name, place) for name in ("suite", "models", "sets"))
+    _check_keys(common, SUITE_KEYS, "suite", place)
+    for name, pattern in models.items():
+        _text(pattern, f"models.{name}", place)
+    listed = common.get("sets", [])
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise InputError("suite.sets", "be a list of names", got=repr(listed)[:80], place=place)
+    names = list(dict.fromkeys([*listed, *tables]))
+    if not names:
+        patterns = [common.get("ground_truth", ""), *models.values()]
+        names = sorted({name for pattern in patterns for name in _fitting(path.parent, pattern)})
+    sets = []
+    for name in names:
+        own = tables.get(name, {})
+        if not isinstance(own, dict):
+            raise InputError(f"sets.{name}", "be a table", got=repr(own)[:80], place=place)
+        _check_keys(own, SET_KEYS, f"sets.{name}", place)
+        sets.append(_set(name, {**common, **own}, models, path.parent, place))
+    title = common.get("name", path.stem)
+    return Suite(_text(title, "suite.name", place), tuple(sets), tuple(models))
+
+
+def _table(config: Mapping[str, Any], name: str, place: str) -> Mapping[str, Any]:
+    table = config.get(name, {})
+    if not isinstance(table, dict):
+        raise InputError(name, "be a table", got=repr(table)[:80], place=place)
+    return table
+
+
+def _check_keys(table: Mapping[str, Any], known: Sequence[str], name: str, place: str) -> None:
+    for key in table:
+        if key not in known:
+            raise InputError(f"{place}: {checks.unknown_key(f'{name}.{key}', key, known)}")
+
+
+def _text(value: Any, name: str, place: str) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise InputError(name, "be a string that is not empty", got=repr(value)[:80], place=place)
+    return value
+
+
+def _set(
+    name: str, table: Mapping[str, Any], models: Mapping[str, str], folder: Path, place: str
+) -> SuiteSet:
+    """Make a set of its table and what is common to all."""
+    where = f"sets.{name}"
+    if "ground_truth" not in table:
+        raise InputError(f"{where}.ground_truth", "be given", got="none", place=place)
+    own = table.get("results", {})
+    if not isinstance(own, dict):
+        raise InputError(f"{where}.results", "be a table of model = path", got=repr(own)[:80], place=place)
+    for model in own:
+        checks.one_of(model, list(models), name=f"a model of {where}.results")
+
+    def path_of(text: Any, key: str) -> Path:
+        return Path(os.path.normpath(folder / _text(text, key, place).replace("{set}", name)))
+
+    options = {key: table[key] for key in (*TRUTH_OPTIONS, *RESULT_OPTIONS) if key in table}
+    for key in PATH_OPTIONS:
+        if key in options:
+            options[key] = path_of(options[key], f"{where}.{key}")
+    protocol = _text(table.get("protocol", "coco"), f"{where}.protocol", place)
+    if protocol.endswith(".toml"):
+        protocol = str(path_of(protocol, f"{where}.protocol"))
+    load_protocol(protocol)
+    groups = table.get("group", [])
+    groups = [groups] if isinstance(groups, str) else groups
+    if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
+        raise InputError(f"{where}.group", "be a name or a list of names", got=repr(groups)[:80], place=place)
+    return SuiteSet(
+        name,
+        path_of(table["ground_truth"], f"{where}.ground_truth"),
+        {model: path_of(own.get(model, pattern), f"models.{model}") for model, pattern in models.items()},
+        protocol,
+        tuple(groups),
+        {key: value for key, value in options.items() if key in TRUTH_OPTIONS},
+        {key: value for key, value in options.items() if key in RESULT_OPTIONS},
+    )
+
+
+def _fitting(folder: Path, pattern: Any) -> list[str]:
+    """Names of the sets for which a pattern leads to something."""
+    if not isinstance(pattern, str) or "{set}" not in pattern:
+        return []
+    parts = Path(pattern).parts
+    first = next(number for number, part in enumerate(parts) if "{set}" in part)
+    base = Path(os.path.normpath(folder / Path(*parts[:first]))) if first else folder
+    wanted = re.compile(re.escape(parts[first]).replace(re.escape("{set}"), "(.+)"))
+    found = [wanted.fullmatch(entry.name) for entry in base.iterdir()] if base.is_dir() else []
+    return [match[1] for match in found if match is not None]
+
+
+def _of_folder(path: Path) -> Suite:
+    sets, models = [], dict[str, None]()
+    for folder in sorted(entry for entry in path.iterdir() if entry.is_dir()):
+        entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+        truths = [entry for entry in entries if _stem(entry) in TRUTH_NAMES]
+        if not entries or len(truths) > 1:
+            names = short_list(entry.name for entry in truths) or "an empty folder"
+            rule = f"hold one ground truth, named {', '.join(TRUTH_NAMES)}"
+            raise InputError("a folder of a set", rule, got=names, place=str(folder))
+        results = {_stem(entry): entry for entry in entries if entry not in truths}
+        models.update(dict.fromkeys(results))
+        truth = truths[0] if truths else folder / f"{TRUTH_NAMES[0]}.json"
+        sets.append(SuiteSet(folder.name, truth, results, "coco", (), {}, {}))
+    every = tuple(sorted(models))
+    return Suite(
+        path.resolve().name,
+        tuple(
+            SuiteSet(
+                one.name,
+                one.ground_truth,
+                {model: one.results.get(model, path / one.name / f"{model}.json") for model in every},
+                one.protocol,
+                one.groups,
+                one.truth_options,
+                one.result_options,
+            )
+            for one in sets
+        ),
+        every,
+    )
+
+
+def _stem(path: Path) -> str:
+    return path.name if path.is_dir() else path.stem

@@ -1,0 +1,274 @@
+"""Suites: every cell is that of evaluating alone, what fails counts and is named, and what was done stays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.cli import main
+from boxscore.diagnostics.bootstrap import bootstrap_intervals
+from boxscore.errors import InputError
+from boxscore.suite import Suite, SuiteResult, run_suite
+from boxscore.suite import running as running_module
+
+pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
+
+SETS, MODELS = 6, 2
+
+
+def write_sets(root: Path, *, sets: int = SETS, models: int = MODELS, images: int = 12) -> None:
+    """Write sets whose models find fewer and fewer objects."""
+    for s in range(sets):
+        rng = np.random.default_rng(s)
+        folder = root / f"set{s}"
+        folder.mkdir(parents=True)
+        places = [
+            (i, [30.0 * n, 10.0, 20.0, 20.0 + s]) for i in range(images) for n in range(1 + (i + s) % 3)
+        ]
+        truth = {
+            "images": [
+                {"id": i, "file_name": f"{i}.jpg", "width": 200, "height": 100} for i in range(images)
+            ],
+            "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
+            "annotations": [
+                {"id": n + 1, "image_id": i, "category_id": 1 + n % 2, "bbox": box, "area": 400, "iscrowd": 0}
+                for n, (i, box) in enumerate(places)
+            ],
+        }
+        (folder / "instances.json").write_text(json.dumps(truth))
+        for m in range(models):
+            found = [
+                {
+                    "image_id": i,
+                    "category_id": 1 + n % 2,
+                    "bbox": [box[0] + rng.uniform(0, 2 + 3 * m), *box[1:]],
+                    "score": round(rng.uniform(0.1, 1), 3),
+                }
+                for n, (i, box) in enumerate(places)
+                if rng.random() < 0.9 - 0.2 * m
+            ]
+            (folder / f"model{m}.json").write_text(json.dumps(found))
+
+
+TOML = """
+[suite]
+name = "test"
+ground_truth = "data/{set}/instances.json"
+[models]
+model0 = "data/{set}/model0.json"
+model1 = "data/{set}/model1.json"
+[sets.set0]
+group = "small"
+[sets.set1]
+group = ["small", "large"]
+[sets.set2]
+[sets.set3]
+[sets.set4]
+[sets.set5]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_sets(tmp_path / "data")
+    (tmp_path / "suite.toml").write_text(TOML)
+    return tmp_path
+
+
+def run(path: Path, **options: Any) -> SuiteResult:
+    return run_suite(Suite.read(path), **{"resamples": 40, "workers": 1, **options})
+
+
+def test_every_cell_is_that_of_evaluating_alone(folder: Path) -> None:
+    result = run(folder / "suite.toml")
+    for s in range(SETS):
+        for m in range(MODELS):
+            truth = boxscore.load_ground_truth(folder / "data" / f"set{s}" / "instances.json")
+            found = boxscore.load_detections(folder / "data" / f"set{s}" / f"model{m}.json", truth)
+            alone = boxscore.evaluate(truth, found)
+            assert result.values[s, m] == alone["AP"]
+            np.testing.assert_equal(dict(result.cells[s][m].metrics), dict(alone.metrics))
+            bounds = bootstrap_intervals(alone, resamples=40, seed=s, metrics=["AP"])
+            assert np.std(result.draws[:, s, m], ddof=1) == pytest.approx(bounds.total.standard_error[0])
+
+
+def test_means_by_hand(folder: Path) -> None:
+    result = run(folder / "suite.toml")
+    values = result.values
+    table = result.model_frame().set_index("model")
+    for m, model in enumerate(result.models):
+        column = values[:, m].tolist()
+        assert table.loc[model, "mean"] == pytest.approx(sum(column) / SETS, abs=1e-15)
+        assert table.loc[model, "median"] == pytest.approx(sum(sorted(column)[2:4]) / 2, abs=1e-15)
+        assert table.loc[model, "worst"] == min(column)
+        assert table.loc[model, "worst_set"] == f"set{column.index(min(column))}"
+        assert table.loc[model, "mean small"] == (column[0] + column[1]) / 2
+        assert table.loc[model, "mean large"] == column[1]
+        assert table.loc[model, "wins"] == sum(line[m] == max(line) for line in values.tolist())
+        assert table.loc[model, "low"] < table.loc[model, "mean"] < table.loc[model, "high"]
+
+
+def test_differences(folder: Path) -> None:
+    result = run(folder / "suite.toml")
+    (row,) = result.difference_frame().to_dict("records")
+    delta = result.values[:, 1] - result.values[:, 0]
+    assert row["delta"] == pytest.approx(delta.mean(), abs=1e-15)
+    assert row["sets_won"] == (delta > 0).sum()
+    assert row["sets_lost"] == (delta < 0).sum()
+    assert row["low_images"] < row["delta"] < row["high_images"]
+    assert row["low_sets"] < row["delta"] < row["high_sets"]
+    signs = 2 * (np.arange(64)[:, None] >> np.arange(6) & 1) - 1
+    means = np.abs((signs * delta).mean(axis=1))
+    assert row["p_value"] == (means >= abs(delta.mean()) - 1e-12).mean()
+    assert row["verdict"] == "worse"
+
+
+def test_what_has_no_result_counts_zero_and_is_named(folder: Path) -> None:
+    data = folder / "data"
+    (data / "set1" / "model0.json").unlink()
+    (data / "set2" / "model1.json").write_text("[]")
+    (data / "set3" / "model1.json").write_text("{")
+    (data / "set4" / "instances.json").unlink()
+    whole = run(folder / "suite.toml")
+    failed = whole.failed_frame()
+    assert failed[["set", "model", "state"]].to_numpy().tolist() == [
+        ["set1", "model0", "missing"],
+        ["set2", "model1", "empty"],
+        ["set3", "model1", "broken"],
+        ["set4", "model0", "missing"],
+        ["set4", "model1", "missing"],
+    ]
+    assert (failed["counts_as"] == 0).all()
+    assert (whole.values == 0).sum() == 5
+    left = whole.values[[0, 2, 3, 4, 5], 0]
+    assert failed["price"].iloc[0] == pytest.approx(left.mean() - whole.values[:, 0].mean(), abs=1e-15)
+    without = whole.model_frame()["mean_without_failed"].tolist()
+    assert without[0] == pytest.approx(whole.values[[0, 2, 3, 5], 0].mean(), abs=1e-15)
+    assert whole.model_frame()["failed"].tolist() == [2, 3]
+    assert np.isnan(whole.draws).sum() == 0
+
+
+def test_kept_cells_are_not_done_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run(folder / "suite.toml", keep=folder / "kept")
+    done: list[str] = []
+    load = running_module.load_detections
+
+    def counted(path: Path, *rest: Any, **options: Any) -> Any:
+        done.append(f"{path.parent.name}/{path.stem}")
+        return load(path, *rest, **options)
+
+    monkeypatch.setattr(running_module, "load_detections", counted)
+    again = run(folder / "suite.toml", keep=folder / "kept")
+    assert not done
+    assert again.to_json() == first.to_json()
+    assert (again.draws == first.draws).all()
+    (folder / "kept" / "set3" / "model1.json").unlink()
+    (folder / "kept" / "set2" / "model0.json").write_text("{}")
+    assert run(folder / "suite.toml", keep=folder / "kept").to_json() == first.to_json()
+    assert {name.split("/")[0] for name in done} == {"set2", "set3"}
+    done.clear()
+    rows = json.loads((folder / "data" / "set0" / "model1.json").read_text())
+    (folder / "data" / "set0" / "model1.json").write_text(json.dumps(rows[1:]))
+    changed = run(folder / "suite.toml", keep=folder / "kept")
+    assert {name.split("/")[0] for name in done} == {"set0"}
+    assert changed.values[0, 1] != first.values[0, 1]
+    done.clear()
+    run(folder / "suite.toml", keep=folder / "kept", seed=1)
+    assert len(done) == SETS * MODELS
+
+
+def test_processes_change_nothing(folder: Path) -> None:
+    assert run(folder / "suite.toml", workers=3).to_json() == run(folder / "suite.toml").to_json()
+
+
+def test_a_folder_is_a_suite(folder: Path) -> None:
+    result = run(folder / "data")
+    assert result.sets == [f"set{s}" for s in range(SETS)]
+    assert result.models == ["model0", "model1"]
+    assert (result.values == run(folder / "suite.toml").values).all()
+
+
+def test_sets_are_those_that_patterns_fit(folder: Path) -> None:
+    head = TOML.partition("[sets")[0]
+    (folder / "found.toml").write_text(head)
+    assert [one.name for one in Suite.read(folder / "found.toml").sets] == [f"set{s}" for s in range(SETS)]
+    (folder / "data" / "set9").mkdir()
+    (folder / "data" / "set9" / "model0.json").write_text("[]")
+    result = run(folder / "found.toml")
+    assert result.failed_frame()["set"].tolist() == ["set9", "set9"]
+
+
+def test_a_metric_must_be_of_every_set(folder: Path) -> None:
+    (folder / "data" / "set1" / "model0.json").unlink()
+    text = TOML.replace('name = "test"', 'name = "test"\nprotocol = "citypersons"')
+    (folder / "falls.toml").write_text(text)
+    with pytest.raises(InputError, match="metric \\(of set set0\\) must be one of"):
+        run(folder / "falls.toml", metric="AP")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "[sets.set0]",
+            "[sets.set0]\nprotocl = 'coco'",
+            "a key must be known. Got sets.set0.protocl; did you mean 'protocol'?",
+        ),
+        ("[suite]", "[suit]", "a key must be known. Got suit; did you mean 'suite'?"),
+        ('group = "small"', "group = 3", "sets.set0.group must be a name or a list of names. Got 3"),
+        ('group = "small"', "results = 3", "sets.set0.results must be a table of model = path. Got 3"),
+        ('group = "small"', 'results = {other = "x"}', "a model of sets.set0.results must be one of"),
+        ("[sets.set0]", '["sets"."../x"]', "a name among the sets must begin with a letter or digit"),
+        ('model0 = "data', 'model0 = "" # "data', "models.model0 must be a string that is not empty. Got ''"),
+        ('ground_truth = "data/{set}/instances.json"', "", "sets.set0.ground_truth must be given. Got none"),
+        ('name = "test"', 'protocol = "cocoo"', "protocol must be a known name or a .toml file. Got 'cocoo'"),
+    ],
+)
+def test_errors_name_the_key(folder: Path, old: str, new: str, message: str) -> None:
+    (folder / "bad.toml").write_text(TOML.replace(old, new))
+    with pytest.raises(boxscore.BoxscoreError) as caught:
+        Suite.read(folder / "bad.toml")
+    assert str(caught.value).removeprefix(f"{folder / 'bad.toml'}: ").startswith(message), caught.value
+
+
+def test_without_models_or_sets(folder: Path) -> None:
+    (folder / "none.toml").write_text("[suite]\n")
+    with pytest.raises(InputError, match="a suite must have sets"):
+        Suite.read(folder / "none.toml")
+
+
+@pytest.mark.long
+def test_the_command_and_its_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "data" / "set1" / "model0.json").unlink()
+    suite, out = str(folder / "suite.toml"), folder / "out"
+    assert main(["suite", suite, "--resamples", "20", "--report", str(out), "--quiet"]) == 0
+    text = capsys.readouterr().out
+    assert "Models: AP over 6 sets" in text
+    assert "Differences from model0" in text
+    assert "set1  model0  missing" in text
+    page = (out / "suite.html").read_text(encoding="utf-8")
+    assert '<a href="sets/set0/report.html">' in page
+    assert "<script" not in page
+    assert (out / "sets" / "set5" / "report.html").is_file()
+    for form in ("markdown", "latex", "csv", "json"):
+        assert main(["suite", suite, "--resamples", "20", "--output", form, "--quiet"]) == 0
+        assert "set5" in capsys.readouterr().out
+    assert main(["suite", suite, "--resamples", "20", "--strict", "--quiet"]) == 2
+
+
+@pytest.mark.long
+def test_check_and_history_of_a_suite(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite, made, runs = str(folder / "suite.toml"), str(folder / "suite.json"), str(folder / "runs.jsonl")
+    assert main(["suite", suite, "--resamples", "20", "--output", made]) == 0
+    bounds = ["--min", "AP=0.3", "model1 AP=0.1", "set0/model0 AP=0.3", "model0 worst=0.1"]
+    assert main(["check", "--result", made, *bounds, "--history", runs]) == 0
+    assert main(["check", "--result", made, "--min", "model1 AP=0.99"]) == 1
+    assert main(["check", "--result", made, "--no-regression", made]) == 0
+    capsys.readouterr()
+    assert main(["history", runs]) == 0
+    assert "AP" in capsys.readouterr().out
