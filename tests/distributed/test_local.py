@@ -12,36 +12,44 @@ import pytest
 
 import boxscore
 from boxscore.cli import main
+from boxscore.formats._format import ReadOptions
+from boxscore.formats.parquet_groups import ParquetGroups
 from support import limits
 from support.each import each
-from support.insides import bytes_of_plan, plan_within
+from support.insides import Load, bytes_of_plan, plan_within
 from support.running import Run
 
 pq = pytest.importorskip("pyarrow.parquet")
 
 
 def test_without_a_limit_processes_share_what_is_worth_it() -> None:
-    assert plan_within(None, 10**8, 10**7, 2).partition == plan_within(None, 10**9, 10**7, 2).partition
-    assert plan_within(None, 10**6, 10**5, 2).partition == 500_000
-    assert plan_within(None, 1000, 100, 8).partition == plan_within(None, 100_000, 100, 8).partition > 100_000
-    assert plan_within(None, 10**8, 10**7, 2).room is None
+    assert plan_within(None, Load(10**8), 2).partition == plan_within(None, Load(10**9), 2).partition
+    assert plan_within(None, Load(10**6), 2).partition == 500_000
+    assert (
+        plan_within(None, Load(1000), 8).partition == plan_within(None, Load(100_000), 8).partition > 100_000
+    )
+    assert plan_within(None, Load(10**8), 2).room is None
 
 
 @each([(1 * 10**9, 1), (2 * 10**9, 2), (4 * 10**9, 4), (64 * 10**9, 8)])
 def test_what_is_planned_stays_within_the_limit(limit: int, workers: int) -> None:
-    boxes, images = 10**9, 10**6
-    plan = plan_within(limit, boxes, images, workers)
-    assert plan.room is not None
-    assert bytes_of_plan(plan, images, workers) <= limit
-    assert plan.partition >= 1 << 16
+    for load in (Load(10**9), Load(10**9, box=900, read=10**8, first=10**8)):
+        plan = plan_within(limit, load, workers)
+        assert plan.room is not None
+        assert bytes_of_plan(plan, load, workers) <= limit
+        assert plan.partition >= 1 << 16
 
 
 def test_a_limit_that_cannot_be_kept_says_what_would_do(tmp_path: Path, run: Run) -> None:
-    with pytest.raises(boxscore.InputError, match=r"be 616 MB or more for 1,000 boxes and 2 workers"):
-        plan_within(100 * 10**6, 1000, 100_000, 2)
+    with pytest.raises(boxscore.InputError, match=r"be 666 MB or more for 1,000 boxes and 2 workers"):
+        plan_within(100 * 10**6, Load(1000), 2)
+    with pytest.raises(boxscore.InputError, match="smaller row groups: the largest takes 500 MB"):
+        plan_within(100 * 10**6, Load(1000, read=5 * 10**8), 2)
+    with pytest.raises(boxscore.InputError, match="write the ground truth as Parquet"):
+        plan_within(100 * 10**6, Load(1000, first=10**9), 2)
     command = ["evaluate", *written(tmp_path), "--workers", "1", "--memory-limit"]
     said = re.search(
-        r"--memory-limit must be (\d+) MB or more for 2,000 boxes and 1 worker",
+        r"--memory-limit must be (\d+) MB or more for 4,000 boxes and 1 worker",
         run.error(*command, "100MB"),
     )
     assert said is not None
@@ -56,7 +64,8 @@ def test_a_class_that_is_never_cut_must_fit(
     sides = written(tmp_path)
     counts = boxscore.evaluate(*sides).class_counts["detections"]
     largest, label = int(counts.max()), str(1 + int(counts.argmax()))
-    room = plan_within(10**9, 2000, 500, 1).room
+    groups = [ParquetGroups.open(Path(side), ReadOptions()) for side in sides]
+    room = plan_within(10**9, Load.of(groups, None), 1).room
     assert room is not None
     capped = tmp_path / "capped.toml"
     capped.write_text('extends = "coco"\nname = "capped"\n[matching]\ncap_scope = "data_set_class"\n')

@@ -12,7 +12,7 @@ import pytest
 
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._parquet_footer import TAIL, values_of_columns
+from boxscore.formats._parquet_footer import TAIL, facts_of_columns
 from boxscore.formats.parquet_groups import ParquetGroups
 
 pa = pytest.importorskip("pyarrow")
@@ -67,8 +67,18 @@ def test_values_are_counted_as_by_pyarrow(seed: int) -> None:
     content = drawn(seed)
     metadata = pq.ParquetFile(io.BytesIO(content)).metadata
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    theirs = [[group.column(i).num_values for i in range(group.num_columns)] for group in groups]
-    assert values_of_columns(footer_of(content), "x.parquet") == theirs
+    theirs = [[group.column(i) for i in range(group.num_columns)] for group in groups]
+    facts = facts_of_columns(footer_of(content), "x.parquet")
+    assert [[one.values for one in group] for group in facts] == [
+        [one.num_values for one in group] for group in theirs
+    ]
+    for mine, group in zip(facts, theirs, strict=True):
+        assert [one.nbytes for one in mine] == [one.total_uncompressed_size for one in group]
+        if group[0].statistics is not None and group[0].statistics.has_min_max:
+            ends = [int.from_bytes(end or b"", "little") for end in (mine[0].least, mine[0].largest)]
+            assert ends == [group[0].statistics.min, group[0].statistics.max]
+        else:
+            assert (mine[0].least, mine[0].largest) == (None, None)
 
 
 def test_any_damage_is_refused_or_read() -> None:
@@ -82,11 +92,11 @@ def test_any_damage_is_refused_or_read() -> None:
         spoiled.append(bytes(data))
     for data in spoiled:
         try:
-            counts = values_of_columns(data, "x.parquet")
+            counts = facts_of_columns(data, "x.parquet")
         except FileFormatError:
             refusals += 1
         else:
-            assert all(count >= 0 for group in counts for count in group)
+            assert all(one.values >= 0 for group in counts for one in group)
     assert 60 < refusals < len(spoiled)
 
 
@@ -96,7 +106,7 @@ def test_any_damage_is_refused_or_read() -> None:
 )
 def test_deep_and_endless_bytes(data: bytes) -> None:
     with pytest.raises(FileFormatError, match="must say what its columns hold"):
-        values_of_columns(data, "x.parquet")
+        facts_of_columns(data, "x.parquet")
 
 
 def test_more_boxes_than_the_footer_says(tmp_path: Path) -> None:

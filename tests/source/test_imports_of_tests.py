@@ -28,6 +28,7 @@ ALLOWED = {
     "boxscore.distributed.cluster.local_cluster": "the cluster that --scheduler local starts",
     "boxscore.distributed.engine.Here": "parts to a result as on a cluster, in one process",
     "boxscore.distributed.local.LocalEngine": "parts in files, and processes that may be killed",
+    "boxscore.distributed.local.Load": "what partitions ask of memory",
     "boxscore.distributed.local.plan_within": "how large partitions are within a memory limit",
     "boxscore.distributed.merging.MergedParts": "the last road of a column",
     "boxscore.distributed.parts.check_mergeable": "what rules refuse, in their words",

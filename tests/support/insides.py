@@ -8,7 +8,7 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 - ``BoundBins``, ``score_keys``: counts of bounded number, which add up in any order.
 - ``bounds_of``, ``largest_cell``: bounds of parts, added up in groups of one's choice.
 - ``distributed_evaluation``, ``Here``, ``LocalEngine``: parts to a result as on a cluster, without one.
-- ``plan_within``, ``bytes_of_plan``: how large partitions may be within a memory limit.
+- ``plan_within``, ``Load``, ``bytes_of_plan``: how large partitions may be within a memory limit.
 - ``score_classes``, ``StreamTask``: where a worker is held up, to be killed while it scores or matches.
 - ``evaluate_tasks``, ``local_cluster``: a cluster, and tasks that die on it.
 - ``check_mergeable``, ``check_bounds``, ``prepared``: what rules refuse, and what they make of tables.
@@ -26,7 +26,7 @@ from boxscore.distributed.bins import score_keys
 from boxscore.distributed.bounds import added, bounded, check_bounds, histogram_of
 from boxscore.distributed.cluster import evaluate_tasks, local_cluster
 from boxscore.distributed.engine import Here
-from boxscore.distributed.local import LocalEngine, plan_within
+from boxscore.distributed.local import Load, LocalEngine, plan_within
 from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import check_mergeable, match_part
 from boxscore.distributed.pieces import Cut, cut
@@ -45,6 +45,7 @@ __all__ = [
     "BoundBins",
     "Cut",
     "Here",
+    "Load",
     "LocalEngine",
     "Matches",
     "MergedParts",
@@ -93,8 +94,8 @@ def distributed_evaluation(
     return evaluation_of(engine, parts, headers_of(engine, parts), **options)
 
 
-def bytes_of_plan(plan: Any, images: int, workers: int) -> int:
+def bytes_of_plan(plan: Any, load: Load, workers: int) -> int:
     """Return what all processes together take by a plan: the first one, and those that match and score."""
-    at_a_time = max(plan.partition * local.MATCHED, plan.most * local.SCORED)
-    own = 0 if workers == 1 else local.BASE
-    return local.BASE + images * local.PER_IMAGE + workers * (own + at_a_time)
+    at_a_time = max(plan.partition * load.box, plan.most * local.SCORED)
+    first = local.BASE + load.first + load.read
+    return first + at_a_time if workers == 1 else first + workers * (local.BASE + load.read + at_a_time)

@@ -24,6 +24,11 @@ def few_detections_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
     patch.setattr(weighing, "ALONE", -1)
 
 
+def small_partitions(patch: pytest.MonkeyPatch, boxes: int) -> None:
+    """Read about so many boxes of Parquet at a time."""
+    patch.setattr(local, "PARTITION", boxes)
+
+
 def few_sets_together(patch: pytest.MonkeyPatch, count: int) -> None:
     """Count at most so many sets of image weights at once."""
     patch.setattr(summary, "LARGEST_BATCH", count)

@@ -104,6 +104,13 @@ def is_there(path: Path) -> bool:
         return False
 
 
+def bytes_below(path: Path) -> int:
+    """Return the bytes of a file, or of all files in a folder and the folders in it."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(entry.stat().st_size for entry in path.rglob("*") if entry.is_file())
+
+
 def nearest_file(path: Path) -> str:
     """Suggest the file nearest to one that is not there, or say what is missing."""
     folder = path.parent

@@ -358,6 +358,15 @@ WORKERS = Option(
     key="evaluation.workers",
     group=INPUT,
 )
+SCRATCH = Option(
+    "scratch",
+    "folder for the temporary files of partitions; with --scheduler, one that this machine and the "
+    "workers share (default: the system's temporary folder)",
+    kind=Path,
+    metavar="DIR",
+    key="evaluation.scratch",
+    writes=("boxscore-*",),
+)
 CLUSTER = (
     Option(
         "scheduler",
@@ -366,15 +375,7 @@ CLUSTER = (
         metavar="ADDRESS",
         key="evaluation.scheduler",
     ),
-    Option(
-        "scratch",
-        "folder for the temporary files of partitions; with --scheduler, one that this machine and the "
-        "workers share (default: the system's temporary folder)",
-        kind=Path,
-        metavar="DIR",
-        key="evaluation.scratch",
-        writes=("boxscore-*",),
-    ),
+    SCRATCH,
     Option(
         "bounds",
         "print an interval that contains each metric, from counts whose size does not grow with the data; "

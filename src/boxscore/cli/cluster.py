@@ -27,6 +27,7 @@ NEEDS_ROWS = {
     "class_map": "--class-map",
     "memory_limit": "--memory-limit",
     "save_part": "--save-part",
+    "shard": "--shard",
 }
 """Options that need the rows here, and what they are called."""
 

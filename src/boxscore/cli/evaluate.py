@@ -54,6 +54,12 @@ OPTIONS = (
     REPORT,
     MEMORY_LIMIT,
     Option(
+        "shard",
+        "evaluate one of N shares of the images alone, 1/N to N/N; of Parquet no more is read",
+        metavar="K/N",
+        key="evaluation.shard",
+    ),
+    Option(
         "save-part",
         "also save the evaluation of these images as a part, an .npz file, which boxscore merge combines "
         "with others",
@@ -89,12 +95,14 @@ def _larger(arguments: argparse.Namespace) -> DistributedEvaluation | None:
     path: Path = arguments.detections
     if (
         arguments.memory_limit is None
+        and arguments.shard is None
         and not path.is_dir()
         and path.suffix.lower() not in (".parquet", ".pq")
     ):
         return None
     other = arguments.dt_format not in ("auto", "parquet")
-    if arguments.memory_limit is None and path.is_dir() and (other or not is_parquet(path)):
+    by_option = arguments.memory_limit is not None or arguments.shard is not None
+    if not by_option and path.is_dir() and (other or not is_parquet(path)):
         return None  # before all that partitions need is loaded
     from boxscore.cli.larger import evaluate_larger, is_larger
 

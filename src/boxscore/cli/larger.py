@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from boxscore._utils.files import temporary_folder
 from boxscore.cli.inputs import (
@@ -28,9 +30,10 @@ from boxscore.distributed.bounds import (
     check_bounds,
     memory_of_adding,
 )
-from boxscore.distributed.engine import Here
-from boxscore.distributed.local import LocalEngine, Plan, bytes_of_text, check_scoring, plan_within
-from boxscore.distributed.parts import check_mergeable, part_of
+from boxscore.distributed.engine import Here, value_of
+from boxscore.distributed.image_ranges import WHOLE, Cutter, Shard
+from boxscore.distributed.local import Load, LocalEngine, Plan, bytes_of_text, check_scoring, plan_within
+from boxscore.distributed.parts import check_mergeable, part_of, save_parts
 from boxscore.distributed.plan import asked_keys
 from boxscore.distributed.result import (
     NO_ROWS,
@@ -40,21 +43,22 @@ from boxscore.distributed.result import (
     headers_of,
     warn_of_parts,
 )
-from boxscore.distributed.scanning import Task, streamed
+from boxscore.distributed.scanning import Task, streamed, table_tasks
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.parquet_groups import ParquetGroups
 from boxscore.formats.reading import read_options
 from boxscore.formats.registry import is_parquet
+from boxscore.protocols.protocol import Protocol
 
 MANY = 1 << 23
 """Boxes of detections from which they are evaluated in partitions unless something needs all at once."""
 
-NEEDS_ROWS = {"report": "--report", "verify": "--verify", "images": "--images", "save_part": "--save-part"}
+NEEDS_ROWS = {"report": "--report", "verify": "--verify", "images": "--images"}
 """Options that need all rows at once, and what they are called."""
 
 
-CHOOSES_PARTITIONS = {"memory_limit": "--memory-limit", "bounds": "--bounds"}
+CHOOSES_PARTITIONS = {"memory_limit": "--memory-limit", "bounds": "--bounds", "shard": "--shard"}
 """Options that choose partitions, and what they are called."""
 
 
@@ -70,12 +74,13 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     option = _chosen_by(arguments)
     path: Path = arguments.detections
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
+    tables = option == "shard" and not in_parquet  # a share of what is read at once
     needing = [
         name for dest, name in NEEDS_ROWS.items() if getattr(arguments, dest, None) not in (None, False)
     ]
     needing += ["--class-map"] if arguments.class_map is not None else []
     needing += ["--unlisted-images"] if arguments.unlisted_images not in (None, "error") else []
-    if option and not in_parquet:
+    if option and not in_parquet and not tables:
         cause = "boxscore convert --gt GT --dt DT --to parquet --partitions 8 --output FOLDER writes it"
         raise InputError(
             CHOOSES_PARTITIONS[option], "be of detections in Parquet", got=repr(str(path)), cause=cause
@@ -87,17 +92,40 @@ def is_larger(arguments: argparse.Namespace) -> bool:
         raise InputError(
             needing[0], f"be left out with {CHOOSES_PARTITIONS[option]}", got="both", cause=cause
         )
+    if tables:
+        return True
     if not in_parquet or needing:
         return False
     if option or (arguments.workers or 1) > 1:
         return True
+    if getattr(arguments, "save_part", None) is not None:
+        return False
     return ParquetGroups.open(path, read_options(**detection_arguments(arguments))).boxes > MANY
 
 
 def evaluate_larger(arguments: argparse.Namespace) -> DistributedEvaluation:
     """Evaluate in partitions, by as many processes as ``--workers`` says."""
     with _partitions(arguments) as (engine, tasks, plan):
-        return _evaluated(engine, tasks, plan)
+        parts = engine.match(tasks)
+        result = _scored(engine, parts, plan)
+        if arguments.save_part is not None:
+            shard = None if arguments.shard is None else tuple(shard_of(arguments))
+            save_parts(
+                arguments.save_part,
+                (dataclasses.replace(value_of(part), shard=shard) for part in parts),
+            )
+        return result
+
+
+def shard_of(arguments: argparse.Namespace) -> Shard:
+    """Read ``--shard``: which share, of how many."""
+    text = getattr(arguments, "shard", None)
+    if text is None:
+        return WHOLE
+    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise InputError("--shard", "be K/N, such as 1/8, 2/8, ..., 8/8", got=repr(text))
+    return Shard(int(match[1]), int(match[2]))
 
 
 @contextlib.contextmanager
@@ -108,7 +136,7 @@ def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
         return
     with _partitions(arguments) as (engine, tasks, plan):
         try:
-            yield _evaluated(engine, tasks, plan)
+            yield _scored(engine, engine.match(tasks), plan)
         except InputError as error:
             if error.cause != NO_ROWS:
                 raise
@@ -117,8 +145,7 @@ def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
             raise InputError(what, "be left out with --memory-limit", got="both", cause=cause) from None
 
 
-def _evaluated(engine: LocalEngine, tasks: Sequence[Task], plan: Plan) -> DistributedEvaluation:
-    parts = engine.match(tasks)
+def _scored(engine: LocalEngine, parts: Sequence[Any], plan: Plan) -> DistributedEvaluation:
     headers = headers_of(engine, parts)
     warn_of_parts(headers)
     check_scoring(headers, plan)
@@ -151,32 +178,52 @@ def _partitions(
     arguments: argparse.Namespace, *, bounds: bool = False
 ) -> Iterator[tuple[LocalEngine, list[Task], Plan]]:
     """Cut the input into tasks; with what runs them, and how much is done at a time."""
-    protocol = chosen_protocol(arguments)
+    protocol, shard = chosen_protocol(arguments), shard_of(arguments)
     check_mergeable(protocol)
     limit = None if arguments.memory_limit is None else bytes_of_text(arguments.memory_limit)
     workers = 1 if arguments.workers is None else readers(arguments)
+    scratch = existing_folder(getattr(arguments, "scratch", None), name="--scratch")
+    if not is_parquet(arguments.detections):
+        with temporary_folder(scratch) as folder, LocalEngine(folder, 1) as engine:
+            yield engine, _tasks_of_tables(arguments, protocol, shard), plan_within(None, Load(0), 1)
+        return
     options = detection_arguments(arguments)
     options.pop("class_map")
     refuse_unlisted(options.pop("unlisted_images"))
-    groups = ParquetGroups.open(arguments.detections, read_options(**options))
-    images = sum(group.rows for group in groups.groups) // 4  # a guess, before a row is read
-    beside = memory_of_adding(groups.boxes) if bounds else 0
-    plan = plan_within(limit, groups.boxes, images, workers, beside=beside)
-    scratch = existing_folder(getattr(arguments, "scratch", None), name="--scratch")
+    truth, truth_options = arguments.ground_truth, ground_truth_arguments(arguments)
+    sides = [ParquetGroups.open(arguments.detections, read_options(**options))]
+    beside = memory_of_adding(sides[0].boxes) if bounds else 0
+    in_parquet = is_parquet(truth, "ground truth")
+    if in_parquet:
+        sides.append(ParquetGroups.open(truth, read_options(**truth_options)))
+    load = Load.of(sides, None if in_parquet else truth).of_share(shard.shares)
+    plan = plan_within(limit, load, workers, beside=beside)
     by_option = _chosen_by(arguments) is not None  # else another call takes the option that the message names
     with (
         unlisted_in_partitions() if by_option else contextlib.nullcontext(),
         temporary_folder(scratch) as folder,
         streamed(
-            arguments.ground_truth,
+            truth,
             arguments.detections,
             protocol,
             partition=plan.partition,
-            truth_options=ground_truth_arguments(arguments),
+            truth_options=truth_options,
             options=options,
             classes=lambda categories: chosen_classes(arguments.classes, categories),
             scratch=folder,
+            shard=shard,
         ) as tasks,
         LocalEngine(folder, workers) as engine,
     ):
         yield engine, list(tasks), plan
+
+
+def _tasks_of_tables(arguments: argparse.Namespace, protocol: Protocol, shard: Shard) -> list[Task]:
+    """Return the task of a share of tables, which are read at once."""
+    inputs = read_inputs(arguments)
+    truth = inputs.ground_truth
+    ranges = Cutter([], truth).cut(shard.shares)
+    of_image = ranges.numbers(truth.images.ids.tolist())
+    partitions = [truth.images.ids[of_image == number].tolist() for number in range(len(ranges.edges) + 1)]
+    tasks = table_tasks(truth, inputs.detections, protocol, partitions, classes=inputs.classes)
+    return [task for task in tasks if task.number == shard.number - 1] or [tasks[0].without_images()]

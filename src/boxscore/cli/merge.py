@@ -13,13 +13,29 @@ Examples
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 
+from boxscore._utils.files import temporary_folder
 from boxscore._utils.progress import progress
-from boxscore.cli.arguments import OUTPUT, PER_CLASS, ROWS, Option
+from boxscore.cli.arguments import MEMORY_LIMIT, OUTPUT, PER_CLASS, ROWS, SCRATCH, WORKERS, Option
+from boxscore.cli.inputs import existing_folder, readers
 from boxscore.cli.output import evaluation_as, remembered_warnings, rows_of
 from boxscore.cli.streams import show
-from boxscore.distributed import load_part, merge
+from boxscore.distributed import merge
+from boxscore.distributed.engine import Call
+from boxscore.distributed.local import (
+    LocalEngine,
+    bytes_of_text,
+    check_part_files,
+    check_scoring,
+    merging_within,
+)
+from boxscore.distributed.merging import check_shares
+from boxscore.distributed.parts import load_one_of, parts_in
+from boxscore.distributed.plan import asked_keys
+from boxscore.distributed.result import evaluation_of, headers_of, warn_of_parts
+from boxscore.evaluation import Evaluation
 
 OPTIONS = (
     Option(
@@ -34,16 +50,49 @@ OPTIONS = (
     OUTPUT,
     PER_CLASS.but(help="print the per-class table as well"),
     *ROWS,
+    MEMORY_LIMIT.but(
+        help="merge class by class within this much memory, e.g. 8GB, with the parts on disk; an error at "
+        "once if they do not fit",
+        key="",
+    ),
+    WORKERS.but(help="processes that score classes, with --memory-limit (default: 1)", key=""),
+    SCRATCH.but(help="with --memory-limit: folder for temporary files (default: the system's)", key=""),
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, merge, print; return the exit status."""
     rows = rows_of(arguments)
-    with remembered_warnings() as messages:
-        result = merge([load_part(path) for path in progress(arguments.parts, desc="parts", unit="part")])
+    with remembered_warnings() as messages, contextlib.ExitStack() as stack:
+        if arguments.memory_limit is None:
+            result: Evaluation = merge(progress(arguments.parts, desc="parts", unit="part"))
+        else:
+            result = _merged_on_disk(arguments, stack)
         text = evaluation_as(
             arguments.output, result, per_class=arguments.per_class, rows=rows, messages=messages
         )
     show(text)
     return 0
+
+
+def _merged_on_disk(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> Evaluation:
+    """Merge within a limit: no two parts are in memory at a time, and no more classes than fit."""
+    scratch = existing_folder(arguments.scratch, name="--scratch")
+    workers = 1 if arguments.workers is None else readers(arguments)
+    counts = {path: parts_in(path) for path in dict.fromkeys(arguments.parts)}
+    plan = merging_within(bytes_of_text(arguments.memory_limit), workers)
+    check_part_files(counts, plan)
+    folder = stack.enter_context(temporary_folder(scratch))
+    engine = stack.enter_context(LocalEngine(folder, workers))
+    loading = [
+        Call(f"part {number + 1} of {path}", load_one_of, (path, number))
+        for path in arguments.parts
+        for number in range(counts[path])
+    ]
+    parts = engine.held(loading, shown="parts")
+    headers = headers_of(engine, parts)
+    check_shares(headers)
+    warn_of_parts(headers)
+    check_scoring(headers, plan)
+    keys = asked_keys(headers[0].protocol)
+    return evaluation_of(engine, parts, headers, most=plan.most, keys=keys, room=plan.room)

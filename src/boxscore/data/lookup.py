@@ -103,6 +103,13 @@ def find_images(
     return lookup.rows
 
 
+def rows_of_ids(ids: NDArray[Any], images: Images, *, place: Place) -> NDArray[np.int32]:
+    """Return the image row of each id, int32 [D], where nothing but ids is meant; refuse unknown ones."""
+    rows = images.rows(ids)
+    _refuse_unknown(_Lookup(rows, lambda at: ids[at].tolist(), _NO_NAMES), images, place)
+    return rows
+
+
 def rows_of_other_images(
     image: NDArray[np.int32], other: Images, images: Images, *, place: Place
 ) -> NDArray[np.int32]:
@@ -459,8 +466,16 @@ def _refuse_unknown(lookup: _Lookup, images: Images, place: Place) -> None:
     values = lookup.values_at(np.flatnonzero(rows < 0))
     value, unknown = values[0], dict.fromkeys(values)
     near = names_of(images).nearest(value) if isinstance(value, str) else ""
-    few = len(unknown) <= len(np.unique(rows[rows >= 0])) * FEW_UNKNOWN
-    them, their = ("them", "their") if len(unknown) > 1 else ("it", "its")
+    listed = len(np.unique(rows[rows >= 0]))
+    raise unlisted_error(value, place(row), list(unknown), listed, near=near)
+
+
+def unlisted_error(
+    value: Id, place: str, names: Sequence[Id], listed: int, *, near: str = ""
+) -> UnlistedImagesError:
+    """Return the error for the first of some unlisted images, beside so many that are listed."""
+    few = len(names) <= listed * FEW_UNKNOWN
+    them, their = ("them", "their") if len(names) > 1 else ("it", "its")
     why = f", perhaps {'without objects' if few else 'of another split'}"
     remedy = (
         f"--unlisted-images background (in Python unlisted_images=) adds {them} without objects, drop leaves "
@@ -470,12 +485,12 @@ def _refuse_unknown(lookup: _Lookup, images: Images, place: Place) -> None:
         "image_id",
         "be in the ground truth",
         got=f"{value!r}",
-        place=place(row),
-        cause=f"{counted(len(unknown), 'such image')} in all"
+        place=place,
+        cause=f"{counted(len(names), 'such image')} in all"
         f"{f' (the nearest name is {near!r})' if near else why}; {remedy}",
     )
-    error.names, error.remedy = list(unknown), remedy
-    raise error
+    error.names, error.remedy = list(names), remedy
+    return error
 
 
 def _candidates_text(value: Id, matches: NameMatches, images: Images) -> str:

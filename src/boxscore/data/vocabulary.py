@@ -104,7 +104,8 @@ def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
     return ids
 
 
-def _sort_key(identifier: Id) -> tuple[bool, Id]:
+def sort_key(identifier: Id) -> tuple[bool, Id]:
+    """Return what ids are in the order of: numbers before strings."""
     return isinstance(identifier, str), identifier
 
 
@@ -143,8 +144,12 @@ class Vocabulary:
             order = np.argsort(ids, kind="stable")
             in_order = ids[order]
             return order[np.append(in_order[1:] != in_order[:-1], True)] if len(ids) else order
-        last = {identifier: position for position, identifier in enumerate(ids.tolist())}
-        return np.array([last[identifier] for identifier in sorted(last, key=_sort_key)], dtype=np.int64)
+        values = ids.tolist()
+        are_texts = all(type(identifier) is str for identifier in values)
+        key = values.__getitem__ if are_texts else lambda row: sort_key(values[row])
+        order = np.array(sorted(range(len(values)), key=key), dtype=np.int64)
+        in_order = ids[order]
+        return order[np.append(in_order[1:] != in_order[:-1], True)] if len(ids) else order
 
     def same_as(self, other: Vocabulary) -> bool:
         """Whether both have the same ids in the same order."""

@@ -355,8 +355,7 @@ class DaskEngine:
 
 def _name_of(task: Task) -> str:
     if isinstance(task, StreamTask):
-        ids = task.ids.tolist()
-        return f"partition {task.number} of {task.detections.groups.path} (images {ids[0]!r} to {ids[-1]!r})"
+        return f"partition {task.number} of {task.detections.groups.path} ({task.ids})"
     return f"partition {task.number} of {task.detections.source}"
 
 

@@ -37,6 +37,7 @@ class PartHeader(NamedTuple):
     nbytes: int
     identity: TruthIdentity
     fallbacks: tuple[str, int]
+    shard: tuple[int, int] | None
 
     @property
     def result_counts(self) -> dict[str, int]:
@@ -69,6 +70,7 @@ def header_of(part: Part) -> PartHeader:
         part.nbytes,
         part.identity,
         part.fallbacks,
+        part.shard,
     )
 
 

@@ -16,10 +16,11 @@ import contextlib
 import dataclasses
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from boxscore._utils.files import bytes_below
 from boxscore._utils.pickling import mapped_pickle, write_pickle
 from boxscore._utils.processes import quiet_children
 from boxscore._utils.progress import progress
@@ -31,18 +32,31 @@ from boxscore.distributed.plan import MOST, can_be_split
 from boxscore.distributed.scanning import run_task
 from boxscore.distributed.streaming import PARTITION
 from boxscore.errors import InputError
+from boxscore.formats.parquet_groups import ParquetGroups
 
-BASE = 180_000_000
+BASE = 200_000_000
 """Bytes of a process with NumPy and pyarrow."""
 
-PER_IMAGE = 100
-"""Bytes of an image in the first process, while partitions are cut."""
+READ = 3
+"""Bytes that a row group takes while it is read, as a multiple of those of its columns, not compressed."""
+
+ROW = 64
+"""Bytes of each of its rows besides."""
 
 MATCHED = 500
 """Bytes of a box of a partition that is read and matched."""
 
+NAMED = 400
+"""Bytes that it takes besides where ids of images are strings."""
+
+WRITTEN = 10
+"""Bytes that a table takes in memory for each byte of its file, where ground truth is no Parquet."""
+
 SCORED = 150
 """Bytes of a detection of the classes, or of the range of scores, that are scored together."""
+
+LOADED = 3
+"""Bytes in memory for each byte of a part that is read from its file and stored."""
 
 LEAST = 1 << 16
 """Boxes of a partition, and detections that are scored together, at least."""
@@ -73,23 +87,82 @@ class Plan(NamedTuple):
     """Bytes for what one process scores; None for no limit."""
 
 
-def plan_within(limit: int | None, boxes: int, images: int, workers: int, *, beside: int = 0) -> Plan:
+class Load(NamedTuple):
+    """What partitions of a data set ask of memory."""
+
+    boxes: int
+    """Of all files."""
+    box: int = MATCHED
+    """Bytes of a box of a partition, in the process that matches it."""
+    read: int = 0
+    """Bytes of the largest row group, in every process."""
+    first: int = 0
+    """Bytes that the first process holds besides."""
+
+    @classmethod
+    def of(cls, sides: Sequence[ParquetGroups], beside: Path | None) -> Load:
+        """Read the footers of what is in Parquet; ``beside`` it may be a file of ground truth that is not."""
+        groups = [group for side in sides for group in side.groups]
+        named = any(isinstance(group.largest, str) for group in groups)
+        read = max((READ * group.nbytes + ROW * group.boxes for group in groups), default=0)
+        first = 0 if beside is None else WRITTEN * bytes_below(beside)
+        return cls(sum(group.boxes for group in groups), MATCHED + NAMED * named, read, first)
+
+    def of_share(self, shares: int) -> Load:
+        """Return what one of so many shares asks."""
+        return self._replace(boxes=-(-self.boxes // shares))
+
+
+def plan_within(limit: int | None, load: Load, workers: int, *, beside: int = 0) -> Plan:
     """Choose partitions so that all processes stay within a limit, with ``beside`` bytes in each to spare."""
-    share = max(-(-boxes // workers), WORTH)
+    share = max(-(-load.boxes // workers), WORTH)
     if limit is None:
         return Plan(min(PARTITION, share), MOST, None)
-    first = BASE + PER_IMAGE * images
-    base = 0 if workers == 1 else BASE
-    room = (limit - first) // workers - base - beside
-    if room < MATCHED * LEAST:
-        needed = first + workers * (base + beside + MATCHED * LEAST)
+    first = BASE + load.first + (0 if workers == 1 else load.read)
+    each = beside + load.read + (0 if workers == 1 else BASE)
+    room = (limit - first) // workers - each
+    if room < load.box * LEAST:
+        needed = first + workers * (each + load.box * LEAST)
         raise InputError(
             "--memory-limit",
-            f"be {_size(needed)} or more for {counted(boxes, 'box')} and {counted(workers, 'worker')}",
+            f"be {_size(needed)} or more for {counted(load.boxes, 'box')} and {counted(workers, 'worker')}",
             got=_size(limit),
-            cause="fewer --workers, or several machines: save a part on each and run boxscore merge",
+            cause=_advice(load, workers),
         )
-    return Plan(min(PARTITION, share, room // MATCHED), min(MOST, room // SCORED), room)
+    return Plan(min(PARTITION, share, room // load.box), min(MOST, room // SCORED), room)
+
+
+def merging_within(limit: int, workers: int) -> Plan:
+    """Choose how many detections of saved parts are scored together within a limit."""
+    base = BASE * (1 if workers == 1 else workers + 1)
+    room = (limit - base) // workers
+    if room < SCORED * LEAST:
+        rule = f"be {_size(base + workers * SCORED * LEAST)} or more for {counted(workers, 'worker')}"
+        raise InputError("--memory-limit", rule, got=_size(limit))
+    return Plan(0, min(MOST, room // SCORED), room)
+
+
+def check_part_files(parts_in_files: Mapping[Path, int], plan: Plan) -> None:
+    """Refuse a file of one part that would not fit; a file of several was made to a limit."""
+    for path, count in parts_in_files.items():
+        size = LOADED * path.stat().st_size // count
+        if plan.room is not None and size > plan.room:
+            raise InputError(
+                "--memory-limit",
+                f"leave each process {_size(size)} or more to read a part",
+                got=_size(plan.room),
+                place=str(path),
+                cause="save it with --memory-limit, which writes several smaller parts to the file",
+            )
+
+
+def _advice(load: Load, workers: int) -> str:
+    if load.first > BASE:
+        return "write the ground truth as Parquet: boxscore convert --gt GT --to parquet --output FILE"
+    if load.read > load.box * LEAST:
+        return f"smaller row groups: the largest takes {_size(load.read)} while it is read"
+    fewer = "fewer --workers, or " if workers > 1 else ""
+    return f"{fewer}several machines: evaluate --shard 1/8 --save-part on each, and boxscore merge"
 
 
 def check_scoring(headers: Sequence[PartHeader], plan: Plan) -> None:

@@ -151,6 +151,27 @@ def check_headers(parts: Sequence[Any]) -> None:
             )
 
 
+def check_shares(parts: Sequence[Any]) -> None:
+    """Refuse shares of a data set, or their headers, that are not all there."""
+    shares = {part.shard for part in parts if part.shard is not None}
+    counts = sorted({count for _, count in shares})
+    if not counts:
+        return
+    of = f"shares of {' and of '.join(map(str, counts))}"
+    if len(counts) > 1 or any(part.shard is None for part in parts):
+        got = of if len(counts) > 1 else f"{of}, and parts that are none"
+        raise InputError("shares to merge", "be of one data set cut once", got=got)
+    missing = sorted({*range(1, counts[0] + 1)} - {number for number, _ in shares})
+    if missing:
+        names = ", ".join(f"{number}/{counts[0]}" for number in missing[:10])
+        raise InputError(
+            "shares to merge",
+            f"be all {counts[0]}",
+            got=f"none of {names}{', ...' if len(missing) > 10 else ''}",
+            cause="run boxscore evaluate --shard K/N --save-part for each of them",
+        )
+
+
 def _first_difference(first: Protocol, second: Protocol) -> str:
     """Name a field in which two protocols differ."""
     for field in all_fields(first):

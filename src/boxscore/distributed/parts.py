@@ -24,7 +24,7 @@ import hashlib
 import io
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -40,7 +40,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, as_ids, digest_of_names
 from boxscore.errors import FileFormatError, InputError
 from boxscore.evaluation import Evaluation, counts_of_tables
-from boxscore.formats._archive import Archive, open_archive
+from boxscore.formats._archive import Archive, open_archive, zipped
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import PackedMatches, packed
@@ -100,6 +100,8 @@ class Part(PicklesFields):
         The boxscore that made it.
     fallbacks : (str, int)
         Where something else was compared than what was there, and in how many parts; not saved.
+    shard : (int, int), or None
+        Of which share of the images it is, of how many.
     """
 
     protocol: Protocol
@@ -117,6 +119,7 @@ class Part(PicklesFields):
     source: str = "a part"
     version: str = __version__
     fallbacks: tuple[str, int] = ("", 0)
+    shard: tuple[int, int] | None = None
 
     def __len__(self) -> int:
         return len(self.matches)
@@ -216,6 +219,12 @@ class Part(PicklesFields):
         InputError
             When a column of the images cannot be saved.
         """
+        buffer = io.BytesIO()
+        np.savez(buffer, **self._members())  # type: ignore[arg-type]
+        return buffer.getvalue()
+
+    def _members(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of its file, by name."""
         header: dict[str, Any] = {
             "boxscore_part": FORM,
             "version": self.version,
@@ -233,6 +242,8 @@ class Part(PicklesFields):
             "source": self.source,
             "image_columns": {},
         }
+        if self.shard is not None:
+            header["shard"] = self.shard
         if self.score_ends is not None:
             header["score_ends"] = self.score_ends
         arrays = self.matches.arrays()
@@ -254,10 +265,7 @@ class Part(PicklesFields):
             raise InputError(
                 "columns of images and classes", "be plain values to be saved", got=error
             ) from None
-        buffer = io.BytesIO()
-        arrays["header"] = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
-        np.savez(buffer, **arrays)  # type: ignore[arg-type]
-        return buffer.getvalue()
+        return arrays | {"header": np.frombuffer(text.encode("ascii"), dtype=np.uint8)}
 
     def save(self, path: str | Path) -> None:
         """Write the part to a file, whole or not at all.
@@ -318,8 +326,52 @@ def load_part(path: str | Path) -> Part:
     FileFormatError
         When the file is no part, damaged, or of another version of boxscore.
     """
+    count = parts_in(path)
+    if count > 1:
+        cause = "boxscore.distributed.merge reads all of them"
+        raise FileFormatError(WHAT, "hold one part", got=f"{count:,}", place=str(path), cause=cause)
+    return load_one_of(path, 0)
+
+
+def save_parts(path: str | Path, parts: Iterable[Part]) -> None:
+    """Write parts of disjoint images to one file, one after the other; one alone as :meth:`Part.save` does.
+
+    Parameters
+    ----------
+    path : str or Path
+        Named ``*.npz``.
+    parts : iterable of Part
+        No two are held at a time.
+
+    Raises
+    ------
+    InputError
+        When the name has another ending, or the file cannot be written.
+    """
+    if Path(path).suffix != ".npz":
+        raise InputError("a part's file", "be named *.npz", got=str(path))
+    write_atomically(Path(path), zipped(_members_of(parts)))
+
+
+def _members_of(parts: Iterable[Part]) -> Iterator[tuple[str, NDArray[Any]]]:
+    for number, part in enumerate(parts):
+        for name, values in part._members().items():
+            yield f"{number}/{name}", values
+
+
+def parts_in(path: str | Path) -> int:
+    """Count the parts in a file, by its directory."""
     with open_archive(Path(path), what=WHAT, writer=WRITER) as archive:
-        return _read(archive, str(path))
+        return max(1, len({name.partition("/")[0] for name in archive.names if "/" in name}))
+
+
+def load_one_of(path: str | Path, number: int) -> Part:
+    """Read one of the parts in a file, counted from 0."""
+    with open_archive(Path(path), what=WHAT, writer=WRITER) as archive:
+        names = archive.names
+        if not any("/" in name for name in names):
+            return _read(archive, str(path))
+        return _read(archive.within(f"{number}/"), f"part {number + 1} of {path}")
 
 
 def protocol_digest(protocol: Protocol) -> str:
@@ -542,6 +594,7 @@ def _read(archive: Archive, source: str) -> Part:
             _ends(header.get("score_ends"), protocol, len(matches)),
             source,
             str(header["version"]),
+            shard=_shard(header.get("shard")),
         )
         if header["digest"] != protocol_digest(protocol):
             raise ValueError("a protocol that is not that of the digest")
@@ -590,6 +643,15 @@ def _ends(value: Any, protocol: Protocol, detections: int) -> tuple[float, float
     if not -np.inf < low <= high < np.inf or not protocol.rounding.stretch_scores:
         raise ValueError(f"the scores {value!r}")
     return low, high
+
+
+def _shard(value: Any) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    number, shares = map(_whole, value)
+    if not 1 <= number <= shares:
+        raise ValueError(f"the share {value!r}")
+    return number, shares
 
 
 def _whole(value: Any) -> int:

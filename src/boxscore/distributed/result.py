@@ -28,8 +28,8 @@ from boxscore.data.alignment import warn_left_out
 from boxscore.data.vocabulary import Images
 from boxscore.distributed.engine import Engine, Here
 from boxscore.distributed.headers import PartHeader, added_fallbacks, header_of
-from boxscore.distributed.merging import MergedParts, images_in_order, numbered_images
-from boxscore.distributed.parts import Part, TruthIdentity, load_part
+from boxscore.distributed.merging import MergedParts, check_shares, images_in_order, numbered_images
+from boxscore.distributed.parts import Part, TruthIdentity, load_one_of, parts_in
 from boxscore.distributed.plan import MOST, asked_keys, every_key
 from boxscore.distributed.reduction import Numbers, reduced
 from boxscore.distributed.weighing import HeldParts, weighted_parts
@@ -69,7 +69,8 @@ def merge(parts: Iterable[Part | str | Path]) -> MergedEvaluation:
     Raises
     ------
     InputError
-        When there is none; when protocols, versions or classes differ; when an image is in two.
+        When there is none; when protocols, versions or classes differ; when an image is in two; when shares
+        of a data set are not all there.
     FileFormatError
         When a file is no part, or damaged.
 
@@ -86,9 +87,15 @@ def merge(parts: Iterable[Part | str | Path]) -> MergedEvaluation:
     >>> round(merge(parts)["AP"], 6)
     1.0
     """
-    return MergedEvaluation(
-        MergedParts([part if isinstance(part, Part) else load_part(part) for part in parts])
-    )
+    every: list[Part] = []
+    for part in parts:
+        every += (
+            [part]
+            if isinstance(part, Part)
+            else map(functools.partial(load_one_of, part), range(parts_in(part)))
+        )
+    check_shares(every)
+    return MergedEvaluation(MergedParts(every))
 
 
 class MergedEvaluation(Evaluation):

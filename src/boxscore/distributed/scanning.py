@@ -25,7 +25,8 @@ from boxscore._utils.files import temporary_folder
 from boxscore._utils.ordering import stable_order
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import align
+from boxscore.data.alignment import align, select
+from boxscore.data.lookup import UnlistedImagesError
 from boxscore.data.operations import of_images
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
@@ -37,9 +38,10 @@ from boxscore.distributed.bounds import (
     check_bounds,
     histogram_of,
 )
+from boxscore.distributed.image_ranges import WHOLE, Shard
 from boxscore.distributed.parts import Part, check_mergeable, match_part
 from boxscore.distributed.result import MergedEvaluation, merge, warn_of_parts
-from boxscore.distributed.streaming import PARTITION, StreamTask, stream_tasks
+from boxscore.distributed.streaming import PARTITION, StreamTask, counted_in_all, stream_tasks
 from boxscore.errors import InputError
 from boxscore.evaluation import check_class_labels, tables_of
 from boxscore.formats.reading import read_options
@@ -80,6 +82,16 @@ class TableTask(PicklesFields):
         """Return the part of the partition."""
         part = match_part(self.ground_truth, self.detections, self.protocol, rows=self.rows)
         return dataclasses.replace(part, source=f"partition {self.number} of {self.detections.source}")
+
+    def without_images(self) -> TableTask:
+        """Return the task of no image of the same tables."""
+        nothing = np.empty(0, dtype=np.int64)
+        return dataclasses.replace(
+            self,
+            ground_truth=of_images(self.ground_truth, nothing, nothing),
+            detections=of_images(self.detections, nothing, nothing),
+            rows=nothing,
+        )
 
 
 Task = TableTask | StreamTask
@@ -210,11 +222,12 @@ def streamed(
     options: Mapping[str, Any] | None = None,
     classes: Callable[[Categories], Sequence[Id] | None] | None = None,
     scratch: Path | None = None,
+    shard: Shard = WHOLE,
 ) -> Iterator[list[StreamTask]]:
     """Cut Parquet into tasks, with a temporary folder (in ``scratch``) for as long as they run."""
     common = needs_of(protocol)
     with temporary_folder(scratch) as folder:
-        yield stream_tasks(
+        tasks = stream_tasks(
             ground_truth,
             detections,
             protocol,
@@ -224,7 +237,12 @@ def streamed(
             classes=classes,
             partitions=partitions,
             partition=partition,
+            shard=shard,
         )
+        try:
+            yield tasks
+        except UnlistedImagesError as error:
+            raise counted_in_all(error, tasks) from None
 
 
 def table_tasks(
@@ -232,12 +250,16 @@ def table_tasks(
     detections: Detections,
     protocol: Protocol,
     partitions: int | Sequence[Sequence[Id]] | None,
+    *,
+    classes: Sequence[Id] | None = None,
 ) -> list[TableTask]:
-    """Cut two tables into tasks."""
+    """Cut two tables into tasks, of some classes."""
     protocol.ap.check_classes(ground_truth.categories)
     check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, protocol)
     detections = align(detections, ground_truth)
     ground_truth, detections = prepared(ground_truth, detections, protocol)
+    if classes is not None:
+        ground_truth, detections = select(ground_truth, detections, classes=classes)
     fallbacks = similarity_of(protocol).fallbacks(ground_truth, detections)
     if fallbacks:
         warn_user(fallbacks)

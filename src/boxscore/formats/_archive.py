@@ -19,10 +19,11 @@ PKWARE's APPNOTE.TXT 6.3.10, 4.3.7 (local file header); numpy.lib.format, "Forma
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -59,9 +60,18 @@ class Kind(NamedTuple):
 class Archive:
     """An open archive; its members by the names of their arrays."""
 
-    def __init__(self, path: Path, file: ZipFile, kind: Kind) -> None:
+    def __init__(
+        self, path: Path, file: ZipFile, kind: Kind, infos: Mapping[str, ZipInfo] | None = None
+    ) -> None:
         self._path, self._file, self._kind = path, file, kind
-        self._infos = _infos(path, file, kind)
+        self._infos = _infos(path, file, kind) if infos is None else infos
+
+    def within(self, start: str) -> Archive:
+        """Return the members whose names start so, by the rest of their names."""
+        infos = {
+            name.removeprefix(start): info for name, info in self._infos.items() if name.startswith(start)
+        }
+        return Archive(self._path, self._file, self._kind, infos)
 
     @property
     def names(self) -> list[str]:
@@ -93,6 +103,39 @@ class Archive:
         with _refused(self._path, self._kind), _npy_warnings(), self._file.open(self._infos[name]) as file:
             array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
             return array
+
+
+def zipped(arrays: Iterable[tuple[str, NDArray[Any]]]) -> Iterator[bytes]:
+    """Yield the bytes of an archive of arrays, one array at a time."""
+    import zipfile
+
+    stream = _Stream()
+    with zipfile.ZipFile(stream, "w", allowZip64=True) as file:
+        for name, values in arrays:
+            info = zipfile.ZipInfo(name + NPY)  # of no time: the same arrays are the same bytes
+            with file.open(info, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, values, version=(1, 0), allow_pickle=False)
+            yield stream.taken()
+    yield stream.taken()
+
+
+class _Stream(io.RawIOBase):
+    """A file that is written once, from its beginning to its end, and taken in pieces."""
+
+    def __init__(self) -> None:
+        self._content = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self._content += content
+        return len(content)
+
+    def taken(self) -> bytes:
+        """Return what was written since the last time."""
+        content, self._content = bytes(self._content), bytearray()
+        return content
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""How many values each column of a Parquet file has: read from its footer, Thrift in the compact protocol.
+"""What the footer of a Parquet file says of each column of each row group: Thrift in the compact protocol.
 
 pyarrow returns it as well, but ends the process where the metadata of a column are damaged.
 """
@@ -6,7 +6,7 @@ pyarrow returns it as well, but ends the process where the metadata of a column 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from boxscore.errors import FileFormatError
 
@@ -21,12 +21,26 @@ DEEPEST = 32
 TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 INTEGERS = (4, 5, 6)
 
-ROW_GROUPS, COLUMNS, ABOUT, NUM_VALUES = 4, 1, 3, 5
-"""Field numbers: in the file, in a row group, in a column of it, and in the metadata of that."""
+ROW_GROUPS, COLUMNS, ABOUT, NUM_VALUES, SIZE, STATISTICS = 4, 1, 3, 5, 6, 12
+"""Field numbers: in the file, in a row group, in a column of it, and three in the metadata of that."""
+
+LARGEST, LEAST = 5, 6
+"""Field numbers in the statistics of a column, of values in the order of their logical type."""
 
 
-def values_of_columns(footer: bytes, place: str) -> list[list[int]]:
-    """Return the number of values of each column in each row group.
+class ColumnFacts(NamedTuple):
+    """What a footer says of a column of a row group."""
+
+    values: int
+    nbytes: int
+    """Of its pages, not compressed."""
+    least: bytes | None
+    """No value is smaller, as values are stored; None where it is not said."""
+    largest: bytes | None
+
+
+def facts_of_columns(footer: bytes, place: str) -> list[list[ColumnFacts]]:
+    """Return what is said of each column in each row group.
 
     Parameters
     ----------
@@ -37,7 +51,7 @@ def values_of_columns(footer: bytes, place: str) -> list[list[int]]:
 
     Returns
     -------
-    list of list of int
+    list of list of ColumnFacts
         [row groups][columns].
 
     Raises
@@ -67,7 +81,7 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
-    def row_groups(self) -> list[list[int]]:
+    def row_groups(self) -> list[list[ColumnFacts]]:
         return self.structures_in(ROW_GROUPS, lambda: self.structures_in(COLUMNS, self.column))
 
     def structures_in(self, wanted: int, read: Callable[[], Read]) -> list[Read]:
@@ -80,25 +94,43 @@ class _Reader:
                 self.skip(kind)
         return values
 
-    def column(self) -> int:
-        count = -1
+    def column(self) -> ColumnFacts:
+        facts: ColumnFacts | None = None
         for number, kind in self.fields():
             if number == ABOUT and kind == STRUCT:
-                count = self.values()
+                facts = self.facts()
             else:
                 self.skip(kind)
-        if count < 0:
+        if facts is None:
             raise _DamagedError
-        return count
+        return facts
 
-    def values(self) -> int:
-        count = -1
+    def facts(self) -> ColumnFacts:
+        numbers = {NUM_VALUES: -1, SIZE: 0}
+        ends: dict[int, bytes] = {}
         for number, kind in self.fields():
-            if number == NUM_VALUES and kind in INTEGERS:
-                count = self.signed()
+            if number in numbers and kind in INTEGERS:
+                numbers[number] = self.signed()
+            elif number == STATISTICS and kind == STRUCT:
+                ends = self.ends()
             else:
                 self.skip(kind)
-        return count
+        if numbers[NUM_VALUES] < 0:
+            raise _DamagedError
+        return ColumnFacts(numbers[NUM_VALUES], max(numbers[SIZE], 0), ends.get(LEAST), ends.get(LARGEST))
+
+    def ends(self) -> dict[int, bytes]:
+        ends = {}
+        for number, kind in self.fields():
+            start = self.at
+            self.skip(kind)
+            if number in (LEAST, LARGEST) and kind == BINARY:
+                ends[number] = _Reader(self.data[start : self.at]).binary()
+        return ends
+
+    def binary(self) -> bytes:
+        length = self.varint()
+        return self.data[self.at : self.at + length]
 
     def signed(self) -> int:
         number = self.varint()

@@ -33,7 +33,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.building import built_columns
 from boxscore.data.class_names import ambiguous
-from boxscore.data.lookup import find_images
+from boxscore.data.lookup import find_images, rows_of_ids
 from boxscore.data.numbering import match_best
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.tables import Detections, GroundTruth
@@ -74,6 +74,8 @@ class Rows:
         Whether coordinates are fractions of the image's size instead of pixels.
     stays_in_fractions : bool, or None
         Whether these fractions stay fractions, where more than these rows decides it.
+    named_by_id : bool
+        Whether images of detections are ids of the ground truth, and never file names.
     scores : ndarray of float64, [N], or None
         Of detections; None where none has one.
     classes : sequence of str, or None
@@ -125,6 +127,7 @@ class Rows:
     any_sides: bool = False
     form_applied: bool = False
     stays_in_fractions: bool | None = None
+    named_by_id: bool = False
 
 
 class RowFormat(Format):
@@ -377,6 +380,8 @@ def _image_rows(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
     def count_matched(image_rows: NDArray[np.int32]) -> int:
         return _count_matched(rows, of_images(image_rows)[rows.image], ground_truth)
 
+    if rows.named_by_id:
+        return of_images(rows_of_ids(ids, ground_truth.images, place=place))
     return of_images(
         find_images(ids, ground_truth.images, file_names=names, count_matched=count_matched, place=place)
     )

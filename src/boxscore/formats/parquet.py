@@ -263,7 +263,7 @@ def part_files(path: Path, options: ReadOptions) -> list[Path]:
     return files
 
 
-_TEXTS = ("STRING", "ENUM", "JSON")
+TEXTS = ("STRING", "ENUM", "JSON")
 
 
 @contextlib.contextmanager
@@ -286,7 +286,7 @@ def wanted_columns(parquet: Any, place: str) -> list[str]:
         column = schema.column(number)
         if column.physical_type == "INT96":
             continue
-        if column.physical_type == "BYTE_ARRAY" and column.logical_type.type not in _TEXTS:
+        if column.physical_type == "BYTE_ARRAY" and column.logical_type.type not in TEXTS:
             continue
         wanted.append(column.path)
     if not len(schema) or len(wanted) > MOST_COLUMNS:

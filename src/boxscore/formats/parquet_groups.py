@@ -9,6 +9,7 @@ Conventions
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import zlib
@@ -21,11 +22,13 @@ import numpy as np
 from boxscore._utils.pickling import PicklesFields
 from boxscore.data.box_reading import LARGEST_FRACTION
 from boxscore.data.column_names import ColumnMap, ColumnParts, column_parts
+from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._parquet_footer import TAIL, values_of_columns
+from boxscore.formats._parquet_footer import TAIL, ColumnFacts, facts_of_columns
 from boxscore.formats._tables import are_sides, boxes_of, images_of, may_be_sides
 from boxscore.formats.parquet import (
+    TEXTS,
     ArrowTable,
     absent_columns,
     arrow,
@@ -55,6 +58,11 @@ class RowGroup(NamedTuple):
     """Boxes at most."""
     first: int
     """:data:`KEY` of its first box."""
+    nbytes: int
+    """Bytes of the columns that are read, not compressed."""
+    least: Id | None = None
+    """No image in it has a smaller id; None where that is not known."""
+    largest: Id | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +107,7 @@ class ParquetGroups(PicklesFields):
         groups: list[RowGroup] = []
         digests: list[int] = []
         empty: list[Any] = []
+        ends: list[dict[str, tuple[Any, ColumnFacts]]] = []
         first = 0
         for number, file in enumerate(files):
             with (
@@ -113,21 +122,34 @@ class ParquetGroups(PicklesFields):
                 columns = [(i, parquet.schema.column(i)) for i in range(len(parquet.schema))]
                 lists = [i for i, column in columns if column.path in wanted and column.max_repetition_level]
                 rows = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
-                listed = values_of_columns(footer, str(file)) if lists else [[]] * len(rows)
-                if len(listed) != len(rows) or (lists and {*map(len, listed)} - {len(columns)}):
+                facts = facts_of_columns(footer, str(file))
+                if len(facts) != len(rows) or {*map(len, facts)} - {len(columns)}:
                     got = "other row groups or columns"
                     raise FileFormatError(
                         "a Parquet file", "say once what it holds", got=got, place=str(file)
                     )
-                for group, (count, values) in enumerate(zip(rows, listed, strict=True)):
-                    boxes = max((values[i] for i in lists), default=count)
-                    groups.append(RowGroup(number, group, count, boxes, first))
+                for group, (count, said) in enumerate(zip(rows, facts, strict=True)):
+                    boxes = max((said[i].values for i in lists), default=count)
+                    nbytes = sum(said[i].nbytes for i, column in columns if column.path in wanted)
+                    groups.append(RowGroup(number, group, count, boxes, first, nbytes))
+                    ends.append({column.path: (column, said[i]) for i, column in columns if i not in lists})
                     first += boxes
         column_map = options.columns
         schema, names = _needed(joined(empty, str(path)), str(path), further, column_map)
         filled = {group.file for group in groups if group.rows}
         absent = absent_columns({str(files[at]): empty[at].column_names for at in filled})
-        return cls(path, files, tuple(groups), schema, names, tuple(digests), column_map, absent)
+        opened_groups = cls(path, files, tuple(groups), schema, names, tuple(digests), column_map, absent)
+        name = opened_groups.parts.image
+        return opened_groups.with_groups(
+            [
+                _with_ends(group, *said[name]) if name in said else group
+                for group, said in zip(groups, ends, strict=True)
+            ]
+        )
+
+    def with_groups(self, groups: Sequence[RowGroup]) -> ParquetGroups:
+        """Return the same with more known of the row groups."""
+        return dataclasses.replace(self, groups=tuple(groups))
 
     @property
     def boxes(self) -> int:
@@ -241,6 +263,25 @@ class ParquetGroups(PicklesFields):
         return (
             f"row {at} of {self.place_of(self.groups[int(np.searchsorted(firsts, key, side='right')) - 1])}"
         )
+
+
+def _with_ends(group: RowGroup, column: Any, facts: ColumnFacts) -> RowGroup:
+    """Return a row group with the least and the largest id of a column, where its footer says both."""
+    if facts.least is None or facts.largest is None:
+        return group
+    kind, logical = column.physical_type, column.logical_type.type
+    if kind in ("INT32", "INT64") and logical in ("NONE", "INT"):
+        if not len(facts.least) == len(facts.largest) == int(kind[3:]) // 8:
+            return group
+        signed = not str(column.converted_type or "").startswith("UINT")
+        least, largest = (
+            int.from_bytes(end, "little", signed=signed) for end in (facts.least, facts.largest)
+        )
+        return group._replace(least=least, largest=largest)
+    if kind == "BYTE_ARRAY" and logical in TEXTS:
+        with contextlib.suppress(UnicodeDecodeError):  # cut inside a character
+            return group._replace(least=facts.least.decode(), largest=facts.largest.decode())
+    return group
 
 
 def _footer(file: Any) -> bytes:
