@@ -49,6 +49,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "more-benchmarks",
             "label-maps",
             "convert",
+            "read-model-answers",
             "anchors",
             "validate",
         ],

@@ -13,6 +13,8 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 import boxscore
 from boxscore.cli.run import read_config
 from boxscore.errors import BoxscoreError, BoxscoreWarning, InputError
@@ -167,11 +169,34 @@ def pictures(data: bytes, folder: Path) -> None:
         raise InputError("a picture cannot be read.")
 
 
+def answers(data: bytes, folder: Path) -> None:
+    """Read answers of a language model; their boxes work like any other, with scores."""
+    (folder / "dt.jsonl").write_bytes(data)
+    truth = boxscore.load_ground_truth(folder / "gt.json")
+    found = boxscore.load_detections(
+        folder / "dt.jsonl", truth, format="answers", coordinates="pixels", loose=True, unlisted_images="drop"
+    )
+    assert found.answers["counts"]["boxes"] >= len(found)
+    boxscore.save_columns(found, folder / "found.npz")
+    assert boxscore.load_detections(folder / "found.npz", truth).answers == found.answers
+    _use(truth, found.replaced(scores=np.ones(len(found))))
+
+
+def phrases(data: bytes, folder: Path) -> None:
+    """Read ground truth of phrases, in whichever of its forms it is."""
+    (folder / "phrases.json").write_bytes(data)
+    name = "omnilabel" if b"descriptions" in data else "saco" if b"text_input" in data else "refcoco"
+    truth = boxscore.load_ground_truth(folder / "phrases.json", format=name)
+    assert name == "omnilabel" or len(truth.images.columns["phrase"]) == len(truth.images)
+    _use(truth, _results_of(folder, truth))
+
+
 READERS: dict[str, Callable[[bytes, Path], None]] = {
     function.__name__: function
     for function in (
         *(coco_truth, coco_results, voc_xml, voc_set, voc_results),
         *(columns_truth, columns_results, columns_bytes, run_config, protocol, pictures),
+        *(answers, phrases),
     )
 }
 
