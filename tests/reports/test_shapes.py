@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 import boxscore
 from boxscore.data.vocabulary import Images
+from boxscore.formats import save_as
 from boxscore.reports.gallery import Gallery
 from boxscore.reports.shapes import joints_of, limbs_of, path_text, rings_of
 
@@ -151,6 +154,37 @@ def test_seventeen_keypoints_without_a_skeleton_are_those_of_coco() -> None:
     assert limbs(sigmas=[0.05] * 17, names=[f"point {j}" for j in range(17)]) == []
     assert limbs(sigmas=[0.05] * 14) == []
     assert limbs(sigmas=[0.05] * 17, skeleton=[[1, 2]]) == [(0, 1)]
+
+
+def test_the_skeleton_of_the_data_set(tmp_path: Path) -> None:
+    """It is read from COCO JSON, kept, written, and drawn where the rules have none; nonsense is not drawn."""
+    rules = {
+        "extends": "coco-keypoints",
+        "name": "own",
+        "keypoints": {"sigmas": [0.1] * 4, "names": [], "skeleton": []},
+    }
+    protocol = boxscore.load_protocol(rules)
+    row = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9], "area": 81, "iscrowd": 0}
+    content = {
+        "images": [{"id": 1}],
+        "annotations": [{**row, "keypoints": [1, 1, 2] * 4, "num_keypoints": 4}],
+    }
+    for given, limbs in (
+        ([[1, 2], [2, 4], [9, 1]], [(0, 1), (1, 3)]),
+        ([[1, 2, 3]], []),
+        ([[0, 1]], []),
+        ("1-2", []),
+        ([["1", 2]], []),
+    ):
+        path = tmp_path / "poses.json"
+        path.write_text(json.dumps({**content, "categories": [{"id": 1, "name": "fly", "skeleton": given}]}))
+        truth = boxscore.load_ground_truth(path)
+        assert limbs_of(protocol, truth.categories) == limbs
+        assert limbs_of(protocol) == []
+        assert "skeleton" not in truth.categories.shown_columns
+        save_as(truth, tmp_path / "again.json", format="coco")
+        again = json.loads((tmp_path / "again.json").read_text())["categories"][0]
+        assert again.get("skeleton") == (given if limbs else None)
 
 
 def test_only_keypoints_have_limbs() -> None:

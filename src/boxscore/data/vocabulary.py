@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -34,6 +35,14 @@ Id = int | str
 
 SUPERCATEGORY = "supercategory"
 """The column of classes with the group that each belongs to, as COCO has it."""
+
+SKELETON = "skeleton"
+"""The column of classes with the pairs of keypoints to join in drawings, counted from 1: ``"1-2 2-3"``."""
+
+
+def limbs_of_text(skeleton: object) -> list[tuple[int, int]]:
+    """Return the pairs of keypoints of a skeleton's text, counted from 1."""
+    return [(int(first), int(second)) for first, second in re.findall(r"(\d{1,6})-(\d{1,6})", str(skeleton))]
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -357,8 +366,10 @@ class Categories(Vocabulary):
 
     @property
     def shown_columns(self) -> dict[str, NDArray[Any]]:
-        """The columns that a table of classes shows: all but the supercategory, which groups them."""
-        return {name: values for name, values in self.columns.items() if name != SUPERCATEGORY}
+        """The columns that a table of classes shows: all but those that group or draw them."""
+        return {
+            name: values for name, values in self.columns.items() if name not in (SUPERCATEGORY, SKELETON)
+        }
 
     @property
     def are_places(self) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from boxscore._utils.files import write_atomically
 from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import SUPERCATEGORY, Categories, Id
+from boxscore.data.vocabulary import SKELETON, SUPERCATEGORY, Categories, Id, limbs_of_text
 from boxscore.errors import InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotated_records
@@ -220,6 +220,9 @@ def _categories(categories: Categories) -> Iterator[Record]:
         zip(categories.ids.tolist(), categories.names.tolist(), strict=True)
     ):
         texts = {key: values[row] for key, values in known.items() if values[row] is not None}
+        drawn = categories.columns[SKELETON].tolist()[row] if SKELETON in categories.columns else None
+        if drawn is not None:
+            texts[SKELETON] = limbs_of_text(drawn)
         yield {"id": identifier, "name": name, **texts}
 
 

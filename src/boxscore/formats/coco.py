@@ -10,7 +10,7 @@ Conventions
 - Of annotations that share one id, pycocotools reads the last for each of them; so do we, with a warning.
 - A box with a side below 0 by rounding stays as it is, as in pycocotools: it overlaps nothing.
 - ``"2299"`` and 2299 are one id where only one of them is listed, with a warning.
-- ``supercategory`` is a column of the classes where it is text.
+- ``supercategory`` is a column of the classes where it is text; ``skeleton`` where it is pairs of keypoints.
 - ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read where a file has it.
 - A file whose images list classes is LVIS's: ``neg_category_ids`` and ``not_exhaustive_category_ids`` become
   labels of images, ``frequency`` a column of the classes, and ``ignore`` is read.
@@ -56,7 +56,7 @@ from boxscore.data.numbering import match_best
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.scores import all_or_none
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import SUPERCATEGORY, Categories, Id, Images, as_ids
+from boxscore.data.vocabulary import SKELETON, SUPERCATEGORY, Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_keys import image_key_columns, key_columns
@@ -99,11 +99,16 @@ class _Image(msgspec.Struct, gc=False):
     not_exhaustive_category_ids: list[int | float | str] | None = None
 
 
+MOST_LIMBS = 10_000
+"""Pairs of keypoints of a class, and the number of a keypoint, that are kept."""
+
+
 class _Category(msgspec.Struct, gc=False):
     id: int | float | str
     name: str | None = None
     frequency: str | None = None
     supercategory: Any = None
+    skeleton: Any = None
 
 
 class _File(msgspec.Struct):
@@ -616,15 +621,27 @@ def _file_name(image: _Image) -> str | None:
 
 
 def _class_columns(categories: Sequence[_Category]) -> dict[str, list[str | None]]:
-    """Return LVIS's ``frequency`` and COCO's ``supercategory`` of each class, where a file has them."""
+    """Return LVIS's ``frequency``, COCO's ``supercategory`` and ``skeleton`` of each class, where given."""
     columns = {
         "frequency": [category.frequency for category in categories],
         SUPERCATEGORY: [
             category.supercategory if isinstance(category.supercategory, str) else None
             for category in categories
         ],
+        SKELETON: [_skeleton_text(category.skeleton) for category in categories],
     }
     return {name: texts for name, texts in columns.items() if any(text is not None for text in texts)}
+
+
+def _skeleton_text(given: Any) -> str | None:
+    """Return pairs of keypoints as text; None where they are none, for they are drawn and nothing else."""
+    if not isinstance(given, list) or not given or len(given) > MOST_LIMBS:
+        return None
+    if not all(isinstance(limb, list) and len(limb) == 2 for limb in given):
+        return None
+    if not all(isinstance(end, int) and 0 < end <= MOST_LIMBS for limb in given for end in limb):
+        return None
+    return " ".join(f"{first}-{second}" for first, second in given)
 
 
 def _is_federated(content: _File) -> bool:

@@ -25,7 +25,7 @@ from boxscore._utils import checks
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import SUPERCATEGORY
+from boxscore.data.vocabulary import SKELETON, SUPERCATEGORY
 from boxscore.errors import InputError
 from boxscore.formats._format import Format
 from boxscore.formats.registry import format_named, format_names
@@ -262,7 +262,10 @@ def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str
         if positive:
             yield "positive labels", f"{counted(positive, 'positive label')} of images"
     for name in table.categories.columns:
-        if name != SUPERCATEGORY:  # nearly every COCO file has it, and hardly another format: not asked about
+        if name not in (
+            SUPERCATEGORY,
+            SKELETON,
+        ):  # in most COCO files, hardly in another format: not asked about
             yield f"class column {name}", f"{name} of classes"
     images = table.images
     sized = int((~np.isnan(images.sizes).any(axis=1)).sum())

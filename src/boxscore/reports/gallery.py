@@ -126,7 +126,7 @@ class Gallery:
         self.evaluation, self.score_threshold = evaluation, score_threshold
         self.records: list[dict[str, Any]] = []
         self.rows: list[int] = []
-        self.limbs = limbs_of(evaluation.protocol)
+        self.limbs = limbs_of(evaluation.protocol, evaluation.ground_truth.categories)
         self._position: dict[int, int] = {}
         self._truth_outcome = evaluation.outcomes.truth(score_threshold)
         self.mistakes = Mistakes(evaluation, score_threshold=score_threshold)

@@ -19,6 +19,7 @@ from boxscore._utils.array_types import FloatArray
 from boxscore.data.contours import outlines
 from boxscore.data.quadrilaterals import corners_of_rotated
 from boxscore.data.tables import BoxTable, GroundTruth
+from boxscore.data.vocabulary import SKELETON, Categories, limbs_of_text
 from boxscore.protocols.loading import load_protocol
 from boxscore.protocols.protocol import Protocol
 
@@ -69,13 +70,22 @@ def joints_of(table: BoxTable, rows: NDArray[np.intp], protocol: Protocol) -> Fl
     return joints
 
 
-def limbs_of(protocol: Protocol) -> list[tuple[int, int]]:
-    """Return the pairs of keypoints that the protocol's skeleton joins, counted from 0.
+def limbs_of(protocol: Protocol, categories: Categories | None = None) -> list[tuple[int, int]]:
+    """Return the pairs of keypoints that the data set's skeleton joins, or the protocol's, counted from 0.
 
     Without one, as many keypoints as COCO's are taken for these unless they have other names.
     """
     if protocol.similarity != "keypoints":
         return []
+    drawn = () if categories is None else categories.columns.get(SKELETON, np.empty(0)).tolist()
+    if len({text for text in drawn if text is not None}) == 1:  # classes with several are drawn by the rules
+        count = len(protocol.keypoints.sigmas)
+        limbs = limbs_of_text(next(text for text in drawn if text is not None))
+        return [
+            (first - 1, second - 1)
+            for first, second in limbs
+            if min(first, second) > 0 and max(first, second) <= count
+        ]
     given, coco = protocol.keypoints, load_protocol("coco-keypoints").keypoints
     is_coco = len(given.sigmas) == len(coco.sigmas) and given.names in ((), coco.names)
     skeleton = given.skeleton or (coco.skeleton if is_coco else ())

@@ -229,7 +229,7 @@ def draw_shape(ax: Axes, table: BoxTable, row: int, protocol: Protocol, style: S
     thin = style if joints is None else style._replace(width=style.width / 2)
     _draw_rings(ax, rings or [box_ring(table, row)], thin, tint=TINT if masked else 0.0)
     if joints is not None:
-        _draw_joints(ax, joints[0], limbs_of(protocol), style)
+        _draw_joints(ax, joints[0], limbs_of(protocol, table.categories), style)
 
 
 def _draw_rings(ax: Axes, rings: Sequence[Ring], style: Style, *, tint: float) -> None:
