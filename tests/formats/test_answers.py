@@ -184,6 +184,18 @@ def test_sizes_from_the_file_the_user_and_the_ground_truth(tmp_path: Path) -> No
     assert read(sized, unsized, coordinates="1000").boxes.tolist() == [expected]
 
 
+def test_widths_in_place_of_corners_are_doubted_and_not_changed(tmp_path: Path) -> None:
+    sizes = [{**CAT, "bbox_2d": [200, 100 + number, 60, 50]} for number in range(6)]
+    path = written(tmp_path / "a.jsonl", [*sizes, CAT])
+    with pytest.warns(BoxscoreWarning) as caught:
+        assert read(path).boxes[0].tolist() == [60, 50, 200, 100]
+    assert [str(each.message) for each in caught] == [
+        f"{path}: 6 of 7 boxes have the corners in the wrong order; were x, y, width and height asked for? Answers "
+        "are read as two corners."
+    ]
+    assert len(read(written(path, [*sizes[:5], CAT]))) == 6  # pytest makes a warning an error
+
+
 def test_points_are_said(tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", '<point x="50" y="25" alt="cat">cat</point>')
     with pytest.warns(BoxscoreWarning, match="hold points, read as boxes without area"):

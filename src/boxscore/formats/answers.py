@@ -27,7 +27,7 @@ import numpy as np
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import read_bytes, read_text
-from boxscore._utils.text import counted, verb
+from boxscore._utils.text import counted, counted_of, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.lookup import image_rows_by_name
 from boxscore.data.tables import Detections, GroundTruth
@@ -43,6 +43,9 @@ from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._text_lines import text_files
 from boxscore.formats.image_sizes import known_sizes
 from boxscore.formats.json_lines import decoded_lines
+
+MANY_TURNED, FEW_TURNED = 0.1, 5
+"""The share and the number of boxes with corners in the wrong order from which that is no slip of a model."""
 
 _IMAGES = ("image_id", "image", "file_name")
 _SIDES = (("width", "height"), ("input_width", "input_height"))
@@ -139,6 +142,7 @@ class _Reading:
         kept &= ~unlabelled
         distinct = collected([label for label, keep in zip(labels, kept.tolist(), strict=True) if keep])  # type: ignore[misc]
         answer = boxes.answer[kept]
+        self._warn_of_turned()
         if chosen.name == "molmo" and len(answer):
             warn_user(
                 f"{self._path}: the answers hold points, read as boxes without area: only measures of points "
@@ -208,6 +212,15 @@ class _Reading:
             return labels
         asked = [lines[answer].phrase is not None for answer in boxes.answer.tolist()]
         return [only if was_asked else label for label, was_asked in zip(labels, asked, strict=True)]
+
+    def _warn_of_turned(self) -> None:
+        """Doubt that numbers are two corners where many are in the wrong order; nothing is changed."""
+        turned, count = self._boxes.counts["swapped"], self._boxes.counts["boxes"]
+        if turned > max(MANY_TURNED * count, FEW_TURNED):
+            warn_user(
+                f"{self._path}: {counted_of(turned, count, 'box')} {verb(turned, 'have')} the corners in the "
+                "wrong order; were x, y, width and height asked for? Answers are read as two corners."
+            )
 
     def _warn_of_unlabelled(self, unlabelled: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
         count = int(unlabelled.sum())
