@@ -65,6 +65,7 @@ ALLOWED = {
             "boxscore.scoring.curves.MOST_VALUES",
             "boxscore.scoring.shared",
             "boxscore.scoring.summary",
+            "boxscore.scoring.weighted_curves",
         ),
         "a limit that is made small, or what a plan counts with",
     ),

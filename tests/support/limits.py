@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from boxscore.distributed import bin_counts, bins, cluster, local, reduction, result, weighing
-from boxscore.scoring import shared, summary
+from boxscore.scoring import shared, summary, weighted_curves
 
 
 def few_detections_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
@@ -32,6 +32,11 @@ def small_partitions(patch: pytest.MonkeyPatch, boxes: int) -> None:
 def few_sets_together(patch: pytest.MonkeyPatch, count: int) -> None:
     """Count at most so many sets of image weights at once."""
     patch.setattr(summary, "LARGEST_BATCH", count)
+
+
+def few_true_positives_together(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Compute curves under image weights class by class, where two have more true positives than so many."""
+    patch.setattr(weighted_curves, "MOST_TRUE_POSITIVES", count)
 
 
 def little_worth_forking(patch: pytest.MonkeyPatch) -> None:

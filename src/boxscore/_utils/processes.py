@@ -16,13 +16,14 @@ Conventions
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import BinaryIO, Generic, Literal, NamedTuple, TypeVar, cast
 
 from boxscore._utils import checks, unfinished
@@ -154,23 +155,22 @@ class Forked(Generic[Result]):
         self._tasks = tasks
         self._least, self._started = least_seconds, time.monotonic()
         self._children: dict[int, _Child] = {}
-        self._key = unfinished.begin(self._kill)
+        self._key = unfinished.begin(functools.partial(_kill, self._children))
         for number, task in enumerate(tasks if hasattr(os, "fork") else []):
-            with contextlib.suppress(OSError, RuntimeError):  # too many processes or files, a subinterpreter
-                self._children[number] = _start(task)
+            # Too many processes or files, or a subinterpreter, is no error; an interrupt loses no child.
+            with contextlib.suppress(OSError, RuntimeError), _uninterrupted() as mask:
+                self._children[number] = _start(task, mask)
+
+    def __del__(self) -> None:
+        """End what an interrupt kept from being closed: before it could be, or halfway."""
+        self.close()
 
     def close(self) -> None:
         """End every process; one that still runs is killed, because its result is no longer needed."""
         for number in list(self._children):
-            self._end(number, _wait(self._children[number].pipe, 0))
+            with _uninterrupted():
+                self._end(number, _wait(self._children[number].pipe, 0))
         unfinished.forget(self._key)
-
-    def _kill(self) -> None:
-        """End every process, in a program that ends."""
-        for child in list(self._children.values()):
-            with contextlib.suppress(OSError):
-                os.kill(child.process, signal.SIGKILL)
-                os.waitpid(child.process, 0)
 
     def results(self) -> list[Result]:
         """Wait for the tasks and return their results, in order; a failed task is repeated and may raise."""
@@ -188,7 +188,8 @@ class Forked(Generic[Result]):
             except (OSError, MemoryError):
                 pass  # no room for its pages beside those of others: the task is done when these are gone
             finally:
-                self._end(number, signalled)
+                with _uninterrupted():
+                    self._end(number, signalled)
         return self._tasks[number]()
 
     def _end(self, number: int, signalled: bytes | None) -> None:
@@ -200,6 +201,24 @@ class Forked(Generic[Result]):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
             _has_ended(process)
+
+
+def _kill(children: Mapping[int, _Child]) -> None:
+    """End every process, in a program that ends."""
+    for child in list(children.values()):
+        with contextlib.suppress(OSError):
+            os.kill(child.process, signal.SIGKILL)
+            os.waitpid(child.process, 0)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[set[int]]:
+    """Let Ctrl-C wait, for moments in which a process would be forgotten; yields what waited before."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield mask
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def time_limit(seconds: float, *, least: float) -> float:
@@ -231,8 +250,8 @@ def _wait(pipe: int, seconds: float) -> bytes | None:
     return os.read(pipe, 1) if waiting.poll(seconds * 1000) else None
 
 
-def _start(task: Callable[[], object]) -> _Child:
-    """Fork a child that writes its result to a file."""
+def _start(task: Callable[[], object], mask: set[int]) -> _Child:
+    """Fork a child that writes its result to a file, and lets the signals wait that ``mask`` has."""
     file = _unnamed_file()
     try:
         pipe, write_end = os.pipe()
@@ -256,6 +275,7 @@ def _start(task: Callable[[], object]) -> _Child:
         for number in (signal.SIGINT, signal.SIGTERM):
             if callable(signal.getsignal(number)):  # a handler of the parent's is not for its children
                 signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         write_pickle(task(), file)
         os.write(write_end, DONE)
     finally:

@@ -88,8 +88,8 @@ class HeldValues:
 
     def mean_of_defined(self) -> float:
         """Mean of the values that are not NaN."""
-        _, values = self._defined
-        return mean_of_defined(values)
+        _, values, every = self._defined
+        return float(values.ravel().mean()) if every and values.size else mean_of_defined(values)
 
     def mean_of_slots(self) -> float:
         """``numpy.nanmean``."""
@@ -98,7 +98,7 @@ class HeldValues:
 
     def mean_per_class(self) -> FloatArray:
         """Mean of each class's values, [K]."""
-        classes, values = self._defined
+        classes, values, _ = self._defined
         mean = np.full(self.values.shape[-1], np.nan)
         by_class = np.ascontiguousarray(values.reshape(math.prod(values.shape[:-1]), len(classes)).T)
         mean[classes] = by_class.mean(axis=1)
@@ -140,14 +140,17 @@ class HeldValues:
         return means
 
     @functools.cached_property
-    def _defined(self) -> tuple[NDArray[np.intp], FloatArray]:
-        """Classes and their values, without those of NaN alone where no other value is NaN."""
+    def _defined(self) -> tuple[NDArray[np.intp], FloatArray, bool]:
+        """Classes and values, but those of NaN alone where no other value is; whether none is left."""
         undefined = np.isnan(self.values)
+        every = np.arange(self.values.shape[-1])
+        if not undefined.any():
+            return every, self.values, True
         absent = undefined[(0,) * (undefined.ndim - 1)]
         if not absent.any() or not (undefined == absent).all():
-            return np.arange(len(absent)), self.values
+            return every, self.values, False
         classes = np.flatnonzero(~absent)
-        return classes, self.values.take(classes, axis=-1)
+        return classes, self.values.take(classes, axis=-1), True
 
 
 def mean_of_defined(values: FloatArray) -> float:

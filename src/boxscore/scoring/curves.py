@@ -220,6 +220,10 @@ class Curves:
             self._state |= compute()
         return {name: self._state[name] for name in names}
 
+    def take_state(self, state: State) -> None:
+        """Take fields that were computed elsewhere."""
+        self._state |= state
+
     def state_of_numbers(self) -> State:
         """Return the fields that :data:`NUMBERS` are made of."""
         names = folds_of_numbers(self.rules)
@@ -354,7 +358,7 @@ class Curves:
         """:attr:`best` of some thresholds and classes, with its axes T, K and R in another order."""
         if "best" in self._state:
             known: FloatArray = self._state["best"][thresholds, classes]
-            return known.transpose(axes).copy()
+            return known.transpose(axes).copy(order="K")
         best, starts = self._best_from
         nth = np.ascontiguousarray(self._nth(thresholds, classes).transpose(axes))
         if self._before is not None:
@@ -388,7 +392,7 @@ class Curves:
         score[here] = counts.scores_of((nth + self._starts[thresholds, :, None])[here])
         # Recall point 0 is reached by the first detection of the class, true positive or not.
         first = np.where(counts.has_detections, counts.first_scores(), missing)
-        return np.where(self._needed(EVERY) == 0, first[:, None], score)
+        return np.where(self.needed(EVERY) == 0, first[:, None], score)
 
     def _scores(self, thresholds: slice) -> FloatArray:
         """:attr:`scores` of some thresholds."""
@@ -421,10 +425,12 @@ class Curves:
         whole = self.positive.dtype.kind in "iu"
         if whole and (most + 1) * self.point_count <= MOST_NEEDED:  # resamples have the same few
             return _needed_up_to(tuple(self._points.tolist()), 1 << most.bit_length()), self.positive
+        if len(self.positive) * self.point_count <= MOST_NEEDED:
+            return needed_true_positives(self._points, self.positive), np.arange(len(self.positive))
         positive, row = np.unique(self.positive, return_inverse=True)
-        return np.ascontiguousarray(needed_true_positives(self._points, positive).T), row
+        return needed_true_positives(self._points, positive), row
 
-    def _needed(self, classes: slice) -> NDArray[np.int64]:
+    def needed(self, classes: slice = EVERY) -> NDArray[np.int64]:
         """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [k, R]."""
         needed, row = self._needed_by_count
         return needed.take(row[classes], axis=0)
@@ -436,7 +442,7 @@ class Curves:
         """
         if self.counts.weights_up_to is not None:
             return self._nth_by_weight(thresholds, classes)
-        nth = np.maximum(self._needed(classes)[None], 1) - 1
+        nth = np.maximum(self.needed(classes)[None], 1) - 1
         if self._before is not None:
             nth = nth - self._before.true_positives[thresholds, classes, None]
         return self.counts.run_of(nth, thresholds, classes)
@@ -499,15 +505,15 @@ def means_at_points(envelope: FloatArray, rules: ApRules) -> FloatArray:
 @functools.lru_cache(maxsize=8)
 def _needed_up_to(points: tuple[float, ...], end: int) -> NDArray[np.int64]:
     """:func:`needed_true_positives` of 0, 1, ... and ``end - 1`` positives, [end, R]."""
-    return np.ascontiguousarray(needed_true_positives(np.array(points), np.arange(end)).T)
+    return needed_true_positives(np.array(points), np.arange(end))
 
 
-def needed_true_positives(points: FloatArray, positive: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [R, K]."""
-    total = np.maximum(positive, 1)
+def needed_true_positives(points: FloatArray, positive: NDArray[Any]) -> NDArray[np.int64]:
+    """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [K, R]."""
+    total = np.maximum(positive, 1.0)[:, None]
     # The product is rounded, and so is the quotient that is compared: the ceiling is at most one off, and
     # its neighbours are tried with the comparison itself.
-    needed: NDArray[np.int64] = np.ceil(points[:, None] * total).astype(np.int64)
-    needed -= (needed > 0) & ((needed - 1) / total >= points[:, None])
-    needed += needed / total < points[:, None]
-    return needed
+    needed: FloatArray = np.ceil(points * total)
+    needed -= (needed - 1) / total >= points
+    needed += needed / total < points
+    return needed.astype(np.int64)

@@ -27,6 +27,7 @@ from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import counted_for, kind_of
 from boxscore.scoring.totals import Totals
 from boxscore.scoring.weighted import ImageWeights
+from boxscore.scoring.weighted_curves import CurvesUnderWeights
 
 Key = tuple[int, int]
 """An area range and max detections, positions on the axes A and M."""
@@ -172,7 +173,10 @@ class ClassValues(NamedTuple):
 
 
 LARGEST_BATCH = 64
-"""Sets of weights that are counted together."""
+"""Sets of weights that are counted together, each on a copy of the matches."""
+
+SETS_TOGETHER = 4
+"""Of all copies."""
 
 COUNTED_TOGETHER = 1 << 16
 """Detections and ground truths of all copies that are."""
@@ -189,16 +193,20 @@ def weighted_metrics(
     Of a small data set many sets are counted at once: each on a copy of the matches, with classes of its own.
     """
     matches = counted_for(matches, protocol)
-    truth_image = matches.truth_image[matches.counted(0)]
+    images = len(matches.images)
+    truths = np.bincount(matches.truth_image[matches.counted(0)], minlength=images)
+    detections = np.bincount(matches.image, minlength=images)
     size = _copies(matches, protocol, rows)
     tables = _tables_of_copies(matches, protocol, rows, size)
     made = []
     sets = iter(weights)
-    while batch := list(itertools.islice(sets, size)):
-        values = tables(np.concatenate(batch + [batch[0]] * (size - len(batch))))
+    while batch := list(itertools.islice(sets, SETS_TOGETHER * size)):
+        # Neighbours, which may be the two sides of an exchange, are of the same copy.
+        count = -(-len(batch) // size)
+        filled = batch + [batch[0]] * (count * size - len(batch))
+        values = tables([np.concatenate(filled[first::count]) for first in range(count)])
         made += [
-            (table, one[truth_image].sum(), one[matches.image].sum())
-            for table, one in zip(values, batch, strict=False)
+            (values[i % count][i // count], one @ truths, one @ detections) for i, one in enumerate(batch)
         ]
     K = len(matches.categories)
     return WeightedMetrics(
@@ -263,20 +271,32 @@ def _copies(matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow]) ->
 
 def _tables_of_copies(
     matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow], size: int
-) -> Callable[[FloatArray], FloatArray]:
-    """Return what computes :func:`summary_table` of each copy, [size, rows, K + 1], from their weights."""
+) -> Callable[[Sequence[FloatArray]], list[FloatArray]]:
+    """Return what computes :func:`summary_table` of each copy, [size, rows, K + 1], from their weights.
+
+    It takes some sets of weights of all copies.
+    """
+    kinds = summary_keys(rows, protocol)
 
     @functools.cache
-    def prepared(area: int, cap: int, pooled: str | None) -> ImageWeights:
+    def prepared(area: int, cap: int, pooled: str | None) -> CurvesUnderWeights:
         chosen = matches if pooled is None else counted_for(matches.pooled(pooled), protocol)
-        return ImageWeights(chosen if size == 1 else chosen.repeated(size), protocol, area, cap)
+        copies = chosen if size == 1 else chosen.repeated(size)
+        folds = [kind_of(name).fold for name in kinds[area, cap]]
+        best = any("best" in fold(protocol) for fold in folds if fold is not None)
+        return CurvesUnderWeights(copies, protocol, area, cap, matches.categories, best=best)
 
-    def tables(weights: FloatArray) -> FloatArray:
+    def tables(weights: Sequence[FloatArray]) -> list[FloatArray]:
         @functools.cache
-        def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
-            counts = prepared(area, cap, pooled).counts(weights)
-            return Curves(counts, protocol.ap, categories=matches.categories)
+        def curves(area: int, cap: int, pooled: str | None) -> list[Curves]:
+            return prepared(area, cap, pooled).of(weights)
 
-        return summary_tables(rows, protocol, curves_of, size)
+        def table(side: int) -> FloatArray:
+            def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
+                return curves(area, cap, pooled)[side]
+
+            return summary_tables(rows, protocol, curves_of, size)
+
+        return [table(side) for side in range(len(weights))]
 
     return tables

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,10 +93,11 @@ class ImageWeights:
     def ends(self, tie_order: TieOrder) -> _Ends:
         """Return what is counted up to each true positive, by where it stands among equal scores."""
         if tie_order not in self._ends:
-            self._ends[tie_order] = self._ends_under(tie_order)
+            self._ends[tie_order] = self.ends_under(tie_order)
         return self._ends[tie_order]
 
-    def _ends_under(self, tie_order: TieOrder) -> _Ends:
+    def ends_under(self, tie_order: TieOrder) -> _Ends:
+        """Compute :meth:`ends`."""
         base = self.outcomes.unmatched_counts
         before = np.concatenate([[0], np.cumsum(base)])
         T, K = self.shape
@@ -109,9 +111,9 @@ class ImageWeights:
         row_of_true = np.repeat(np.arange(T) * (len(base) + 1), sizes)
         return _Ends(true_end, before[end], np.searchsorted(self._moves, row_of_true + end, side="left"))
 
-    def counts(self, weights: FloatArray) -> WeightedCounts:
-        """Count each image by its weight: whole numbers, [images]."""
-        return WeightedCounts(self, weights)
+    def counts(self, weights: FloatArray, **known: Any) -> WeightedCounts:
+        """Count each image by its weight: whole numbers, [images]; ``known`` are counts by name."""
+        return WeightedCounts(self, weights, known)
 
 
 class WeightedCounts(SingleRuns):
@@ -119,9 +121,12 @@ class WeightedCounts(SingleRuns):
 
     weights_up_to = None
 
-    def __init__(self, prepared: ImageWeights, weights: FloatArray) -> None:
+    def __init__(
+        self, prepared: ImageWeights, weights: FloatArray, known: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self._prepared = prepared
         self._weights: Counts = weights.astype(np.int32)
+        vars(self).update(known)
 
     @property
     def outcomes(self) -> Outcomes:
