@@ -100,8 +100,10 @@ dist: $(BIN)/python
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
 
+# Every row of the table of docs/benchmarks.md on two processors, a quarter of an hour; with WRITE="name of the machine" it is written there.
 bench: $(VENV)/.installed
-	$(BIN)/python benchmarks/compare.py
+	$(BIN)/python benchmarks/table.py --threads 2 $(BENCH)
+	$(if $(WRITE),$(BIN)/python benchmarks/figures.py --results benchmarks/results/threads_2 --machine "$(WRITE)" --described "$(shell uname -srm), $(shell date +%d\ %B\ %Y)")
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \

@@ -197,12 +197,12 @@ class Vernier(Contender):
 
 
 class Boxscore(Contender):
-    """The Python API with its defaults: one process."""
+    """The Python API with its defaults."""
 
     name = "boxscore"
     package = "boxscore"
     peer = False
-    workers = 1
+    workers: Any = "auto"
 
     def import_package(self) -> None:
         import boxscore

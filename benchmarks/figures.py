@@ -8,6 +8,8 @@ readers of the page do not see: ``<!--=boxes-500k.ratio-->0.93<!--=-->``.
 Usage
 -----
     python benchmarks/figures.py    # writes the table and the figures; a test fails where one is another
+    python benchmarks/figures.py --results DIR --machine "EPYC 24" --described "AMD EPYC, ..."
+                                    # takes in first what table.py measured and stored, in results/threads_2
 
 Conventions
 -----------
@@ -18,6 +20,8 @@ Conventions
 
 from __future__ import annotations
 
+import argparse
+import json
 import re
 import sys
 from collections.abc import Mapping
@@ -29,7 +33,11 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+sys.path.insert(0, str(Path(__file__).parent))
+import measured
+
 PROJECT = Path(__file__).parents[1]
+TABLE = PROJECT / "benchmarks" / "figures.toml"
 PAGE = PROJECT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 FIGURE = re.compile(r"<!--=(?P<name>[\w.-]+)(?::(?P<form>[^-]*))?-->.*?<!--=-->", re.DOTALL)
@@ -39,7 +47,7 @@ Row = dict[str, Any]
 
 def known() -> tuple[dict[str, str], list[Row]]:
     """Return the machines and the rows, each with its ratio."""
-    content = tomllib.loads((PROJECT / "benchmarks" / "figures.toml").read_text(encoding="utf-8"))
+    content = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     rows: list[Row] = content["row"]
     for row in rows:
         if "theirs" in row and "ratio" not in row:
@@ -121,7 +129,45 @@ def pages() -> list[Path]:
     return [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 
 
+def take_in(results: Path, machine: str, described: str) -> list[str]:
+    """Write what was measured on a machine into ``figures.toml``; return the keys of the rows."""
+    head, *blocks = TABLE.read_text(encoding="utf-8").split("[[row]]\n")
+    new = {row["key"]: row | {"machine": machine} for row in measured.rows_of(results)}
+    written_blocks = []
+    for block in blocks:
+        known_row = tomllib.loads(block)
+        if known_row["key"] in new:
+            kept = {name: known_row[name] for name in ("key", "work", "scope")}
+            block = f"{_as_toml(kept | new.pop(known_row['key']))}\n"
+        written_blocks.append(block)
+    written_blocks = [f"{block.rstrip()}\n\n" for block in written_blocks]
+    written_blocks += [f"{_as_toml(row)}\n" for row in new.values() if "work" in row]
+    machines = tomllib.loads(head)["machines"] | {machine: described}
+    used = {tomllib.loads(block)["machine"] for block in written_blocks}
+    before = head[: head.index("[machines]")]
+    head = f"{before}[machines]\n" + "".join(
+        f"{json.dumps(name)} = {json.dumps(text)}\n" for name, text in machines.items() if name in used
+    )
+    text = "[[row]]\n".join([f"{head}\n", *written_blocks]).rstrip() + "\n"
+    TABLE.write_text(text, encoding="utf-8")
+    return [row["key"] for row in measured.rows_of(results)]
+
+
+def _as_toml(row: Row) -> str:
+    names = ("key", "work", "scope", "machine", "peer", "ours", "theirs", "ratio", "memory")
+    return "".join(f"{name} = {json.dumps(row[name])}\n" for name in names if name in row)
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--results", type=Path, metavar="DIR", help="what table.py stored, to be taken in first"
+    )
+    parser.add_argument("--machine", default="this", help="short name of the machine that it is of")
+    parser.add_argument("--described", default="", help="processor, memory, system, date")
+    arguments = parser.parse_args()
+    if arguments.results:
+        print(", ".join(take_in(arguments.results, arguments.machine, arguments.described)))
     for page in pages():
         text = written(page)
         if text != page.read_text(encoding="utf-8"):

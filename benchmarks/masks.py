@@ -30,13 +30,23 @@ import itertools
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import measured
+
 WIDTH, HEIGHT = 640, 480
 OURS = ("boxscore", "boxscore workers")
+
+KEYS = {
+    ("segm", "boxscore"): "masks-one-process",
+    ("segm", "boxscore workers"): "masks-two-processes",
+    ("boundary", "boxscore workers"): "boundary",
+}
+"""What are rows of docs/benchmarks.md."""
 CONTENDERS = ("pycocotools", "vernier", "hotcoco", "ultrafast_pycocotools", "faster_coco_eval", *OURS)
 OF_KIND = {
     "segm": CONTENDERS,
@@ -278,6 +288,7 @@ def compare(kind, folder, interpreters, repeats, contenders):
         "both, times the first | differs |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
+    times = {}
     for contender, answers in found.items():
         if not answers:
             continue
@@ -286,12 +297,15 @@ def compare(kind, folder, interpreters, repeats, contenders):
         both = min(map(sum, zip(columns[1], columns[2], strict=True)))
         numbers = answers[0]["numbers"]
         reference = reference or (numbers, both)
+        times[contender] = statistics.median(map(sum, zip(columns[1], columns[2], strict=True)))
         far = max(abs(a - b) for a, b in zip(numbers, reference[0], strict=False) if b >= 0)
         own, child = answers[0]["megabytes"]
         print(
             f"| {contender} | {load:.2f} | {read:.2f} | {work:.3f} | {both:.3f} | {used:.2f} | {own} | "
             f"{child} | {both / reference[1]:.2f} | {far:.1g} |"
         )
+    peers = {name: seconds for name, seconds in times.items() if name not in OURS}
+    return [measured.row(KEYS[kind, name], times[name], peers) for name in times if (kind, name) in KEYS]
 
 
 def main() -> None:
@@ -303,6 +317,7 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--contenders", metavar="A,B", help=f"some of {', '.join(CONTENDERS)}")
+    parser.add_argument("--store", type=Path, metavar="FILE", help="keep the rows of docs/benchmarks.md")
     parser.add_argument("--only", choices=CONTENDERS, help="run this one here and print its times")
     arguments = parser.parse_args()
     if arguments.only:
@@ -312,7 +327,9 @@ def main() -> None:
         (make_keypoints if arguments.kind == "keypoints" else make_masks)(arguments.folder)
     contenders = arguments.contenders.split(",") if arguments.contenders else CONTENDERS
     interpreters = arguments.rivals, sys.executable
-    compare(arguments.kind, arguments.folder, interpreters, arguments.repeats, contenders)
+    rows = compare(arguments.kind, arguments.folder, interpreters, arguments.repeats, contenders)
+    if arguments.store:
+        measured.store(arguments.store, rows)
 
 
 if __name__ == "__main__":

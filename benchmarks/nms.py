@@ -15,13 +15,25 @@ import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import measured
 import numpy as np
 
 from boxscore.suppression import batched_nms, matrix_nms, nms, soft_nms, weighted_boxes_fusion
 
 THRESHOLD = 0.5
+
+KEYS = {
+    "batched, 100 images x 8400 x 80 classes": "nms-8400",
+    "batched, 400 images x 1000 x 1 classes": "nms-1000",
+    "one class, dense, 8400": "nms-dense",
+    "one class, dense, 300": "nms-300",
+    "one class, sparse, 100000": "nms-sparse",
+    "fusion of 3 models, 100 images x 100": "fusion",
+}
+"""Cases that are rows of docs/benchmarks.md."""
 Contenders = dict[str, Callable[[], Any]]
 
 
@@ -229,7 +241,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the data")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--seconds", type=float, default=5.0, help="time to spend on a case (default 5)")
+    parser.add_argument("--store", type=Path, metavar="FILE", help="keep the rows of docs/benchmarks.md")
     options = parser.parse_args()
+    rows = []
     print("| case | contender | best ms | middle ms | kept |\n|---|---|---:|---:|---:|")
     for name, build in cases(options.quick).items():
         if options.only not in name:
@@ -242,6 +256,9 @@ def main() -> None:
             result = function()
             kept = len(result) if isinstance(result, np.ndarray) else ""
             print(f"| {name} | {who} | {best[who]:.3f} | {middle[who]:.3f} | {kept} |")
+        if name in KEYS:
+            peers = {who: some / 1e3 for who, some in middle.items() if who != "boxscore"}
+            rows.append(measured.row(KEYS[name], middle["boxscore"] / 1e3, peers))
         if len(contenders) > 1:
             by_best, by_middle = (
                 some["boxscore"] / min(some[who] for who in some if who != "boxscore")
@@ -250,6 +267,8 @@ def main() -> None:
             print(
                 f"| {name} | **ours / best peer** | **{by_best:.2f}** | **{by_middle:.2f}** | |", flush=True
             )
+    if options.store:
+        measured.store(options.store, rows)
     if options.only in "whole data set":
         print("\n| whole data set | seconds | peak MB above input |\n|---|---:|---:|")
         for name, function in whole_data_set(options.quick).items():

@@ -3,7 +3,9 @@
 Goal
 ----
 Runs the other scripts of this folder with the cases that goals are set for: boxes and keypoints
-(``compare.py``), masks and boundaries (``masks.py``), a VOC folder (``voc.py``) and suppression (``nms.py``).
+(``compare.py``), masks and boundaries (``masks.py``), questions behind the score and training loops
+(``diagnostics.py``), a VOC folder (``voc.py``) and suppression (``nms.py``). At the end the rows of
+docs/benchmarks.md, which ``figures.py --results`` writes there.
 Boxes, keypoints and small files: arrays are compared before any time is taken; memory beside the times.
 Masks: the largest difference of the summary is printed. VOC and NMS: mAP and the number of kept boxes.
 
@@ -29,6 +31,7 @@ import sys
 import time
 from pathlib import Path
 
+import measured
 from cases import BENCHMARKS, PROJECT
 from compare import make_environment
 from measure import pin, thread_limits
@@ -39,6 +42,7 @@ SMALL = ("coco_36k", "real_yolov2_608", "real_yolact_base", "real_voc2007", "rea
 SUPPRESSION = (
     *("batched, 100 images x 8400", "batched, 400 images x 1000", "one class, dense, 8400"),
     *("one class, dense, 300", "one class, sparse, 300", "one class, crowd, 300"),
+    *("one class, sparse, 100000", "fusion of 3 models, 100 images"),
 )
 MASK_CONTENDERS = "hotcoco,ultrafast_pycocotools,vernier,boxscore,boxscore workers"
 
@@ -48,6 +52,8 @@ def commands(threads: int, data: Path, results: Path) -> dict[str, list[list[str
     compare = ["compare.py", "--threads", str(threads), "--contenders", f"{PEERS},{OURS}"]
     compare += ["--data", str(data), "--results", str(results / f"threads_{threads}")]
     masks = ["--folder", str(data), "--contenders", MASK_CONTENDERS, "--repeats", "3"]
+    stored = results / f"threads_{threads}"
+    asked = ["diagnostics.py", "--threads", str(threads), "--data", str(data)]
     return {
         "small": [[*compare, "--rounds", "5", *SMALL]],
         "boxes": [
@@ -55,9 +61,16 @@ def commands(threads: int, data: Path, results: Path) -> dict[str, list[list[str
             [*compare, "--rounds", "2", "objects365_2m"],
         ],
         "keypoints": [[*compare, "--rounds", "5", "keypoints"]],
-        "masks": [["masks.py", kind, *masks] for kind in ("segm", "boundary")],
+        "masks": [
+            ["masks.py", kind, *masks, "--store", str(stored / f"rows_{kind}.json")]
+            for kind in ("segm", "boundary")
+        ],
+        "diagnostics": [[*asked, "--store", str(stored / "rows_diagnostics.json")]],
         "voc": [["voc.py", "--repeats", "3"]],
-        "nms": [["nms.py", "--only", only, "--seconds", "1"] for only in SUPPRESSION],
+        "nms": [
+            ["nms.py", "--only", only, "--seconds", "1", "--store", str(stored / f"rows_nms_{number}.json")]
+            for number, only in enumerate(SUPPRESSION)
+        ],
     }
 
 
@@ -86,10 +99,24 @@ def main() -> int:
             start = time.perf_counter()
             for script, *rest in scripts:
                 command = [python, str(BENCHMARKS / script), *rest]
-                command += ["--python", python] if script == "compare.py" else []
+                command += ["--python", python] if script in ("compare.py", "diagnostics.py") else []
                 failed += bool(subprocess.run(command, env=environment, cwd=PROJECT, check=False).returncode)
             print(f"{group}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
+    for threads in arguments.threads:
+        print(
+            f"\n## rows of docs/benchmarks.md, processors: {threads}\n\n{rows(results, threads)}", flush=True
+        )
     return 1 if failed else 0
+
+
+def rows(results: Path, threads: int) -> str:
+    """Return the rows of the table of docs/benchmarks.md that were measured."""
+    lines = ["| row | boxscore, s | fastest peer, s | ratio |", "|---|---:|---:|---:|"]
+    for row in measured.rows_of(results / f"threads_{threads}"):
+        peer = f"{row['theirs']:.3g} ({row['peer']})" if "peer" in row else ""
+        ratio = f"{row['ratio']:.2f}" if "ratio" in row else ""
+        lines.append(f"| {row['key']} | {row['ours']:.3g} | {peer} | {ratio} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

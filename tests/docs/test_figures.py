@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -49,3 +51,37 @@ def test_a_figure_is_written_between_its_marks(script: ModuleType) -> None:
     assert {row["machine"] for row in rows} == set(machines)
     assert len({row["key"] for row in rows}) == len(rows)
     assert script.figures(rows)["count.formats"] == (len(format_names(auto=False)), "d")
+
+
+def test_what_was_measured_is_taken_in(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, results = tmp_path / "figures.toml", tmp_path / "results"
+    table.write_bytes(script.TABLE.read_bytes())
+    monkeypatch.setattr(script, "TABLE", table)
+    _, before = script.known()
+    whole = {"boxscore command": [2.0, 1.0, 3.0], "boxscore": [4.0], "slow": [8.0], "fast": [4.0, 4.0]}
+    contenders = [
+        {"name": name, "memory": 5e6, "rounds": [{"whole": seconds} for seconds in rounds]}
+        for name, rounds in whole.items()
+    ]
+    results.mkdir()
+    (results / "coco_500k.json").write_text(json.dumps({"contenders": contenders}))
+    stored = [
+        {"key": "tide", "ours": 0.5},
+        {"key": "a-new-one", "work": "more", "scope": "arrays", "ours": 0.5},
+        {"key": "unknown", "ours": 0.5},
+    ]
+    (results / "rows_more.json").write_text(json.dumps(stored))
+    script.take_in(results, "here", "a machine")
+    machines, rows = script.known()
+    by_key, former = ({row["key"]: row for row in some} for some in (rows, before))
+    assert list(by_key) == [*former, "a-new-one"]
+    assert machines["here"] == "a machine"
+    taken = by_key["boxes-500k"]
+    assert (taken["ours"], taken["theirs"], taken["ratio"], taken["peer"]) == (2.0, 4.0, 0.5, "fast")
+    assert taken["work"] == former["boxes-500k"]["work"]
+    changed = {"boxes-500k", "boxes-500k-api", "tide", "a-new-one"}
+    assert {key for key, row in by_key.items() if row["machine"] == "here"} == changed
+    assert all(by_key[key] == row for key, row in former.items() if key not in changed)
+    assert {row["machine"] for row in rows} == set(machines)
