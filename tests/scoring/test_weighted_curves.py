@@ -78,3 +78,11 @@ def test_an_epsilon_of_any_size(epsilon: float) -> None:
 def test_every_rule() -> None:
     for number, protocol in enumerate(variations()[::5]):
         check_sets(number, protocol, drawn(6, 2, seed=number))
+
+
+@pytest.mark.parametrize("mean", ["of_defined", "nanmean", "by_images"])
+@pytest.mark.parametrize("absent", ["skip", "zero", "all_zero"])
+def test_means_add_up_in_the_order_of_pycocotools(mean: str, absent: str) -> None:
+    """Weights leave precision in another order in memory, and NumPy adds up in that one."""
+    rules = {"extends": "coco", "ap": {"class_mean": mean, "absent_classes": absent}}
+    check_sets(5, boxscore.load_protocol(rules), [np.ones(6), *drawn(6, 2, seed=4)])

@@ -64,7 +64,7 @@ class Values(Protocol):
 
 
 class HeldValues:
-    """Values in one array.
+    """Values in one array, in any order of its axes in memory: they are added up in C order all the same.
 
     Parameters
     ----------
@@ -94,7 +94,9 @@ class HeldValues:
     def mean_of_slots(self) -> float:
         """``numpy.nanmean``."""
         defined = np.count_nonzero(~np.isnan(self.values))
-        return float(np.sum(np.nan_to_num(self.values, nan=0.0)) / defined) if defined else float("nan")
+        return (
+            float(np.sum(np.nan_to_num(self.values, nan=0.0).ravel()) / defined) if defined else float("nan")
+        )
 
     def mean_per_class(self) -> FloatArray:
         """Mean of each class's values, [K]."""
@@ -136,7 +138,7 @@ class HeldValues:
                 copies = np.flatnonzero(pattern_of.ravel() == number)
                 # A contiguous row is added up as an array of its own would be.
                 rows = by_copy[:, copies][:, :, ~pattern].transpose(1, 0, 2).reshape(len(copies), -1)
-                means[copies] = rows.mean(axis=1)
+                means[copies] = np.ascontiguousarray(rows).mean(axis=1)
         return means
 
     @functools.cached_property
