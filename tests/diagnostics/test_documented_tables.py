@@ -58,7 +58,24 @@ def call(name, truth, found):
         return diagnostics.readings(truth, found).table
     if name == "find_number":
         return diagnostics.find_number(truth, found, 0.5)
+    if name in KEYPOINTS:
+        return of_keypoints(name)
     return getattr(diagnostics, name)(evaluation)
+
+
+KEYPOINTS = ("keypoint_errors", "correct_keypoints", "keypoint_sigmas")
+
+
+def of_keypoints(name):
+    pose = [[[10, 10, 2], [30, 10, 2]]]
+    people = boxscore.GroundTruth.from_arrays([1], ["person"], [[0, 0, 50, 50]], keypoints=pose)
+    if name == "correct_keypoints":
+        return diagnostics.correct_keypoints([[[9, 9]]], [[[9, 9]]], 1)
+    if name == "keypoint_sigmas":
+        return diagnostics.keypoint_sigmas(people, people)
+    poses = boxscore.Detections.from_arrays([1], ["person"], None, [0.5], keypoints=pose)
+    rules = {"extends": "coco-keypoints", "keypoints": {"sigmas": [0.1] * 2, "names": [], "skeleton": []}}
+    return diagnostics.keypoint_errors(boxscore.evaluate(people, poses, protocol=rules))
 
 
 def test_every_function_has_a_section():

@@ -328,6 +328,12 @@ CHANGES = [
     ({"boxes": {"overlap_epsilon": 1e-6}}, "overlapeps:1e-06"),
     ({"ap": {"interpolation": "every_point"}}, "ap:every"),
     ({"ap": {"interpolation": "area", "score_steps": 1000}}, "steps:1000"),
+    ({"ap": {"interpolation": "lines_as_they_are"}}, "ap:101-as-they-are"),
+    ({"ap": {"recall_above": 0.1}}, "recallabove:0.1"),
+    ({"ap": {"precision_above": 0.1}}, "precisionabove:0.1"),
+    ({"similarity": "distance", "distance": {"largest": 8}}, "sim:distance/centre/8"),
+    ({"similarity": "distance", "distance": {"anchor": "point"}}, "sim:distance/point/100"),
+    ({"matching": {"equal_scores": "last_in_file_first"}}, "order:last_in_file_first"),
     ({"ap": {"recall_over": "all"}}, "recall:all"),
     ({"ap": {"class_mean": "by_images"}}, "classmean:by_images"),
     ({"ap": {"class_weights": {"person": 5, "*": 0.5}}}, "classweight:*=0.5,person=5"),
@@ -361,7 +367,13 @@ def test_every_choice_shows_in_the_signature(change: dict[str, Any], part: str) 
 
 
 def test_every_field_of_a_protocol_is_among_the_changes_above() -> None:
-    changed = {(table, key) for change, _ in CHANGES for table, keys in change.items() for key in keys}
+    changed = {
+        (table, key)
+        for change, _ in CHANGES
+        for table, keys in change.items()
+        if isinstance(keys, dict)
+        for key in keys
+    }
     changed |= {
         ("keypoints", key) for key in ("sigmas", "names", "skeleton")
     }  # which stand in `sim`, or describe
@@ -370,7 +382,7 @@ def test_every_field_of_a_protocol_is_among_the_changes_above() -> None:
         (table, field.name)
         for table in (
             *("rounding", "boxes", "group", "labels", "matching", "ignore", "ap", "froc"),
-            *("miss_rate", "jaccard", "score_levels", "keypoints"),
+            *("miss_rate", "jaccard", "score_levels", "keypoints", "distance"),
         )
         for field in dataclasses.fields(getattr(coco, table))
     }
@@ -402,7 +414,7 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"summary": [{"keys": "AP"}]}, "a key must be known. Got summary.keys; did you mean 'key'?"),
         (
             {"zzz": 1},
-            "a key must be known. Got zzz; known: aliases, ap, boxes, froc, group, ignore, jaccard, keypoints, "
+            "a key must be known. Got zzz; known: aliases, ap, boxes, distance, froc, group, ignore, jaccard, keypoints, "
             "labels, masks, matching, miss_rate, name, of_type, rounding, score_levels, similarity, summary, title.",
         ),
         (
@@ -431,7 +443,7 @@ def test_signatures_of_two_grids_differ() -> None:
         ),
         (
             {"ap": {"interpolation": "11"}},
-            "ap.interpolation must be one of 'points', 'area', 'trapezoid', 'trapezoid_to_one', 'every_point'. Got '11'.",
+            "ap.interpolation must be one of 'points', 'area', 'trapezoid', 'trapezoid_to_one', 'every_point', 'lines_as_they_are'. Got '11'.",
         ),
         (
             {"froc": {"false_positives_per_image": []}},
@@ -448,7 +460,7 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"ap": {"precision_epsilon": -1}}, "ap.precision_epsilon must be a number in [0, 1]. Got -1."),
         (
             {"similarity": "masks"},
-            "similarity must be one of 'box', 'rotated', 'quadrilateral', 'probiou', 'mask', 'boundary', 'keypoints'. Got 'masks'; did you mean 'mask'?",
+            "similarity must be one of 'box', 'rotated', 'quadrilateral', 'probiou', 'mask', 'boundary', 'keypoints', 'distance'. Got 'masks'; did you mean 'mask'?",
         ),
         ({"similarity": "keypoints"}, "keypoints.sigmas must be given. Got none."),
         ({"name": 3}, "name must be a string. Got 3."),

@@ -242,7 +242,7 @@ def test_what_ranges_and_sweeps_asked_is_answered_the_same() -> None:
         )
         more = (
             *(p.ignore.column_ranges, p.ignore.regions, p.matching.ranked_files, p.boxes.clip != "none"),
-            *(p.ignore.image_ranges, p.ignore.flags, p.keypoints.parts, p.keypoints.scores),
+            *(p.ignore.flags,),
         )
         labels = p.labels.unlisted == "drop" or p.labels.not_exhaustive == "ignore"
         assert p.scope.allows("ranges") == splits

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import boxscore
+from boxscore.diagnostics import explain, readings
 from support.digests import same_arrays
 from support.real_data import real
 
@@ -115,3 +116,37 @@ def test_ultralytics_pose(name: str, files: str, sigmas: list[float] | None) -> 
     result = boxscore.evaluate(*both, protocol=rules)
     expected = json.loads(real(more, "expected_ultralytics.json").read_text())[name]
     assert (result["AP50"], result["AP"]) == (expected["mAP50"], expected["mAP50-95"])
+
+
+def test_explain_names_what_moves_the_ap_of_animals() -> None:
+    """From pycocotools' .3595 to xtcocotools' .3928: num_keypoints, and annotation id 0."""
+    truth = boxscore.load_ground_truth(real("keypoints_more", "animals_gt.json"))
+    found = boxscore.load_detections(real("keypoints_more", "animals_dt.json"), truth)
+    pycocotools = {
+        "extends": "ap10k",
+        "keypoints": {"unplaced": "count"},
+        "ignore": {"unlabelled_by": "num_keypoints"},
+        "matching": {"annotation_id_zero": "unmatched"},
+    }
+    steps = explain(truth, found, pycocotools, "ap10k").table
+    assert steps["value"].iloc[0] == pytest.approx(0.3595, abs=5e-5)
+    assert steps["value"].iloc[-1] == pytest.approx(0.3928, abs=5e-5)
+    moved = steps.loc[steps["delta"].abs() > 0, "change"].tolist()
+    assert moved == [
+        "objects without keypoints: ignored, by num_keypoints -> ignored, by visibility",
+        "annotation id 0: unmatched -> counted",
+    ]
+
+
+def test_every_protocol_of_these_keypoints_reads_the_files() -> None:
+    """Parts are read because the first protocol asks for them."""
+    folder = real("keypoints_more", "xtcocoapi_examples")
+    rules = boxscore.load_protocol("coco-wholebody")
+    result = boxscore.evaluate(
+        folder / "example_wholebody_val.json", folder / "example_wholebody_preds.json", protocol=rules
+    )
+    crowd = real("keypoints_more", "crowdpose_gt.json"), real("keypoints_more", "crowdpose_dt.json")
+    truth = boxscore.load_ground_truth(crowd[0])
+    found = boxscore.load_detections(crowd[1], truth)
+    assert readings(truth, found, "crowdpose").table["protocol"].tolist() == ["crowdpose"]
+    assert result["AP"] == pytest.approx(0.6421, abs=5e-5)

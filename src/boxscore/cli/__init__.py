@@ -37,7 +37,16 @@ __all__ = ["COMMANDS", "GROUPS", "Command", "command_parser", "load_command", "m
 GROUPS = {
     "start here": ("demo", "evaluate", "validate", "report", "view"),
     "why this score?": (
-        *("errors", "error-curves", "confusion", "operating-points", "slices", "images", "iou"),
+        *(
+            "errors",
+            "error-curves",
+            "keypoint-errors",
+            "confusion",
+            "operating-points",
+            "slices",
+            "images",
+            "iou",
+        ),
         *("suspects", "draw", "calibration", "lrp", "froc", "ties", "explain", "readings"),
     ),
     "which detector is better, and is it good enough?": ("compare", "bootstrap", "suite", "check", "history"),

@@ -292,6 +292,16 @@ DIAGNOSTICS = {
         instead={"curve": "error_curves"},
         examples=("", "--max-detections 500 --sort C50", "--curve --output csv"),
     ),
+    "keypoint-errors": Diagnostic(
+        "keypoints: jitter, inversion, swap or miss, of each joint",
+        "Count what is wrong with the keypoints of matched detections: jitter, inversion (left for right), "
+        "swap (another person's) or miss, of each joint.",
+        "keypoint_errors",
+        "Keypoints of matched detections (Ronchi and Perona)",
+        digits=3,
+        sort=None,
+        examples=("", "--output csv"),
+    ),
     "confusion": Diagnostic(
         "confusion matrix: which classes are predicted as which",
         "Count which classes are predicted as which, with background as an additional class.",

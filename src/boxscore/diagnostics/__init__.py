@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from boxscore.diagnostics._tools import tool_names as tool_names
     from boxscore.diagnostics.analysis import error_areas as error_areas
     from boxscore.diagnostics.analysis import error_curves as error_curves
+    from boxscore.diagnostics.annotator_sigmas import keypoint_sigmas as keypoint_sigmas
     from boxscore.diagnostics.bootstrap import bootstrap_intervals as bootstrap_intervals
     from boxscore.diagnostics.calibration import calibration_error as calibration_error
     from boxscore.diagnostics.calibration import reliability as reliability
@@ -38,10 +39,12 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.froc import froc_scores as froc_scores
     from boxscore.diagnostics.guarantee import threshold_guarantee as threshold_guarantee
     from boxscore.diagnostics.images import image_scores as image_scores
+    from boxscore.diagnostics.keypoint_distances import correct_keypoints as correct_keypoints
     from boxscore.diagnostics.leave_one_out import LabelCosts as LabelCosts
     from boxscore.diagnostics.leave_one_out import LabelEdits as LabelEdits
     from boxscore.diagnostics.leave_one_out import label_costs as label_costs
     from boxscore.diagnostics.lrp import localisation_recall_precision as localisation_recall_precision
+    from boxscore.diagnostics.misplaced_keypoints import keypoint_errors as keypoint_errors
     from boxscore.diagnostics.overlaps import pair_overlaps as pair_overlaps
     from boxscore.diagnostics.power import ComparisonPlan as ComparisonPlan
     from boxscore.diagnostics.power import plan_comparison as plan_comparison
@@ -69,6 +72,9 @@ else:
         "guarantee": "threshold_guarantee",
         "images": "image_scores",
         "leave_one_out": "LabelCosts LabelEdits label_costs",
+        "keypoint_distances": "correct_keypoints",
+        "misplaced_keypoints": "keypoint_errors",
+        "annotator_sigmas": "keypoint_sigmas",
         "lrp": "localisation_recall_precision",
         "overlaps": "pair_overlaps",
         "power": "ComparisonPlan plan_comparison",

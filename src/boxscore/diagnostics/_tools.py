@@ -106,7 +106,9 @@ def _holds_what_is_compared(ground_truth: GroundTruth, detections: Detections, p
         return detections.masks is not None and ground_truth.masks is not None
     if protocol.similarity == "keypoints":
         points, truths = detections.keypoints, ground_truth.keypoints
-        count = len(protocol.keypoints.sigmas)
+        count, parts = len(protocol.keypoints.sigmas), {*protocol.keypoints.parts} - {"keypoints"}
+        if parts:
+            return all(parts <= {*table.columns} for table in tables)
         return points is not None and truths is not None and points.shape[1] == truths.shape[1] == count
     return False
 
@@ -143,7 +145,7 @@ def reduced_tool(name: str, protocol: Protocol, iou: float | None = None) -> Too
         aliases=(),
         of_type={},
         matching=matching,
-        ignore=dataclasses.replace(protocol.ignore, area_ranges={"all": (0.0, math.inf)}),
+        ignore=dataclasses.replace(protocol.ignore, area_ranges={"all": (0.0, math.inf)}, image_ranges={}),
         summary=(SummaryRow("AP"), SummaryRow("AP50", iou=0.5), SummaryRow("AP75", iou=0.75)),
     )
     return Tool(name, reduced)

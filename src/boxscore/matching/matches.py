@@ -584,6 +584,8 @@ def _tie_order(
         order = stable_order(columns["rank"], int(columns["rank"].max(initial=0)) + 1)
         return order[stable_order(columns["image"][order], image_count)]
     order = stable_order(columns["row"], int(columns["row"].max(initial=0)) + 1)
+    if equal_scores == "last_in_file_first":
+        return order[::-1]
     if equal_scores == "last_first":
         of_groups = GROUP_TRUE_POSITIVES.of(extra)
         if of_groups is not None:

@@ -21,10 +21,12 @@ from boxscore.protocols.rules.class_weights import ClassWeightsField
 from boxscore.protocols.rules.clipping import ClippingField
 from boxscore.protocols.rules.curve import (
     CurveFields,
+    CutFields,
     PrecisionEpsilonField,
     ScoreStepsField,
     SequentialMeanField,
 )
+from boxscore.protocols.rules.distance import DistanceRules
 from boxscore.protocols.rules.flags import FlagFields
 from boxscore.protocols.rules.froc import FrocRules
 from boxscore.protocols.rules.groups import GroupRules
@@ -101,6 +103,7 @@ class ApRules(
     RecallOverField,
     ScoreStepsField,
     TieOrderField,
+    CutFields,
     CurveFields,
 ):
     """How a precision-recall curve becomes one number."""
@@ -116,6 +119,7 @@ class TableFields(Rules):
     boxes: BoxRules = rule(BoxRules(), check=table(BoxRules), doc="")
     masks: MaskRules = rule(MaskRules(), check=table(MaskRules), doc="")
     keypoints: KeypointRules = rule(KeypointRules(), check=table(KeypointRules), doc="")
+    distance: DistanceRules = rule(DistanceRules(), check=table(DistanceRules), doc="")
     ignore: IgnoreRules = rule(IgnoreRules(), check=table(IgnoreRules), doc="")
     group: GroupRules = rule(GroupRules(), check=table(GroupRules), doc="")
     labels: LabelRules = rule(LabelRules(), check=table(LabelRules), doc="")

@@ -45,6 +45,8 @@ def curve_area(
         return _area_between_points(precision, counted, positive, epsilon)
     if total == 0:
         return 0.0
+    if rules.interpolation == "lines_as_they_are":
+        return _mean_between_points(precision, counted, total, positive, rules)
     return _area_under_lines(
         np.maximum.accumulate(precision[::-1])[::-1],
         counted,
@@ -123,3 +125,28 @@ def _area_under_lines(
     y = np.concatenate([[1.0], height, tail_height])
     read = np.interp(points, x, y)
     return float(np.sum((read[1:] + read[:-1]) / 2 * np.diff(points)))
+
+
+def _mean_between_points(
+    precision: FloatArray, counted: NDArray[Any], total: int, positive: float, rules: ApRules
+) -> float:
+    """Mean over recall points of straight lines between the points of all detections, without an envelope.
+
+    Of several points at one recall the last ends the line, and the first begins it. Before the first point
+    its precision holds, beyond the last one 0. Without a true positive it is 0.
+    """
+    count = len(precision)
+    if not count:
+        return 0.0
+    nth = np.arange(1, count + 1)
+    before_next = np.append(counted[1:] - 1, total)  # detections before the next true positive, or all
+    repeat = 1 + (before_next > counted)
+    last = np.cumsum(repeat) - 1
+    recall, height = np.repeat(nth / positive, repeat), np.repeat(precision, repeat)
+    height[last] = nth / (before_next + rules.precision_epsilon)
+    if counted[0] > 1:  # false positives come first
+        recall, height = np.append(0.0, recall), np.append(0.0, height)
+    points = np.array(rules.recall_points)
+    read = np.interp(points, recall, height, right=0.0)[points > rules.recall_above]
+    read = np.maximum(read - rules.precision_above, 0.0)
+    return float(np.mean(read)) / (1.0 - rules.precision_above)

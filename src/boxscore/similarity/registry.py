@@ -19,6 +19,7 @@ SIMILARITIES: dict[SimilarityName, tuple[str, str]] = {
     "mask": ("mask", "MaskSimilarity"),
     "boundary": ("boundary", "BoundarySimilarity"),
     "keypoints": ("keypoints", "KeypointSimilarity"),
+    "distance": ("points", "DistanceSimilarity"),
 }
 """The module of this package that holds each, imported when a protocol compares by it, and the class."""
 

@@ -146,7 +146,6 @@ class AreaFields(Rules):
         step=Step("subsets of images", "tables", _image_ranges_text),
         scope=matches(Scope.ROW),
         replaces=True,
-        refuses=(Refusal("plain_tables", lambda protocol: len(protocol.ignore.image_ranges) > 0),),
         reads=Reads("images", _image_columns),
     )
     outside: Outside = rule(

@@ -9,9 +9,9 @@ import numpy as np
 from boxscore._utils.records import part
 from boxscore.protocols.acting import EXACTLY, Refusal, Scope, scores
 from boxscore.protocols.fields import Rules, Step, Word, choice, flag, grid_of, number, rule, whole
-from boxscore.protocols.grids import MOST_VALUES, colon, grid, grid_text
+from boxscore.protocols.grids import MOST_VALUES, colon, grid, grid_text, number_text
 
-Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one", "every_point"]
+Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one", "every_point", "lines_as_they_are"]
 
 
 def _curve(protocol: Any) -> str:
@@ -19,8 +19,8 @@ def _curve(protocol: Any) -> str:
     rules = protocol.ap
     if rules.interpolation == "area":
         return "area"
-    if rules.interpolation == "every_point":
-        return "every"
+    if rules.interpolation in ("every_point", "lines_as_they_are"):
+        return "every" if rules.interpolation == "every_point" else f"{len(rules.recall_points)}-as-they-are"
     points = rules.recall_points
     method = "" if rules.interpolation == "points" else f"-{rules.interpolation}"
     if points == tuple(np.linspace(0, 1, len(points)).tolist()):
@@ -42,6 +42,9 @@ def _interpolation(protocol: Any) -> str:
         return f"area under the envelope{at}"
     if rules.interpolation == "every_point":
         return "straight lines between all points"
+    if rules.interpolation == "lines_as_they_are":
+        low = f"recall {number_text(rules.recall_above)} and precision {number_text(rules.precision_above)}"
+        return f"lines between all points, read at {len(rules.recall_points)}, above {low}"
     points = f"{len(rules.recall_points)} recall points"
     lines = {
         "points": points,
@@ -66,7 +69,8 @@ class CurveFields(Rules):
         doc="Mean of the interpolated precision at recall points; the area under its envelope; or the area "
         "under straight lines through the envelope, read at the recall points: falling to 0 after the last "
         "recall reached, or along a line from there to (1, 0); or under straight lines between the points "
-        "of all detections, without an envelope and with nothing before the first (CrowdHuman).",
+        "of all detections, without an envelope and with nothing before the first (CrowdHuman); or the mean "
+        "at recall points of such lines, with the first precision before the first (nuScenes).",
         word=Word(
             "ap",
             text=_curve,
@@ -90,6 +94,29 @@ class CurveFields(Rules):
         step="ap.interpolation",
         scope=scores(Scope.CLASS),
         replaces=True,
+    )
+
+
+@part(frozen=True)
+class CutFields(Rules):
+    """What of a curve is cut off."""
+
+    recall_above: float = rule(
+        -1.0,
+        check=number(-1, 1),
+        doc='For "lines_as_they_are": only recall points above it are read (nuScenes: 0.1).',
+        word=Word("recallabove", silent=-1.0),
+        step="ap.interpolation",
+        scope=scores(Scope.CLASS),
+    )
+    precision_above: float = rule(
+        0.0,
+        check=number(0, 0.999),
+        doc='For "lines_as_they_are": taken off each precision, down to 0, and the mean divided by what is '
+        "left of 1 (nuScenes: 0.1).",
+        word=Word("precisionabove", silent=0.0),
+        step="ap.interpolation",
+        scope=scores(Scope.CLASS),
     )
 
 

@@ -43,6 +43,12 @@ def _scale(protocol: Any) -> str:
     return "box" if rules.box_share == 1 else f"box*{number_text(rules.box_share)}"
 
 
+def _unlabelled(protocol: Any) -> str:
+    """Write what objects without keypoints are, and how they are known."""
+    rules = protocol.ignore
+    return "counted" if rules.unlabelled == "count" else f"ignored, by {rules.unlabelled_by}"
+
+
 def _columns_read(protocol: Any) -> tuple[str, ...]:
     """Keys of records that are joined or ranked by."""
     rules = protocol.keypoints
@@ -90,7 +96,6 @@ class KeypointRules(Rules):
         word=Word("parts", silent=(), text=lambda protocol: "+".join(protocol.keypoints.parts)),
         step=Step("keypoints that are compared", "tables", lambda p: "+".join(p.keypoints.parts) or "all"),
         scope=prepares(Scope.ROW),
-        refuses=(Refusal("plain_tables", lambda protocol: protocol.keypoints.parts != ()),),
         reads=Reads("rows", _columns_read),
     )
     scores: tuple[str, ...] = rule(
@@ -101,10 +106,7 @@ class KeypointRules(Rules):
         word=Word("scored", silent=(), text=lambda protocol: "+".join(protocol.keypoints.scores)),
         step=Step("scores of parts", "tables", lambda p: "+".join(p.keypoints.scores) or "score"),
         scope=prepares(Scope.ROW),
-        refuses=(
-            Refusal("cuts", lambda protocol: protocol.keypoints.scores != ()),
-            Refusal("plain_tables", lambda protocol: protocol.keypoints.scores != ()),
-        ),
+        refuses=(Refusal("cuts", lambda protocol: protocol.keypoints.scores != ()),),
     )
     scale: KeypointScale = rule(
         "area",
@@ -167,7 +169,7 @@ class UnlabelledField(Rules):
         check=choice(UnlabelledRule),
         doc="Ground truths without a labelled keypoint: counted, or ignored.",
         word=Word("nokpt", silent="count"),
-        step=Step("objects without keypoints", "tables", {"count": "counted", "ignore": "ignored"}),
+        step=Step("objects without keypoints", "tables", _unlabelled),
         scope=matches(Scope.ROW),
     )
     unlabelled_by: UnlabelledBy = rule(

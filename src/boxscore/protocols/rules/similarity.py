@@ -9,7 +9,9 @@ from boxscore.protocols.acting import Scope, measures
 from boxscore.protocols.fields import Rules, Word, choice, rule
 from boxscore.protocols.grids import number_text
 
-SimilarityName = Literal["box", "rotated", "quadrilateral", "probiou", "mask", "boundary", "keypoints"]
+SimilarityName = Literal[
+    "box", "rotated", "quadrilateral", "probiou", "mask", "boundary", "keypoints", "distance"
+]
 
 
 def _similarity(protocol: Any) -> str:
@@ -19,6 +21,8 @@ def _similarity(protocol: Any) -> str:
     if protocol.similarity == "keypoints":
         spread = protocol.keypoints.spread
         return f"oks/{len(spread)}/{spread.sum():.4g}"
+    if protocol.similarity == "distance":
+        return f"distance/{protocol.distance.anchor}/{number_text(protocol.distance.largest)}"
     return "" if protocol.similarity == "box" else protocol.similarity
 
 
@@ -34,7 +38,8 @@ class SimilarityField(Rules):
             "sim",
             text=_similarity,
             note="left out for upright boxes; `rotated`, `quadrilateral`, `probiou`, `mask`, `boundary/` and "
-            "its dilation, `oks/` and its keypoints",
+            "its dilation, `oks/` and its keypoints, "
+            "`distance/`, its anchor and scale",
         ),
         scope=measures(Scope.ROW),
     )

@@ -8,7 +8,7 @@ from boxscore._utils.records import part
 from boxscore.protocols.acting import Refusal, Scope, prepares, scores
 from boxscore.protocols.fields import Rules, Step, Word, choice, flag, rule
 
-EqualScores = Literal["image_order", "file_order", "last_first"]
+EqualScores = Literal["image_order", "file_order", "last_first", "last_in_file_first"]
 TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
 
 
@@ -28,7 +28,7 @@ class EqualScoresField(Rules):
         doc="In which order a class's equally scored detections are counted: image by image, then by file; "
         "by file over all images; or matched with the last in the file first, and counted with the last "
         "image first, and in an image what stands for a group (TensorFlow, where its sort happens to be "
-        "stable).",
+        "stable); or by file over all images, the last first (nuScenes).",
         word=Word("order", silent="image_order"),
         step=Step("equal scores", "matching", _equal_scores),
         scope=scores(Scope.CLASS),
