@@ -54,6 +54,41 @@ def test_compare(parquet: str, run: Run) -> None:
     run(*call[:-1], "text", "--memory-limit", "1GB")
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--min", "AP=0.2", "circle AP50=0.99"],
+        ["--baseline-detections", "{parquet}", "--metrics", "AP", "--resamples", "50"],
+    ],
+)
+def test_check(options: list[str], parquet: str, tmp_path: Path, run: Run) -> None:
+    """The gate decides the same, and writes the same for a pull request."""
+    call = ["check", GT, parquet, *(word.format(parquet=parquet) for word in options), "--output", "markdown"]
+    summaries = [tmp_path / "whole.md", tmp_path / "parts.md"]
+    whole, parts = (
+        run(*call, "--summary", path, *more, status=(0, 1)).out
+        for path, more in zip(summaries, ([], ["--memory-limit", "1GB"]), strict=True)
+    )
+    assert parts == whole
+    assert summaries[0].read_text() == summaries[1].read_text()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ["images", "--sort", "FP", "--score-threshold", "0.3"],
+        ["images", "--output", "csv", "--iou-threshold", "0.75"],
+        ["confusion", "--output", "json"],
+        ["confusion", "--normalise", "truth", "--score-threshold", "0.2", "--classes", "circle", "square"],
+    ],
+)
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.long)])
+def test_questions_about_boxes(workers: str, call: list[str], parquet: str, run: Run) -> None:
+    """What images say of themselves is asked of each partition."""
+    whole = run(call[0], GT, parquet, *call[1:]).out
+    assert run(call[0], GT, parquet, *call[1:], "--memory-limit", "2GB", "--workers", workers).out == whole
+
+
 def test_slices_by_a_column_of_the_images(parquet: str, tmp_path: Path, run: Run) -> None:
     truth = boxscore.load_ground_truth(GT)
     camera = np.where(np.arange(len(truth.images)) % 3, "left", "right").astype(object)
@@ -73,6 +108,10 @@ def test_slices_by_a_column_of_the_images(parquet: str, tmp_path: Path, run: Run
             ["slices", GT, "{parquet}", "--by", "size"],
             "slices by size must be left out with --memory-limit. Got both; partitions hold scores and "
             "outcomes, no boxes.",
+        ),
+        (
+            ["confusion", GT, "{parquet}", "--top", "3"],
+            "confusions must be left out with --memory-limit. Got both; partitions hold scores and outcomes",
         ),
         (["compare", GT, "{parquet}", DT], "--memory-limit must be of detections in Parquet"),
         (

@@ -2,7 +2,8 @@
 
 Conventions
 -----------
-- Bars are for terminals; stages are named in a pipe and a log of CI as well, a line each. Nothing is
+- Bars are for terminals; stages are named in a pipe and a log of CI as well, a line each, and in long ones a
+  line every few seconds says what is done, how fast, and how long the rest takes. Nothing is
   printed within :func:`without_progress`. In a library nothing is printed: stages are named only within
   :func:`named_stages`, which the command line uses.
 - A stage is named when the work has taken :data:`SILENT` seconds, by a timer of the process, not a thread:
@@ -18,7 +19,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -49,13 +50,49 @@ def without_progress() -> Iterator[None]:
 
 
 def progress(items: Iterable[Item], **options: Any) -> Iterable[Item]:
-    """Iterate with a bar on stderr if it is shown; else without tqdm, which would leave a thread."""
+    """Iterate with a bar on stderr if it is shown; else without tqdm, which would leave a thread.
+
+    In a pipe or log a command says every few seconds what is done.
+    """
     if not progress_is_shown():
-        return items
+        return items if _stages is None or not _is_wanted() else _logged(items, _stages, **options)
     stage("")  # the bar names the work
     from tqdm import tqdm
 
     return tqdm(items, file=sys.stderr, **options)
+
+
+EVERY = 5.0
+"""Seconds between two lines of a log."""
+
+
+def _logged(
+    items: Iterable[Item],
+    stages: _Stages,
+    *,
+    desc: str = "",
+    unit: str = "",
+    total: int | None = None,
+    **_: Any,
+) -> Iterator[Item]:
+    """Iterate, and say now and then how much is done, how fast, and how long the rest takes at that rate."""
+    count = total if total is not None else len(items) if isinstance(items, Sized) else None
+    began = said = time.monotonic()
+    for done, item in enumerate(items, start=1):
+        yield item
+        now = time.monotonic()
+        if now - said >= EVERY:
+            said, rate = now, done / (now - began)
+            of = "" if count is None else f" of {count:,}"
+            left = "" if count is None else f", {clock_text((count - done) / rate)} left"
+            stages.log(f"{desc}: {done:,}{of} {unit}s, {rate:.3g} a second{left}")
+
+
+def clock_text(seconds: float) -> str:
+    """Return a duration as ``1:02:03``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"
 
 
 # ---------------------------------------------------------------- stages
@@ -88,6 +125,11 @@ class _Stages:
             signal.setitimer(signal.ITIMER_REAL, wait)
         elif wait == BRIEF:
             self._print_name()
+
+    def log(self, line: str) -> None:
+        """Print a line of a long stage."""
+        if os.getpid() == self._owner and threading.current_thread() is threading.main_thread():
+            self._say(line)
 
     def _print_name(self) -> None:
         if os.getpid() == self._owner and self._name not in ("", self._printed) and _is_wanted():

@@ -23,6 +23,7 @@ Examples
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,11 +39,12 @@ from boxscore.cli.arguments import (
     DETECTIONS,
     GROUND_TRUTH,
     INPUTS,
+    MEMORY_LIMIT,
     METRICS,
     OUTPUT,
     Option,
 )
-from boxscore.cli.inputs import Inputs, evaluate_inputs, read_inputs, read_others, readers
+from boxscore.cli.inputs import Inputs, evaluate_inputs, read_inputs, read_others, readers, with_detections
 from boxscore.cli.output import Digest, Section, digest_of, refuse_errors, remembered_warnings, written
 from boxscore.cli.parameters import options_of
 from boxscore.cli.streams import coloured, say, show, signature_lines, table_width
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     *(option.but(required=False) if option in (GROUND_TRUTH, DETECTIONS) else option for option in INPUTS),
+    MEMORY_LIMIT,
     OUTPUT,
     Option("result", "check this result instead of evaluating", kind=Path, metavar="FILE.json"),
     Option(
@@ -122,12 +125,18 @@ class _Checked(NamedTuple):
 
 def run(arguments: argparse.Namespace) -> int:
     """Read or evaluate, check, record, print; return the exit status."""
+    with contextlib.ExitStack() as stack:
+        return _run(arguments, stack)
+
+
+def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
+    """Keep what is evaluated in partitions in ``stack`` until it is checked."""
     tolerance = checks.number_between(arguments.tolerance, 0, 1, name="--tolerance")
     _check_sequential(arguments)
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
-        checked = _checked(arguments)
+        checked = _checked(arguments, stack)
         result, digest = checked.result, Digest([], {})
-        if checked.evaluation is not None:
+        if checked.evaluation is not None and checked.inputs is not None:
             digest = digest_of(checked.evaluation, allowed=arguments.allow, warned=messages)
     if arguments.strict:
         refuse_errors(digest)
@@ -144,7 +153,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     of_baseline, drop, comparison = Digest([], {}), None, None
     if arguments.baseline_detections:
-        baseline_evaluation, evaluation, of_baseline = _with_baseline(checked, arguments)
+        baseline_evaluation, evaluation, of_baseline = _with_baseline(checked, arguments, stack)
         if arguments.sequential:
             drop = _drop(baseline_evaluation, evaluation, arguments)
         else:
@@ -275,7 +284,7 @@ def _at_next_look(
     return every, record
 
 
-def _checked(arguments: argparse.Namespace) -> _Checked:
+def _checked(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> _Checked:
     """Read a result from a file, or evaluate."""
     evaluated = arguments.ground_truth is not None or arguments.detections is not None
     if (arguments.result is not None) == evaluated:
@@ -297,16 +306,27 @@ def _checked(arguments: argparse.Namespace) -> _Checked:
             got=f"only {given}",
             cause="a result that boxscore wrote is checked with --result FILE.json",
         )
+    if arguments.memory_limit is not None:
+        from boxscore.cli.larger import evaluation_in_parts
+
+        evaluation = stack.enter_context(evaluation_in_parts(arguments))
+        return _Checked(gate.result_of(evaluation), None, evaluation)
     inputs = read_inputs(arguments)
     evaluation = evaluate_inputs(inputs)
     return _Checked(gate.result_of(evaluation), inputs, evaluation)
 
 
-def _with_baseline(checked: _Checked, arguments: argparse.Namespace) -> tuple[Evaluation, Evaluation, Digest]:
+def _with_baseline(
+    checked: _Checked, arguments: argparse.Namespace, stack: contextlib.ExitStack
+) -> tuple[Evaluation, Evaluation, Digest]:
     """Evaluate the baseline's detections, and the checked ones on the same images; say what is wrong."""
     inputs, evaluation = checked.inputs, checked.evaluation
-    assert inputs is not None
     assert evaluation is not None
+    if inputs is None:
+        from boxscore.cli.larger import evaluation_in_parts
+
+        call = with_detections(arguments.baseline_detections, arguments)
+        return stack.enter_context(evaluation_in_parts(call)), evaluation, Digest([], {})
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
         table = read_others(arguments.baseline_detections, inputs, arguments)
         truth = listing(inputs.ground_truth, [table])

@@ -330,6 +330,7 @@ DIAGNOSTICS = {
         sort=None,
         unset={"score_threshold": _best_score},
         examples=("", "--score-threshold 0.25", "--normalise truth --output csv", "--top 20"),
+        in_parts=True,
     ),
     "operating-points": Diagnostic(
         "which score threshold to use",
@@ -401,6 +402,7 @@ DIAGNOSTICS = {
         "recall, F1 and AP.",
         "image_scores",
         "Images",
+        in_parts=True,
         digits=3,
         first_out=lambda _: ["detections", "objects"],
         sort="AP,FN,FP",

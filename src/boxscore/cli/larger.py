@@ -136,7 +136,7 @@ def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
         return
     with _partitions(arguments) as (engine, tasks, plan):
         try:
-            yield _scored(engine, engine.match(tasks), plan)
+            yield _scored(engine, engine.match(tasks), plan, tasks)
         except InputError as error:
             if error.cause != NO_ROWS:
                 raise
@@ -145,12 +145,14 @@ def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
             raise InputError(what, "be left out with --memory-limit", got="both", cause=cause) from None
 
 
-def _scored(engine: LocalEngine, parts: Sequence[Any], plan: Plan) -> DistributedEvaluation:
+def _scored(
+    engine: LocalEngine, parts: Sequence[Any], plan: Plan, tasks: Sequence[Task] = ()
+) -> DistributedEvaluation:
     headers = headers_of(engine, parts)
     warn_of_parts(headers)
     check_scoring(headers, plan)
     keys = asked_keys(headers[0].protocol)
-    return evaluation_of(engine, parts, headers, most=plan.most, keys=keys, room=plan.room)
+    return evaluation_of(engine, parts, headers, most=plan.most, keys=keys, room=plan.room, tasks=tasks)
 
 
 def bounds_larger(arguments: argparse.Namespace) -> BoundedEvaluation:

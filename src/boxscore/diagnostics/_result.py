@@ -221,6 +221,22 @@ def mean_over_classes(values: NDArray[np.float64], weights: NDArray[np.float64] 
     return mean
 
 
+def over_images(
+    join: Callable[[Sequence[Answer]], Answer],
+) -> Callable[[Question[Options, Answer]], Question[Options, Answer]]:
+    """Let a question be asked of partitions; ``join`` takes their answers, in the order of the images."""
+
+    def decorated(question: Question[Options, Answer]) -> Question[Options, Answer]:
+        def asked(evaluation: Evaluation, *none: Options.args, **options: Options.kwargs) -> Answer:
+            of_each = getattr(evaluation, "of_each_partition", None)
+            answers = None if of_each is None else of_each(asked, options)
+            return question(evaluation, *none, **options) if answers is None else join(answers)
+
+        return cast("Question[Options, Answer]", functools.update_wrapper(asked, question))
+
+    return decorated
+
+
 def once_per_evaluation(function: Question[Options, Answer]) -> Question[Options, Answer]:
     """Compute a diagnostic once per evaluation and options; its arrays are shared, so read-only."""
     signature = inspect.signature(function)

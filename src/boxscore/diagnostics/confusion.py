@@ -27,7 +27,7 @@ from boxscore._utils import checks
 from boxscore._utils.text import counted
 from boxscore.data.class_names import BACKGROUND, TRUTH
 from boxscore.diagnostics._reading import greedy_one_to_one, warn_of_subsets
-from boxscore.diagnostics._result import SHOWN_ROWS, DiagnosticResult, once_per_evaluation
+from boxscore.diagnostics._result import SHOWN_ROWS, DiagnosticResult, once_per_evaluation, over_images
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 
@@ -207,6 +207,18 @@ class TopConfusions(DiagnosticResult):
         )
 
 
+def _added(answers: Sequence[ConfusionMatrix]) -> ConfusionMatrix:
+    """Add up the cells of disjoint images."""
+    first = answers[0]
+    n = len(first.labels)
+    cells = np.concatenate([one.truth * n + one.predicted for one in answers])
+    cell, where = np.unique(cells, return_inverse=True)
+    count = np.zeros(len(cell), dtype=np.int64)
+    np.add.at(count, where, np.concatenate([one.count for one in answers]))
+    return ConfusionMatrix(first.labels, *np.divmod(cell, n), count, first.normalise)
+
+
+@over_images(_added)
 @once_per_evaluation
 def confusion_matrix(
     evaluation: Evaluation,

@@ -14,6 +14,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore.diagnostics._reading import area_index, threshold_index
-from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
+from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation, over_images
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE, outcomes_by_row
 from boxscore.scoring.counts import Outcomes, TruePositiveCounts
@@ -79,6 +80,13 @@ class ImageScores(DiagnosticResult):
         return pd.DataFrame(columns)
 
 
+def _joined(answers: Sequence[ImageScores]) -> ImageScores:
+    """Put the rows of disjoint images below each other, in the order of their ids."""
+    names = [field.name for field in dataclasses.fields(ImageScores)]
+    return ImageScores(*(np.concatenate([getattr(one, name) for one in answers]) for name in names))
+
+
+@over_images(_joined)
 @once_per_evaluation
 def image_scores(
     evaluation: Evaluation,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -42,6 +42,9 @@ from boxscore.scoring.summary import Key, WeightedMetrics
 
 FETCHED = 1 << 24
 """Detections whose parts are brought here, 20 to 30 bytes each, and several hundred while they are used."""
+
+PER_FETCHED = 400
+"""Bytes of each of them while they are used."""
 
 GATHERED = 1 << 20
 """Detections whose matches are brought together for intervals and verdicts, unasked."""
@@ -358,13 +361,15 @@ class DistributedEvaluation(MergedEvaluation):
     def parts(self) -> MergedParts:  # type: ignore[override]
         """The parts, brought here from where they are."""
         held, count = self._there, int(self.class_counts["detections"].sum())
-        if count > FETCHED:
+        most = FETCHED if held.room is None else min(FETCHED, held.room // PER_FETCHED)
+        if count > most:
             raise InputError(
                 "detections whose parts are fetched",
-                f"be at most {FETCHED:,}",
+                f"be at most {most:,}",
                 got=f"{count:,}",
                 cause="metrics, curves, bootstrap intervals, slices by image and comparisons need no parts "
-                "here; for anything else evaluate some of the images by themselves",
+                "here, nor does what is given --score-threshold; for anything else evaluate some of the "
+                "images by themselves",
             )
         return MergedParts(held.engine.gather(held.parts))
 
@@ -389,6 +394,29 @@ class DistributedEvaluation(MergedEvaluation):
         """The score threshold of the best F1 of all classes together; minus infinity where there is none."""
         return self._rates[0] if self._rates[1] else super().operating_score
 
+    def of_each_partition(self, function: Callable[..., Any], options: Mapping[str, Any]) -> list[Any] | None:
+        """Return what a function says of the evaluation of each partition; None where boxes are gone.
+
+        Parameters
+        ----------
+        function : callable
+            Takes an evaluation, and pickles.
+        options : mapping
+        """
+        held = self._held
+        if held is None or not held.tasks:
+            return None
+        rules = self.protocol
+        if rules.matching.caps_data_set or rules.rounding.stretch_scores:
+            raise InputError(
+                function.__name__,
+                "be asked of all images at once",
+                got="partitions",
+                cause=f"rules of the protocol {rules.name} read the scores of the whole data set",
+            )
+        asked = [held.engine.submit("ask", _asked, task, function, options) for task in held.tasks]
+        return held.engine.results(asked, shown="reading again")
+
     @property
     def _there(self) -> HeldParts:
         if self._held is None:
@@ -399,6 +427,10 @@ class DistributedEvaluation(MergedEvaluation):
                 cause="ask before the client is closed, or save parts and merge them",
             )
         return self._held
+
+
+def _asked(task: Any, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    return task.asked(function, options)
 
 
 def _images_of(part: Part) -> tuple[NDArray[Any], Mapping[str, NDArray[Any]]]:
@@ -434,10 +466,12 @@ def evaluation_of(
     most: int = MOST,
     keys: Sequence[Key] | None = None,
     room: int | None = None,
+    tasks: Sequence[Any] = (),
 ) -> DistributedEvaluation:
     """Reduce parts to a result; arguments as for :func:`~boxscore.distributed.reduction.reduced`.
 
-    ``room`` are the bytes that one process may take for later questions.
+    ``room`` are the bytes that one process may take for later questions, and ``tasks`` read the partitions
+    again for those about boxes.
     """
     numbers = reduced(engine, parts, most=most, headers=headers, keys=keys)
-    return DistributedEvaluation.of(numbers, HeldParts(engine, list(parts), headers, room))
+    return DistributedEvaluation.of(numbers, HeldParts(engine, list(parts), headers, room, tasks))

@@ -18,10 +18,11 @@ Conventions
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from boxscore.distributed.image_ranges import WHOLE, Cutter, IdRange, Ranges, Sh
 from boxscore.distributed.parts import Part, match_part
 from boxscore.distributed.sides import Side, Source, located, side_of
 from boxscore.errors import BoxscoreWarning, FileFormatError
-from boxscore.evaluation import check_class_labels
+from boxscore.evaluation import check_class_labels, evaluate
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import (
     Rows,
@@ -93,38 +94,47 @@ class StreamTask(PicklesFields):
 
     def run(self) -> Part:
         """Return the part of the partition."""
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", BoxscoreWarning
-            )  # of a share of the data; the part counts what is left out
-            truth = self._truth()
-            boxes = self.detections.read(self.source, self.ids)
-            keys = np.empty(0, dtype=np.int64)
-            if boxes is None:
-                nothing: Any = []
-                detections = Detections.from_arrays(
-                    nothing,
-                    nothing,
-                    np.empty((0, 4)),
-                    nothing,
-                    images=truth.images,
-                    categories=truth.categories,
-                )
-            else:
-                side = self.detections
-                rows = rows_of(boxes, side.options, truth, of_results=True, fractions=side.fractions)
-                rows = dataclasses.replace(rows, named_by_id=True)
-                detections = detections_of(rows, side.options, truth)
+        with _without_remarks():  # the part counts what is left out
+            truth, detections = self._tables()
             truth, detections = prepared(truth, detections, self.protocol, share=True)
             if self.classes is not None:
                 truth, detections = select(truth, detections, classes=self.classes)
-            if boxes is not None:
-                keys = detections.columns[KEY]
+            keys = detections.columns.get(KEY, np.empty(0, dtype=np.int64))
             part = match_part(truth, detections, self.protocol, rows=keys)
             source = f"partition {self.number} of {self.detections.groups.path}"
             named = detections.replaced(source=source)
             text = similarity_of(self.protocol).fallbacks(truth, named)
         return dataclasses.replace(part, source=source, fallbacks=(text, int(text != "")))
+
+    def asked(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+        """Return what a function says of the evaluation of the partition alone."""
+        with _without_remarks():
+            truth, detections = self._tables(named=True)
+            detections = detections.replaced(columns={})
+            evaluation = evaluate(
+                truth, detections, protocol=self.protocol, classes=self.classes, workers=1, digest=False
+            )
+            return function(evaluation, **options)
+
+    def _tables(self, *, named: bool = False) -> tuple[GroundTruth, Detections]:
+        """Read both sides; the file names of images only where they are asked for."""
+        truth = self._truth()
+        if not named:
+            truth = truth.replaced(images=_without_names(truth.images))
+        boxes = self.detections.read(self.source, self.ids)
+        if boxes is None:
+            nothing: Any = []
+            return truth, Detections.from_arrays(
+                nothing,
+                nothing,
+                np.empty((0, 4)),
+                nothing,
+                images=truth.images,
+                categories=truth.categories,
+            )
+        side = self.detections
+        rows = rows_of(boxes, side.options, truth, of_results=True, fractions=side.fractions)
+        return truth, detections_of(dataclasses.replace(rows, named_by_id=True), side.options, truth)
 
     def unlisted(self) -> tuple[list[Id], int]:
         """Return the images of detections that are not listed, and count those that are."""
@@ -149,9 +159,16 @@ class StreamTask(PicklesFields):
         rows = dataclasses.replace(rows, stays_in_fractions=self.truth.stays_in_fractions)
         truth = ground_truth_of(rows, options)
         category = self.categories.rows(truth.categories.ids)[truth.category]
-        images = _without_names(truth.images)
-        truth = truth.replaced(images=images, categories=self.categories, category=category)
+        truth = truth.replaced(categories=self.categories, category=category)
         return _with_bounded_columns(truth, self.protocol)
+
+
+@contextlib.contextmanager
+def _without_remarks() -> Iterator[None]:
+    """Say nothing of a share of the data, which says little of the whole."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        yield
 
 
 def _bounded_columns(protocol: Protocol) -> set[str]:
@@ -263,7 +280,7 @@ def stream_tasks(
 
 def _tables_of_ranges(truth: GroundTruth, ranges: Ranges, protocol: Protocol) -> list[GroundTruth]:
     """Cut a table by the images of ranges."""
-    truth = _with_bounded_columns(truth.replaced(images=_without_names(truth.images)), protocol)
+    truth = _with_bounded_columns(truth, protocol)
     number = ranges.numbers(truth.images.ids.tolist())
     bounds = np.searchsorted(number, np.arange(len(ranges.edges) + 2))  # ids ascend
     order = np.argsort(number[truth.image], kind="stable")

@@ -90,6 +90,8 @@ class HeldParts(NamedTuple):
     headers: Sequence[PartHeader]
     room: int | None = None
     """Bytes that one process may take; None for no limit."""
+    tasks: Sequence[Any] = ()
+    """What reads the partitions again, for questions about boxes; none where that is not wanted."""
 
 
 class BlockValues(NamedTuple):
