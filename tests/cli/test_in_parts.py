@@ -149,3 +149,19 @@ def test_an_unlisted_image_is_answered_at_once(parquet: str, tmp_path: Path, run
         "; --unlisted-images background adds it without objects, drop leaves its detections out.\n"
     )
     run(*call, "--unlisted-images", "drop")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("s3://bucket/found", "s3://bucket/found"),
+        ("https://ann:secret@host/a/found.json?X-Amz-Signature=secret", "https://host/a/found.json"),
+    ],
+)
+@pytest.mark.parametrize("options", [[], ["--memory-limit", "1GB"], ["--shard", "1/2"]])
+def test_an_address_is_said_as_it_was_given_but_for_secrets(
+    given: str, said: str, options: list[str], run: Run
+) -> None:
+    error = run.error("evaluate", GT, given, *options)
+    assert f"a path must be that of a file or folder. Got '{said}'; mount the store as a folder" in error
+    assert "secret" not in error

@@ -21,6 +21,7 @@ import difflib
 import errno
 import itertools
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -109,6 +110,14 @@ def bytes_below(path: Path) -> int:
     if path.is_file():
         return path.stat().st_size
     return sum(entry.stat().st_size for entry in path.rglob("*") if entry.is_file())
+
+
+def address_of(path: Path) -> str | None:
+    """Return the address that a path was made of, ``s3://bucket/key``, without name, password and query."""
+    match = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/+(?:[^/@]*@)?(.*)", path.as_posix(), re.DOTALL)
+    if match is None or is_there(path):
+        return None
+    return f"{match[1]}://{match[2].partition('?')[0]}"
 
 
 def nearest_file(path: Path) -> str:

@@ -48,7 +48,7 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.parquet_groups import ParquetGroups
 from boxscore.formats.reading import read_options
-from boxscore.formats.registry import is_parquet
+from boxscore.formats.registry import detect_format, is_parquet
 from boxscore.protocols.protocol import Protocol
 
 MANY = 1 << 23
@@ -80,6 +80,8 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     ]
     needing += ["--class-map"] if arguments.class_map is not None else []
     needing += ["--unlisted-images"] if arguments.unlisted_images not in (None, "error") else []
+    if option and not path.exists():
+        detect_format(path)  # which says so
     if option and not in_parquet and not tables:
         cause = "boxscore convert --gt GT --dt DT --to parquet --partitions 8 --output FOLDER writes it"
         raise InputError(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from boxscore._utils import checks
+from boxscore._utils.files import address_of
 from boxscore.errors import FileFormatError
 from boxscore.formats._data_below import DataBelow, Side, data_below
 from boxscore.formats._format import Format
@@ -144,6 +145,10 @@ def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, s
     """
     path = Path(path)
     if not path.exists():
+        address = address_of(path)
+        if address is not None:
+            cause = "mount the store as a folder, or copy the files here first"
+            raise FileFormatError("a path", "be that of a file or folder", got=repr(address), cause=cause)
         raise FileFormatError(f"{path}: cannot be read: No such file or directory.")
     _check_file_or_folder(path)
     inner = unpacked(path)
