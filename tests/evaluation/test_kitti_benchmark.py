@@ -16,6 +16,7 @@ from boxscore._utils.resampling import Draws
 from boxscore.distributed import Part, merge
 from boxscore.protocols import load_protocol
 from oracles import kitti
+from oracles.crowds import Box
 from oracles.kitti import Image, Label
 from support.parted import bits, parts_of, whole
 from support.real_data import real
@@ -55,6 +56,11 @@ def tables(images: Sequence[Image]) -> tuple[GroundTruth, Detections]:
     return truth, found
 
 
+def moved(box: Box, rng: np.random.Generator) -> Box:
+    x1, y1, x2, y2 = (np.array(box) + rng.integers(-3, 4, 4)).tolist()
+    return (x1, y1, max(x2, x1 + 1), max(y2, y1 + 1))
+
+
 def scene(seed: int) -> list[Image]:
     rng = np.random.default_rng(seed)
     levels = int(rng.choice([4, 30, 1000]))
@@ -66,14 +72,14 @@ def scene(seed: int) -> list[Image]:
             size = (int(rng.integers(10, 70)), int(rng.choice([24, 25, 26, 39, 40, 41, 60])))
             box = (x, y, x + size[0], y + size[1])
             if truths and rng.random() < 0.5:
-                box = tuple((np.array(truths[-1].box) + rng.integers(-3, 4, 4)).tolist())
+                box = moved(truths[-1].box, rng)
             name = str(rng.choice(TYPES[:2] if rng.random() < 0.5 else TYPES))
             truncated = float(rng.choice([0, 0, 0.15, 0.2, 0.4, 0.9]))
             truths.append(Label(name, truncated, int(rng.choice([0, 0, 1, 2, 3])), rng.uniform(-3, 3), box))
         found = []
         for _ in range(int(rng.integers(0, 14)) if truths else 1):
             near = truths[int(rng.integers(len(truths)))] if truths else Label("Car", 0, 0, 0, (1, 1, 9, 60))
-            box = tuple((np.array(near.box) + rng.integers(-3, 4, 4)).tolist())
+            box = moved(near.box, rng)
             name = near.name if rng.random() < 0.6 else str(rng.choice(TYPES[:-1]))
             name = "Car" if name == "DontCare" else name
             score = float(rng.integers(levels)) / levels
