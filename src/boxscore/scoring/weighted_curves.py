@@ -72,7 +72,7 @@ class _Block(NamedTuple):
     """Base detections before the class of each candidate, [C]."""
     base_end: Positions
     """Base detections up to each candidate, [C]."""
-    true_candidate: Positions
+    true_candidate: NDArray[np.int32]
     """Candidate of each true positive, [N]."""
     true_bounds: Positions
     """Where each segment starts among the true positives, and the end, [S + 1]."""
@@ -82,17 +82,17 @@ class _Block(NamedTuple):
     """Moves before each segment, [S]."""
     key: NDArray[np.int64]
     """Number of each segment, times ``SEGMENT``, [k, T, 1]."""
-    run_segment: Positions
+    run_segment: NDArray[np.int32]
     """[U]."""
     run_key: NDArray[np.int64]
     """``key`` of the segment, [U]."""
-    run_candidate: Positions
+    run_candidate: NDArray[np.int32]
     """Candidate that a run ends with, [U]."""
-    run_end: Positions
+    run_end: NDArray[np.int32]
     """True positives up to the end of a run, [U]."""
     run_tie_end: Positions | None
     """True positives up to where its end stands among equal scores, [U]; None: ``run_end``."""
-    run_moves: Positions
+    run_moves: NDArray[np.int32]
     """Moves up to the end of a run, [U]."""
 
 
@@ -138,7 +138,7 @@ class CurvesUnderWeights:
         self._prepared = prepared = ImageWeights(matches, protocol, area, cap)
         self._best = best and protocol.ap.precision_epsilon <= NO_EFFECT  # else a run has no best
         order = np.argsort(prepared.truth_category, kind="stable")
-        self._truth_image = prepared.truth_image[order].astype(np.intp)
+        self._truth_image = prepared.truth_image[order]
         self._truth_bounds = np.searchsorted(prepared.truth_category[order], np.arange(prepared.shape[1] + 1))
         self._objects = np.diff(self._truth_bounds) * ONE_EACH
         self._blocks = list(self._made())
@@ -179,7 +179,7 @@ class CurvesUnderWeights:
         true = _running(weights.take(self._image[block.candidates]).take(block.true_candidate))
         if not self._best:
             return _Sums(true, true[:0])
-        base = _running(weights.take(self._base_image[block.base]))
+        base = _running(weights.take(self._prepared.base_image[block.base]))
         up_to = base.take(block.base_end)
         up_to -= base.take(block.class_base)
         counted = up_to.take(block.run_candidate)
@@ -245,8 +245,8 @@ class CurvesUnderWeights:
         move_starts = _bounds(move_counts)[:-1][segments]
         move_order = ragged_ranges(move_starts, move_counts[segments])
         move_bounds = _bounds(move_counts[segments])
-        self._move_image = prepared.move_image[move_order].astype(np.intp)
-        self._move_sign = prepared.move_sign[move_order].astype(np.int64)
+        self._move_image = prepared.move_image[move_order]
+        self._move_sign = prepared.move_sign[move_order].astype(np.int8)
 
         # False positives up to each true positive where all weights are 1: where they are as many, they are
         # the same ones.
@@ -272,8 +272,7 @@ class CurvesUnderWeights:
         category = outcomes.category[candidates]
         candidate_bounds = np.searchsorted(category, classes)
         class_base = np.append(prepared.base_start[:K], len(prepared.base_image))
-        self._image = prepared.image[candidates].astype(np.intp)
-        self._base_image = prepared.base_image.astype(np.intp)
+        self._image = prepared.image[candidates]
         for low, high in _class_blocks(bounds[::T], T) if self._best else [(0, K)]:
             these = slice(low * T, high * T)
             trues, moves = bounds[these.start : these.stop + 1], move_bounds[these.start : these.stop + 1]
@@ -281,24 +280,24 @@ class CurvesUnderWeights:
             found = slice(candidate_bounds[low], candidate_bounds[high])
             base = slice(class_base[low], class_base[high])
             key = (np.arange(high * T - low * T)[::-1] - MOST_SEGMENTS // 2) * SEGMENT
-            of_segment = run_segment[runs] - these.start
+            of_segment = (run_segment[runs] - these.start).astype(np.int32)
             yield _Block(
                 slice(low, high),
                 base,
                 found,
                 class_base[category[found]] - base.start,
                 base_end[found] - base.start,
-                candidate[trues[0] : trues[-1]] - found.start,
+                (candidate[trues[0] : trues[-1]] - found.start).astype(np.int32),
                 trues - trues[0],
                 slice(moves[0], moves[-1]),
                 moves[:-1] - moves[0],
                 key.reshape(-1, T, 1),
                 of_segment,
                 key[of_segment],
-                candidate[run[runs]] - found.start,
-                run[runs] + 1 - trues[0],
+                (candidate[run[runs]] - found.start).astype(np.int32),
+                (run[runs] + 1 - trues[0]).astype(np.int32),
                 None if run_tie_end is None else run_tie_end[runs] - trues[0],
-                run_moves[runs] - moves[0],
+                (run_moves[runs] - moves[0]).astype(np.int32),
             )
 
 
