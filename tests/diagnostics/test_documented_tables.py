@@ -54,6 +54,9 @@ def call(name, truth, found):
         return result if name == "sweep" else diagnostics.best_settings(result)
     if name == "label_costs":
         return diagnostics.label_costs(evaluation, diagnostics.LabelEdits.removing(truth, [0, 1]))
+    if name == "vetted_suspects":
+        suspects = diagnostics.label_suspects(evaluation, limit=3)
+        return diagnostics.vetted_suspects(evaluation, suspects, truth.take([]), resamples=5)
     if name == "readings":
         return diagnostics.readings(truth, found).table
     if name == "find_number":

@@ -197,7 +197,9 @@ REFUSED = {
     "reliability": "calibration",
     "tie_bounds": "bounds over ties",
     "top_confusions": "confusions",
+    "vetted_suspects": "vetted suspects",
 }
+OTHER_ARGUMENTS = {"label_costs": (None,), "vetted_suspects": (None, None)}
 
 
 def test_every_question_is_answered_or_refused() -> None:
@@ -208,7 +210,7 @@ def test_every_question_is_answered_or_refused() -> None:
         if inspect.isfunction(getattr(diagnostics, name))
         and next(iter(inspect.signature(getattr(diagnostics, name)).parameters), "") == "evaluation"
     ]
-    assert sorted(asked) == sorted([*ANSWERED, *REFUSED, "slice_names"])
+    assert sorted(asked) == sorted([*ANSWERED, *REFUSED, "slice_names", "keypoint_errors"])
 
 
 @pytest.mark.long
@@ -227,7 +229,7 @@ def test_answers_have_the_bits_of_one_process(name: str, of: Any) -> None:
 @each([(name, what, of) for name, what in REFUSED.items() for of in (merged, distributed)])
 def test_what_needs_rows_is_refused_by_name(name: str, what: str, of: Any) -> None:
     with pytest.raises(boxscore.InputError, match=f"^{what} of merged parts must be asked of tables"):
-        getattr(diagnostics, name)(of(scene()), *([None] if name == "label_costs" else []))
+        getattr(diagnostics, name)(of(scene()), *OTHER_ARGUMENTS.get(name, ()))
 
 
 @each([({"by": "height", "bins": bins}, of) for bins in (3, [0, 5, 9, 20]) for of in (merged, distributed)])

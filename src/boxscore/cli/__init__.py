@@ -51,7 +51,7 @@ GROUPS = {
     ),
     "which detector is better, and is it good enough?": ("compare", "bootstrap", "suite", "check", "history"),
     "raw detections, and those of several models": ("nms", "fuse", "sweep"),
-    "files": ("stats", "convert", "merge", "formats"),
+    "files": ("stats", "convert", "fix", "merge", "formats"),
     "label maps": ("panoptic", "semantic"),
     "the rules": ("protocols", "run"),
 }
@@ -61,6 +61,7 @@ _SUMMARIES = {
     "evaluate": "score detections against ground truth",
     "validate": "find faults of the data that a score hides",
     "convert": "write ground truth or detections in another format; merge, filter, sample and split them",
+    "fix": "write ground truth with the corrections that a person accepted",
     "merge": "combine parts that were saved separately into one result",
     "stats": "count images, objects, classes and sizes of a data set",
     "formats": "list the file formats",
@@ -186,7 +187,7 @@ def command_parser(name: str, command: Command) -> ArgumentParser:
 def _room(name: str, arguments: argparse.Namespace) -> int:
     """Return the address space that a command needs before it begins."""
     with_tables = name in DIAGNOSTICS or name in (
-        *("compare", "draw", "explain", "iou", "readings", "report", "suite", "suspects", "sweep"),
+        *("compare", "draw", "explain", "fix", "iou", "readings", "report", "suite", "suspects", "sweep"),
     )
     with_plots = any(getattr(arguments, name, None) is not None for name in ("report", "plot"))
     return LIBRARIES if with_tables or with_plots else 0

@@ -7,20 +7,31 @@ Examples
   boxscore suspects instances.json results.json --top 20
   boxscore suspects instances.json results.json --order suspicion --score-threshold 0.7 --output csv
   boxscore suspects instances.json results.json --against other.json
+  boxscore suspects instances.json results.json --top 50 --write tasks.json --tool labelstudio
+  boxscore suspects instances.json results.json --top 50 --vetted export.json
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import get_args
 
 from boxscore._utils.progress import stage
+from boxscore._utils.text import counted
 from boxscore.cli.arguments import OUTPUT, Option, inputs_beside
-from boxscore.cli.inputs import evaluate_each
-from boxscore.cli.output import digest_of, print_frame, refuse_errors, remembered_warnings
+from boxscore.cli.inputs import evaluate_each, readers
+from boxscore.cli.output import Digest, digest_of, print_frame, refuse_errors, remembered_warnings
 from boxscore.cli.parameters import options_of
 from boxscore.cli.streams import say
-from boxscore.diagnostics import label_suspects
+from boxscore.diagnostics import label_suspects, vetted_suspects
+from boxscore.diagnostics.leave_one_out import labels_of
+from boxscore.diagnostics.suspects import LabelSuspects, reasons
+from boxscore.diagnostics.vetting import VettedSuspects
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.formats import load_ground_truth
+from boxscore.formats.proposals import Tool, write_proposals
 
 _OPTIONS = options_of(
     label_suspects,
@@ -37,11 +48,33 @@ _OPTIONS = options_of(
         ),
     ),
 )
-OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS)
+_VETTING = (
+    Option(
+        "write",
+        "write the proposals of the listed suspects for a person to vet, who deletes what is wrong and "
+        "corrects the rest",
+        kind=Path,
+        metavar="FILE",
+        writes=(".",),
+    ),
+    Option(
+        "tool",
+        "the annotation tool that --write is for (default: cvat for .xml, else labelstudio)",
+        choices=get_args(Tool),
+    ),
+    Option(
+        "vetted",
+        "the file that came back, beside the same options: the metric before and after, and how many of the "
+        "next fifty are worth looking at",
+        kind=Path,
+        metavar="FILE",
+    ),
+)
+OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS, *_VETTING)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Read, evaluate, list; return the exit status."""
+def listed(arguments: argparse.Namespace) -> tuple[Evaluation, LabelSuspects, Digest]:
+    """Read, evaluate, and list the suspects that the options ask for."""
     paths = [path for path in (arguments.detections, arguments.against) if path is not None]
     with remembered_warnings(hold_box_forms=not arguments.strict) as messages:
         evaluation, *others = evaluate_each(paths, arguments)
@@ -51,16 +84,43 @@ def run(arguments: argparse.Namespace) -> int:
     stage("computing: what labels cost")
     options = {option.dest: getattr(arguments, option.dest) for option in _OPTIONS}
     options["against"] = others[0] if others else None
-    suspects = label_suspects(evaluation, **options)
-    frame = suspects.to_frame()
+    return evaluation, label_suspects(evaluation, **options), digest
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, evaluate, list; return the exit status."""
+    if arguments.tool is not None and arguments.write is None:
+        raise InputError("--tool", "be beside --write", got=arguments.tool)
+    if arguments.write is not None and arguments.vetted is not None:
+        raise InputError("--write", "be without --vetted", got="both")
+    evaluation, suspects, digest = listed(arguments)
+    note, frame = suspects.note, suspects.to_frame()
+    if arguments.write is not None:
+        tool: Tool = arguments.tool or ("cvat" if arguments.write.suffix.lower() == ".xml" else "labelstudio")
+        write_proposals(
+            labels_of(evaluation, suspects.detection), reasons(suspects), arguments.write, tool=tool
+        )
+        say(f"{counted(len(suspects), 'suspect')} written to {arguments.write}, for {tool}")
+    if arguments.vetted is not None:
+        done = vetted_of(evaluation, suspects, arguments)
+        note, frame = "\n".join(done.sentences), done.to_frame()
     print_frame(
         frame,
         evaluation,
         arguments.output,
         title="Likely label errors",
         first_out=[("x1", "y1", "x2", "y2"), "annotation_id", "image_id", "suspicion"],
-        note=suspects.note,
+        note=note,
     )
     for line in digest.lines:
         say(line)
     return 0
+
+
+def vetted_of(
+    evaluation: Evaluation, suspects: LabelSuspects, arguments: argparse.Namespace
+) -> VettedSuspects:
+    """Read the vetted file, and apply it."""
+    vetted = load_ground_truth(arguments.vetted, workers=readers(arguments))
+    stage("the metric before and after")
+    return vetted_suspects(evaluation, suspects, vetted)

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.tide import error_list as error_list
     from boxscore.diagnostics.tide import error_types as error_types
     from boxscore.diagnostics.ties import tie_bounds as tie_bounds
+    from boxscore.diagnostics.vetting import VettedSuspects as VettedSuspects
+    from boxscore.diagnostics.vetting import vetted_suspects as vetted_suspects
 else:
     _NAMES = {
         "_result": "DiagnosticResult",
@@ -84,5 +86,6 @@ else:
         "sweeping": "best_settings sweep",
         "tide": "error_list error_types",
         "ties": "tie_bounds",
+        "vetting": "VettedSuspects vetted_suspects",
     }
     __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

@@ -179,13 +179,16 @@ class LabelEdits:
         Returns
         -------
         GroundTruth
-            Labels that are put in the place of others stand there, and new ones at the end.
+            Labels that are put in the place of others stand there, with their ids, and new ones at the end.
         """
         names = [name for name in _names_of(truth) if _has(self.labels, name)]
         rows, taken = np.arange(len(truth)), self.removed >= 0
         rows[self.removed[taken]] = np.where(self.added < 0, -1, len(truth) + self.added)[taken]
         rows = np.append(rows[rows >= 0], len(truth) + self.added[~taken])
-        table = stacked([_with_instances(one, names) for one in (truth, self.labels)]).take(rows)
+        table = stacked([_with_instances(one, names) for one in (truth, self.labels)])
+        ids, changed = table.ids.copy(), np.flatnonzero(taken & (self.added >= 0))
+        ids[len(truth) + self.added[changed]] = truth.ids[self.removed[changed]]
+        table = table.replaced(ids=ids).take(rows)
         new = np.arange(len(rows) - np.count_nonzero(~taken), len(rows))
         whole: GroundTruth = table.replaced(ids=_with_new_ids(table.ids, new))
         return whole

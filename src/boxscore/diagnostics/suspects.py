@@ -233,6 +233,20 @@ def label_suspects(
     )
 
 
+def reasons(suspects: LabelSuspects) -> list[str]:
+    """Say in words why each is a suspect, for the person who looks."""
+    truth, found = suspects.ground_truth, suspects.detections
+    labels = truth.categories.labels
+    texts = []
+    columns = zip(suspects.detection.tolist(), suspects.kind.tolist(), suspects.truth.tolist(), strict=True)
+    for row, kind, annotation in columns:
+        words = KINDS[kind]
+        if annotation >= 0 and kind == WRONG_CLASS:
+            words += f": annotated as {labels[truth.category[annotation]]}"
+        texts.append(f"{words}, score {found.scores[row]:.3g}")
+    return texts
+
+
 def proposals(
     evaluation: Evaluation, rows: NDArray[np.intp], kind: NDArray[np.intp], annotation: NDArray[np.intp]
 ) -> LabelEdits:

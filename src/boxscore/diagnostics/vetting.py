@@ -1,0 +1,267 @@
+"""Suspects that a person has vetted: the metric before and after, and what the next ones are worth.
+
+Conventions
+-----------
+- The vetted file is read as ground truth. A suspect is *accepted* where a box of the file lies on its
+  proposal (IoU of one half or more; the largest first, each once), *refused* where none does.
+- Of a wrong class the annotation takes the file's class and keeps its place; a poor box takes the file's
+  place; a missing annotation is the file's box.
+- Before and after are of the same draws of images, so the interval of their difference is that of the edits.
+- ``next_fifty`` is what is accepted of the last fifty vetted, which are most like those that follow; the
+  interval is Wilson's.
+
+References
+----------
+E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 1927.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from boxscore._utils.array_types import BoolArray, Positions
+from boxscore._utils.resampling import check_intervals
+from boxscore.data.alignment import stacked
+from boxscore.data.boxes import without_inverted
+from boxscore.data.tables import GroundTruth
+from boxscore.diagnostics._reading import greedy_one_to_one
+from boxscore.diagnostics._result import DiagnosticResult
+from boxscore.diagnostics._units import units_of_values
+from boxscore.diagnostics.bootstrap import intervals_that_hold, resampled_metrics
+from boxscore.diagnostics.leave_one_out import LabelEdits, labels_of, row_named
+from boxscore.diagnostics.suspects import KINDS, MISSING, POOR_BOX, WRONG_CLASS, LabelSuspects
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation, evaluate
+from boxscore.similarity.box import box_iou
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ON_PROPOSAL = 0.5
+"""IoU of a box of the file with the proposal that it stands for."""
+
+NEXT = 50
+
+
+class NextFifty(NamedTuple):
+    """How many of the next fifty are worth looking at."""
+
+    expected: float
+    low: float
+    high: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class VettedSuspects(DiagnosticResult):
+    """What the edits that a person accepted change.
+
+    Attributes
+    ----------
+    suspects : LabelSuspects
+    accepted : ndarray of bool, [N]
+    edits : LabelEdits
+        Those of the accepted suspects.
+    ground_truth : GroundTruth
+        With these edits.
+    metric : str
+    before, after : float
+    low, high : float
+        Interval of after minus before.
+    next_fifty : NextFifty
+    """
+
+    suspects: LabelSuspects
+    accepted: BoolArray
+    edits: LabelEdits
+    ground_truth: GroundTruth
+    metric: str
+    before: float
+    after: float
+    low: float
+    high: float
+    next_fifty: NextFifty
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the suspects, each with whether it was ``accepted``."""
+        frame = self.suspects.to_frame()
+        frame.insert(0, "accepted", self.accepted)
+        return frame
+
+    @property
+    def sentences(self) -> list[str]:
+        """Say what came of it."""
+        accepted, count = int(self.accepted.sum()), len(self.accepted)
+        kinds = [
+            f"{int((self.accepted & (self.suspects.kind == k)).sum())} {name}" for k, name in enumerate(KINDS)
+        ]
+        share = "" if math.isnan(self.low) else f", interval {self.low:+.4f} to {self.high:+.4f}"
+        expected, low, high = self.next_fifty
+        values = f"{self.metric} {self.before:.4f} before, {self.after:.4f} after"
+        return [
+            f"{accepted} of {count} suspects accepted: {', '.join(kinds)}",
+            f"{values}: {self.after - self.before:+.4f}{share}",
+            f"of the next {NEXT} about {expected:.0f} are worth looking at ({low:.0f} to {high:.0f})",
+        ]
+
+
+def vetted_suspects(
+    evaluation: Evaluation,
+    suspects: LabelSuspects,
+    vetted: GroundTruth,
+    *,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> VettedSuspects:
+    """Apply what a person accepted, and say what it changes.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    suspects : LabelSuspects
+        Of the evaluation: those that were written to be vetted.
+    vetted : GroundTruth
+        The file that came back, in the images and classes of the ground truth.
+    resamples, confidence, seed
+        Of the interval of the difference.
+
+    Returns
+    -------
+    VettedSuspects
+
+    Raises
+    ------
+    InputError
+        When the vetted file has other images or classes.
+    """
+    evaluation.require_overlaps("vetted suspects")
+    check_intervals(confidence, "expanded_percentile")
+    truth = evaluation.ground_truth
+    vetted = _in_vocabulary(vetted, truth)
+    proposals = labels_of(evaluation, suspects.detection)
+    partner = _partners(proposals, vetted)
+    accepted = partner >= 0
+    edits = _edits(truth, suspects, vetted, proposals, partner)
+    labels = edits.applied_to(truth)
+    after = evaluate(labels, evaluation.detections, protocol=evaluation.protocol, digest=False)
+    row = row_named(evaluation, suspects.metric)
+    (value, draws), (new_value, new_draws) = (
+        resampled_metrics(result, [row], resamples=resamples, seed=seed, units=None)
+        for result in (evaluation, after)
+    )
+    counts = units_of_values(evaluation, [row], None)
+    delta, of_draws = (new_value - value)[:, -1:], (new_draws - draws)[..., -1:]
+    low, high = intervals_that_hold(of_draws, delta, confidence, "expanded_percentile", counts[:, -1:], None)
+    return VettedSuspects(
+        suspects,
+        accepted,
+        edits,
+        labels,
+        row.key,
+        evaluation[row.key],
+        after[row.key],
+        float(low[0, 0]),
+        float(high[0, 0]),
+        _next_fifty(accepted, confidence),
+    )
+
+
+def _in_vocabulary(vetted: GroundTruth, truth: GroundTruth) -> GroundTruth:
+    """Put the vetted labels into the images and classes of the ground truth, by name."""
+    names = {
+        str(name or key): row
+        for row, (name, key) in enumerate(
+            zip(truth.images.file_names.tolist(), truth.images.ids.tolist(), strict=True)
+        )
+    }
+    of_images = [
+        names.get(str(name or key), -1)
+        for name, key in zip(vetted.images.file_names.tolist(), vetted.images.ids.tolist(), strict=True)
+    ]
+    image = np.array(of_images, dtype=np.int32)
+    category = truth.categories.rows_of_classes(vetted.categories)
+    for rows, used, vocabulary, what in (
+        (image, vetted.image, vetted.images.ids, "an image"),
+        (category, vetted.category, vetted.categories.labels, "a class"),
+    ):
+        wrong = np.flatnonzero(rows[used] < 0)
+        if len(wrong):
+            got = repr(list(vocabulary)[used[wrong[0]]])
+            raise InputError(f"{what} of {vetted.source}", "be in the ground truth", got=got)
+    return vetted.replaced(
+        images=truth.images,
+        categories=truth.categories,
+        image=image[vetted.image],
+        category=category[vetted.category].astype(np.int32),
+    )
+
+
+def _partners(proposals: GroundTruth, vetted: GroundTruth) -> Positions:
+    """Row of the vetted label on each proposal, [N]; -1 for none."""
+    pairs = []
+    for image in np.intersect1d(proposals.image, vetted.image).tolist():
+        rows, others = (np.flatnonzero(table.image == image) for table in (proposals, vetted))
+        first, second = (
+            without_inverted(table.boxes[at]) for table, at in ((proposals, rows), (vetted, others))
+        )
+        iou = box_iou(first, second)
+        same = proposals.category[rows][:, None] == vetted.category[others]
+        a, b = np.nonzero(iou >= ON_PROPOSAL)
+        pairs += [
+            (-float(iou[i, j]), not same[i, j], int(rows[i]), int(others[j]))
+            for i, j in zip(a.tolist(), b.tolist(), strict=True)
+        ]
+    pairs.sort()
+    partner = np.full(len(proposals), -1, dtype=np.intp)
+    if pairs:
+        proposal, label = (np.array([pair[side] for pair in pairs], dtype=np.intp) for side in (2, 3))
+        taken = greedy_one_to_one(proposal, label)
+        partner[proposal[taken]] = label[taken]
+    return partner
+
+
+def _edits(
+    truth: GroundTruth,
+    suspects: LabelSuspects,
+    vetted: GroundTruth,
+    proposals: GroundTruth,
+    partner: Positions,
+) -> LabelEdits:
+    """Make the edits of accepted suspects; of several on one annotation the first."""
+    accepted = np.flatnonzero(partner >= 0)
+    removed = np.where(suspects.kind == MISSING, -1, suspects.truth)[accepted]
+    first = np.zeros(len(accepted), dtype=bool)
+    first[np.unique(removed, return_index=True)[1]] = True
+    keep = (removed < 0) | first
+    accepted, removed = accepted[keep], removed[keep]
+    kind, rows = suspects.kind[accepted], partner[accepted]
+    fresh = proposals.take(accepted).replaced(
+        boxes=vetted.boxes[rows],
+        sizes=vetted.sizes[rows],
+        area=vetted.sizes[rows].prod(axis=1),
+        category=vetted.category[rows],
+    )
+    wrong = np.flatnonzero(kind == WRONG_CLASS)
+    renamed = truth.take(removed[wrong]).replaced(category=vetted.category[rows[wrong]])
+    added = np.arange(len(accepted))
+    added[wrong] = len(accepted) + np.arange(len(wrong))
+    assert set(np.unique(kind).tolist()) <= {WRONG_CLASS, MISSING, POOR_BOX}
+    return LabelEdits(removed.astype(np.intp), added, stacked([fresh, renamed]))
+
+
+def _next_fifty(accepted: BoolArray, confidence: float) -> NextFifty:
+    """Estimate how many of the next fifty are accepted, from the last fifty."""
+    from statistics import NormalDist
+
+    last = accepted[-NEXT:]
+    count = len(last)
+    if not count:
+        return NextFifty(math.nan, math.nan, math.nan)
+    z, share = NormalDist().inv_cdf((1 + min(confidence, 1 - 1e-9)) / 2), float(last.mean())
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return NextFifty(NEXT * share, NEXT * max(middle - half, 0.0), NEXT * min(middle + half, 1.0))
