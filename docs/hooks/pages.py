@@ -42,6 +42,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "evaluate-voc",
             "evaluate-lvis",
             "evaluate-open-images",
+            "vision-language-models",
             "arrays-and-dataframes",
             "masks-and-keypoints",
             "dota-and-obb",

@@ -353,6 +353,13 @@ CHANGES = [
     ({"keypoints": {"unlabelled_similarity": "zero"}}, "nokptsim:zero"),
     ({"keypoints": {"unplaced": "drop"}}, "unplaced:drop"),
     ({"rounding": {"stretch_scores": True}}, "scores:stretched"),
+    (
+        {
+            "matching": {"scores": "none", "max_detections": []},
+            "summary": [{"key": "P", "metric": "precision"}],
+        },
+        "scores:none",
+    ),
     ({"rounding": {"scores": 3}}, "decimals:3,all"),
     ({"rounding": {"boxes": 0}}, "decimals:all,0"),
     ({"rounding": {"scores": 3, "boxes": 1}}, "decimals:3,1"),

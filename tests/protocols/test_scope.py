@@ -164,6 +164,7 @@ def old_parts(p: Protocol) -> Iterator[tuple[str, str, Any, str]]:
 
 def old_bounds(p: Protocol) -> Iterator[tuple[str, str, Any, str]]:
     for wrong, field, rule, got in (
+        (p.matching.scores == "none", "matching.scores", "be 'given', for bounds", "none"),
         (
             p.ap.interpolation not in ("points", "area"),
             "ap.interpolation",
@@ -243,12 +244,14 @@ def test_what_ranges_and_sweeps_asked_is_answered_the_same() -> None:
         more = (
             *(p.ignore.column_ranges, p.ignore.regions, p.matching.ranked_files, p.boxes.clip != "none"),
             *(p.ignore.flags,),
+            p.matching.scores == "none",
         )
         labels = p.labels.unlisted == "drop" or p.labels.not_exhaustive == "ignore"
-        assert p.scope.allows("ranges") == splits
+        assert p.scope.allows("ranges") == (splits and p.matching.scores == "given")
         assert p.scope.is_prepared_by_row == by_row
         assert p.scope.is_prepared_alone == (not p.rounding.stretch_scores)
-        assert p.scope.allows("cuts") == (p.rounding.scores is None and not p.keypoints.scores)
+        ranked = p.matching.scores == "given" and p.matching.candidate != "most_pairs"
+        assert p.scope.allows("cuts") == (p.rounding.scores is None and not p.keypoints.scores and ranked)
         assert p.scope.allows("plain_tables") == (not any(more))
         assert p.scope.allows("unlabelled_images") == (not labels)
 
@@ -376,7 +379,8 @@ def is_prepared_apart(protocol: Protocol, groups: list[list[int]]) -> bool:
         _, made = prepared(truth, found.take(np.array(rows)), protocol)
         if len(made) != len(rows):
             raise InputError("rows", "be all there")
-        return [(*box, score) for box, score in zip(made.boxes.tolist(), made.scores.tolist(), strict=True)]
+        scores = made.scores.tolist() if made.scored else [None] * len(made)
+        return [(*box, score) for box, score in zip(made.boxes.tolist(), scores, strict=True)]
 
     truth, found = data(protocol)
     order = np.lexsort((-found.scores, found.image)) if protocol.matching.ranked_files else None

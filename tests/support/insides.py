@@ -5,6 +5,7 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 
 - ``Matches``, ``merge_matches``: matches are values, which merge in any order.
 - ``heaviest_matching``: the pairs of the largest sum, each row and column once.
+- ``most_and_heaviest``, ``match_most_pairs``, ``Pairs``: the most pairs, and of these the largest sum; in blocks.
 - ``BoundBins``, ``score_keys``: counts of bounded number, which add up in any order.
 - ``bounds_of``, ``largest_cell``: bounds of parts, added up in groups of one's choice.
 - ``distributed_evaluation``, ``Here``, ``LocalEngine``: parts to a result as on a cluster, without one.
@@ -34,9 +35,12 @@ from boxscore.distributed.plan import asked_keys
 from boxscore.distributed.reduction import score_classes
 from boxscore.distributed.result import evaluation_of, headers_of
 from boxscore.distributed.streaming import StreamTask
+from boxscore.matching.assignment import heaviest as most_and_heaviest
+from boxscore.matching.assignment import match_most_pairs
 from boxscore.matching.matches import Matches, bit_type
 from boxscore.matching.matches import merge as merge_matches
 from boxscore.matching.packed import packed
+from boxscore.matching.pairs import Pairs
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import Protocol
 from boxscore.scoring.kinds.ji import heaviest_matching
@@ -49,6 +53,7 @@ __all__ = [
     "LocalEngine",
     "Matches",
     "MergedParts",
+    "Pairs",
     "StreamTask",
     "bit_type",
     "bounds_of",
@@ -61,8 +66,10 @@ __all__ = [
     "heaviest_matching",
     "largest_cell",
     "local_cluster",
+    "match_most_pairs",
     "match_part",
     "merge_matches",
+    "most_and_heaviest",
     "packed",
     "plan_within",
     "prepared",

@@ -237,13 +237,22 @@ FORMAT = Option(
     key="ground_truth.format",
     group=INPUT,
 )
+DEFAULT_PROTOCOL = "coco"
 PROTOCOL = Option(
     "protocol",
-    "how to score; boxscore protocols lists them",
-    default="coco",
+    f"how to score; boxscore protocols lists them (default: {DEFAULT_PROTOCOL}, or scoreless where no "
+    "detection has a score)",
     metavar="NAME|FILE.toml",
     key="evaluation.protocol",
     ending=".toml",
+    group=PROTOCOL_GROUP,
+)
+SCORELESS = Option(
+    "scoreless",
+    "drop the scores: boxes are counted, not ranked",
+    kind=bool,
+    default=False,
+    key="evaluation.scoreless",
     group=PROTOCOL_GROUP,
 )
 IOU_TYPE = Option(
@@ -582,7 +591,7 @@ DETECTION_FILES = (
 """What the files of detections may not say."""
 
 INPUTS = (
-    *(GROUND_TRUTH, DETECTIONS, FORMAT, PROTOCOL, IOU_TYPE, DETECTION_AREA, ANNOTATION_ID_ZERO),
+    *(GROUND_TRUTH, DETECTIONS, FORMAT, PROTOCOL, SCORELESS, IOU_TYPE, DETECTION_AREA, ANNOTATION_ID_ZERO),
     *(IMAGE_SET, CLASSES, IMAGES, WORKERS),
     *PROTOCOL_CHANGES,
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),

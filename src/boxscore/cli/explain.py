@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from boxscore.cli.arguments import INPUTS, OUTPUT, PROTOCOL, Option
+from boxscore.cli.arguments import INPUTS, OUTPUT, Option
 from boxscore.cli.inputs import evaluate_inputs, ground_truth_arguments, read_inputs
 from boxscore.cli.output import Section, table_columns, table_rows, written
 from boxscore.cli.streams import show
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.diagnostics import ablation, explain, find_number, tool_names
     from boxscore.diagnostics._tools import tool_of
 
-    if arguments.protocol != PROTOCOL.default:
+    if arguments.protocol is not None:
         raise InputError("explain", "be given --from and --to", got=f"--protocol {arguments.protocol}")
     if (arguments.first is None) == (arguments.number is None):
         raise InputError(

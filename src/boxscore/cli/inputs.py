@@ -16,6 +16,7 @@ from boxscore._utils.files import read_bytes
 from boxscore._utils.processes import available_processors
 from boxscore._utils.progress import stage
 from boxscore._utils.text import short_list
+from boxscore.cli.arguments import DEFAULT_PROTOCOL
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.data.column_names import ColumnMap
 from boxscore.data.lookup import UnlistedImagesError, image_rows_by_name
@@ -28,7 +29,7 @@ from boxscore.formats import detect_format, load_both
 from boxscore.formats._data_below import SIDES, Side
 from boxscore.formats.reading import read_detections, read_options, takes_sizes
 from boxscore.formats.registry import format_at
-from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type
+from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type, without_scores
 from boxscore.protocols.changing import area_ranges_of_text, iou_thresholds_of_text
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of, similarity_of
@@ -82,10 +83,12 @@ def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
         read_options(**ground_truth_arguments(arguments), **common),
         read_options(**detection_arguments(arguments), **common),
     )
+    if getattr(arguments, "scoreless", False):
+        detections = detections.without_scores()
     return Inputs(
         ground_truth,
         detections,
-        protocol,
+        protocol if detections.scored else protocol_without_scores(arguments),
         chosen(arguments.images, ground_truth.images),
         chosen_classes(arguments.classes, ground_truth.categories),
         arguments.workers or (processes if similarity_of(protocol).forks_for(detections) else 1),
@@ -234,9 +237,16 @@ def _class_weights(text: str) -> Any:
     return class_weights_of(text)
 
 
+def protocol_without_scores(arguments: argparse.Namespace) -> Protocol:
+    """Return the protocol for detections without scores: the one named, or ``scoreless``."""
+    if arguments.protocol is not None:
+        return without_scores(chosen_protocol(arguments))
+    return chosen_protocol(argparse.Namespace(**{**vars(arguments), "protocol": "scoreless"}))
+
+
 def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     """Return the protocol that the arguments name, with their changes."""
-    protocol = load_protocol(arguments.protocol)
+    protocol = load_protocol(arguments.protocol or DEFAULT_PROTOCOL)
     if arguments.iou_type is not None:
         protocol = protocol_of_type(protocol, arguments.iou_type)
     if arguments.detection_area is not None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 
 from boxscore._utils.text import Columns
-from boxscore.cli.arguments import INPUTS, OUTPUT, PROTOCOL
+from boxscore.cli.arguments import DEFAULT_PROTOCOL, INPUTS, OUTPUT
 from boxscore.cli.inputs import read_inputs
 from boxscore.cli.output import Section, table_columns, written
 from boxscore.cli.streams import show
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     truth, detections = inputs.ground_truth, align(inputs.detections, inputs.ground_truth)
     if inputs.images is not None or inputs.classes is not None:
         truth, detections = select(truth, detections, images=inputs.images, classes=inputs.classes)
-    changed = inputs.protocol != load_protocol(str(PROTOCOL.default))
+    changed = inputs.protocol != load_protocol(DEFAULT_PROTOCOL)
     result = readings(truth, detections, inputs.protocol if changed else None)
     columns: Columns = table_columns(result.table)
     if (result.table["lowest"] == result.table["highest"]).all():

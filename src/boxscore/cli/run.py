@@ -74,7 +74,7 @@ def _read_config(path: Path) -> argparse.Namespace:
         for table, options in known.items()
         for key, option in options.items()
     }
-    if not values["protocol"].endswith(".toml"):
+    if values["protocol"] is not None and not values["protocol"].endswith(".toml"):
         load_protocol(values["protocol"])
     return argparse.Namespace(**values)
 

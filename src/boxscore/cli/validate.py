@@ -19,6 +19,7 @@ from typing import Any
 from boxscore._utils.text import Columns, counted, printable
 from boxscore._utils.widths import wrapped
 from boxscore.cli.arguments import (
+    DEFAULT_PROTOCOL,
     DETECTION_FILES,
     DETECTIONS,
     FORMAT,
@@ -48,7 +49,7 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Check and print; return the exit status."""
-    protocol = load_protocol(arguments.protocol)
+    protocol = load_protocol(arguments.protocol or DEFAULT_PROTOCOL)
     findings = validate_files(
         arguments.ground_truth,
         arguments.detections,

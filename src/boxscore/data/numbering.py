@@ -266,8 +266,7 @@ def infer_class_map(
     InferredClassMap
     """
     theirs, known = detections.categories, ground_truth.categories
-    scores = detections.scores if detections.scored else None
-    best = match_best(ground_truth, detections.image, detections.boxes, scores, most=most)
+    best = match_best(ground_truth, detections.image, detections.boxes, detections.given_scores, most=most)
     lies = best.truth >= 0
     pairs = _ClassPairs(detections.category[best.detection[lies]], ground_truth.category[best.truth[lies]])
     readings = _readings(theirs, known, classes)

@@ -414,9 +414,15 @@ class Detections(BoxTable):
             return scores
 
     @property
+    def given_scores(self) -> FloatArray | None:
+        """The scores, [D]; None without scores."""
+        scores: FloatArray | None = self.instances["scores"]
+        return scores
+
+    @property
     def scored(self) -> bool:
         """Whether the detections have scores."""
-        return self.instances["scores"] is not None
+        return self.given_scores is not None
 
     def without_scores(self) -> Detections:
         """Return the same detections without their scores, as boxes that are counted and not ranked."""

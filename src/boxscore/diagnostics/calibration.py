@@ -174,6 +174,7 @@ def reliability(
     InputError
         As in :func:`calibration_error`.
     """
+    evaluation.require_scores()
     return _reliability(
         evaluation.labels, _binned(evaluation, iou_threshold, area, bins, binning, score_threshold)
     )
@@ -321,6 +322,7 @@ def calibration_error(
     >>> round(float(total.expected_error), 4), bool(total.debiased_error < 0)
     (0.05, True)
     """
+    evaluation.require_scores()
     checks.whole_number(resamples, 0, name="resamples", high=MOST_RESAMPLES)
     check_intervals(confidence, METHOD)
     binned = _binned(evaluation, iou_threshold, area, bins, binning, score_threshold)

@@ -26,6 +26,7 @@ from boxscore.diagnostics._reading import area_index, threshold_index
 from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation, over_images
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE, outcomes_by_row
+from boxscore.matching.ranking import ranked_by
 from boxscore.scoring.counts import Outcomes, TruePositiveCounts
 from boxscore.scoring.curves import Curves
 
@@ -131,7 +132,7 @@ def image_scores(
     least = checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
     images, truth, table = evaluation.ground_truth.images, evaluation.ground_truth, evaluation.detections
     outcomes = outcomes_by_row(evaluation.matched, len(table), len(truth), threshold=t, area=a)
-    counts = table.scores >= least
+    counts = ranked_by(table) >= least
     true = _counted(table.image[(outcomes.detection == TRUE_POSITIVE) & counts], len(images))
     false = _counted(table.image[(outcomes.detection == FALSE_POSITIVE) & counts], len(images))
     missed = _counted(truth.image[outcomes.truth(least) == MISSED], len(images))
@@ -159,8 +160,10 @@ def _ratio(part: Counts, whole: Counts) -> FloatArray:
 
 
 def _average_precision(evaluation: Evaluation, threshold: int, area: int) -> FloatArray:
-    """AP of each image, [I]: to the curves every image and class is a class."""
+    """AP of each image, [I]: to the curves every image and class is a class; NaN without scores."""
     matched = evaluation.matched
+    if evaluation.protocol.matching.scores == "none":
+        return np.full(len(matched.images), np.nan)
     classes = len(matched.categories)
     truth_group = matched.truth_image.astype(np.int64) * classes + matched.truth_category
     group = matched.image.astype(np.int64) * classes + matched.category

@@ -273,12 +273,19 @@ def _column_bins(column: NDArray[Any], bins: Bins, name: str, whose: str) -> tup
 
 
 def _summary(protocol: Protocol, area: str) -> tuple[SummaryRow, ...]:
-    """Summary rows of one slice, where the protocol has the threshold."""
+    """Summary rows of one slice, where the protocol has the threshold; without scores, precision to F1."""
+    if protocol.matching.scores == "none":
+        given = [row for row in protocol.summary if row.metric in COUNTED] or list(protocol.summary)
+        return tuple(dataclasses.replace(row, area=area) for row in given)
     rows = [SummaryRow("AP", area=area)]
     for key, iou in (("AP50", 0.5), ("AP75", 0.75)):
         if iou in protocol.matching.iou_thresholds:
             rows.append(SummaryRow(key, iou=iou, area=area))
     return (*rows, SummaryRow("AR", "AR", area=area))
+
+
+COUNTED = ("micro_F1", "precision", "recall")
+"""Kinds of metrics of detections without scores that a slice shows."""
 
 
 def _by_image(evaluation: Evaluation, values: FloatArray, chosen: _Bins) -> SliceScores:

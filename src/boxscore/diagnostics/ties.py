@@ -13,6 +13,7 @@ Conventions
   for which it may: equally scored ones of one image and class with a candidate ground truth in common. If it
   is 0 the bounds hold for every order; each contested detection can shift them by one true positive.
 - AR and the number of true positives do not depend on the order between images.
+- Without scores all detections are tied, and the value is the expectation over all orders.
 """
 
 from __future__ import annotations
@@ -89,16 +90,19 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
         When a metric is unknown.
     """
     evaluation.require_overlaps("bounds over ties")
-    rows = [row for row in chosen_rows(evaluation, metrics) if row.metric == "AP"]
-    results = (
-        evaluation,
-        _reordered(evaluation, "true_positives_last"),
-        _reordered(evaluation, "true_positives_first"),
-    )
+    ordered = evaluation.protocol.matching.scores == "given"
+    kind = "AP" if ordered else "AP_expected"
+    every = [row.key for row in evaluation.protocol.rows]
+    rows = [row for row in chosen_rows(evaluation, metrics or every) if row.metric == kind]
+    results = [(evaluation, kind), (evaluation, "AP_lowest"), (evaluation, "AP_highest")]
+    if ordered:
+        results[1:] = [
+            (_reordered(evaluation, order), kind) for order in ("true_positives_last", "true_positives_first")
+        ]
     M, K = len(rows), len(evaluation.labels)
     per_class, total = np.empty((3, K, M)), np.empty((3, M))
-    for r, result in enumerate(results):
-        for m, row in enumerate(rows):
+    for r, (result, metric) in enumerate(results):
+        for m, row in enumerate(dataclasses.replace(row, metric=metric) for row in rows):
             per_class[r, :, m] = summary_values(row, result.protocol, result.curves_of)
             total[r, m] = summary_total(row, result.protocol, result.curves_of)
     category = evaluation.matched.category

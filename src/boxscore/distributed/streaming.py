@@ -230,8 +230,9 @@ def stream_tasks(
     """
     truth = _opened_truth(ground_truth, truth_options, _bounded_columns(protocol))
     parquet = ParquetGroups.open(detections, options)
-    if parquet.parts.score is None:
-        rule, cause = "have a column score or confidence", "is this the ground truth?"
+    if parquet.parts.score is None and protocol.matching.scores == "given":
+        rule = "have a column score or confidence"
+        cause = "is this the ground truth? Boxes without scores are counted by the protocol scoreless"
         raise FileFormatError(
             "detections", rule, got=f"only {', '.join(parquet.names)}", place=str(detections), cause=cause
         )

@@ -34,7 +34,7 @@ from boxscore.evaluation.result_warnings import (
 from boxscore.formats import reading
 from boxscore.formats._data_below import SIDES, Side
 from boxscore.matching.preparing import prepared
-from boxscore.protocols import load_protocol
+from boxscore.protocols import load_protocol, without_scores
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of, similarity_of
 
@@ -56,7 +56,7 @@ def evaluate(
     ground_truth: GroundTruth | str | Path | FrameLike,
     detections: Detections | str | Path | FrameLike,
     *,
-    protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
+    protocol: str | Path | Mapping[str, Any] | Protocol | None = None,
     images: Sequence[Id] | None = None,
     classes: Sequence[Id] | None = None,
     unlisted_images: Literal["error", "background", "drop"] | None = None,
@@ -78,8 +78,9 @@ def evaluate(
     detections : Detections, str or Path
         A table, or a file or folder that :func:`boxscore.load_detections` reads, or a DataFrame. Their images
         must all be in the ground truth. Classes that it does not have are left out.
-    protocol : str, Path, mapping or Protocol, default "coco"
-        A shipped name, a TOML file, its values, or a Protocol.
+    protocol : str, Path, mapping or Protocol, optional
+        A shipped name, a TOML file, its values, or a Protocol. When not given, ``"coco"``, and
+        ``"scoreless"`` where the detections have no scores.
     images, classes : sequence of ids, optional
         Evaluate only these, by id or name.
     unlisted_images : {"error", "background", "drop"}, optional
@@ -129,7 +130,7 @@ def evaluate(
     >>> round(result["AP"], 6)
     1.0
     """
-    chosen = load_protocol(protocol)
+    chosen = load_protocol("coco" if protocol is None else protocol)
     worker_count(workers)
     check_how(unlisted_images)
     said: dict[str, Any] = {"columns": columns, "box_format": box_format, "class_map": class_map}
@@ -141,6 +142,8 @@ def evaluate(
         ground_truth, detections = with_unlisted(
             lambda truth: align(unaligned, truth), ground_truth, unlisted_images
         )
+        if not detections.scored:
+            chosen = load_protocol("scoreless") if protocol is None else without_scores(chosen)
         every_class = ground_truth.categories
         ground_truth, detections = prepared(ground_truth, detections, chosen)
         if images is not None or classes is not None:

@@ -23,6 +23,7 @@ from boxscore._utils.read_only import read_only, unchangeable
 from boxscore._utils.records import record
 from boxscore._utils.text import counted, html_folded, html_summary, html_table
 from boxscore._utils.user_warnings import warn_user
+from boxscore.data.scores import SCORELESS, no_scores
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import InputError
@@ -36,6 +37,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.groups import TRUTH_WEIGHT
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.curves import Curves
+from boxscore.scoring.orderless import error_of_mean
 from boxscore.scoring.summary import summary_total, summary_values
 
 if TYPE_CHECKING:
@@ -95,7 +97,8 @@ class Evaluation(PicklesFields):
         values = [f"{key:<6} {value:.4f}" for key, value in self.metrics.items()]
         lines = ["   ".join(values[low : low + PER_LINE]) for low in range(0, len(values), PER_LINE)]
         body = "\n".join(f"  {line}" for line in lines)
-        return f"Evaluation of {self.counts_text}\n{body}\n{self.signature}"
+        remark = f"\n{self.remark}" if self.remark else ""
+        return f"Evaluation of {self.counts_text}{remark}\n{body}\n{self.signature}"
 
     def _repr_html_(self) -> str:
         inner = ""
@@ -288,6 +291,23 @@ class Evaluation(PicklesFields):
         return ", ".join([*parts, counted(counts["classes"], "class")])
 
     @property
+    def remark(self) -> str:
+        """What must be said beside the numbers of detections without scores; else empty."""
+        if self.protocol.matching.scores == "given":
+            return ""
+        error = self.expected_error
+        drawn = f" AP_expected is estimated, with a standard error of {error:.1g}." if error > 0 else ""
+        return f"{SCORELESS}{drawn}"
+
+    @property
+    def expected_error(self) -> float:
+        """Standard error of the first metric expected over all orders; 0 where exact, NaN where not known."""
+        rows = [row for row in self.protocol.rows if row.metric == "AP_expected"]
+        if not rows:
+            return 0.0
+        return self.once("expected error", lambda: error_of_mean(rows[0], self.protocol, self.curves_of))
+
+    @property
     def class_values(self) -> dict[str, NDArray[np.float64]]:
         """Each summary metric of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
         keys = self.protocol.class_keys
@@ -358,6 +378,8 @@ class Evaluation(PicklesFields):
     @property
     def operating_score(self) -> float:
         """The score threshold of the best F1 of all classes together; minus infinity where there is none."""
+        if self.protocol.matching.scores == "none":
+            return -np.inf
         counts = self.score_counts()
         best = counts.best_score(len(counts.positive) - 1)
         return best if best == best else -np.inf
@@ -371,7 +393,9 @@ class Evaluation(PicklesFields):
         of such a name keeps it.
         """
         known = self.protocol.class_keys.values()
-        rates = self.once("class rates", lambda: rates_of_classes(self.score_counts(), self.operating_score))
+        rates = self.once(
+            "class rates", lambda: rates_of_classes(self._counts_at(0, 0), self.operating_score)
+        )
         return read_only({name: values for name, values in rates.items() if name not in known})
 
     @property
@@ -473,6 +497,7 @@ class Evaluation(PicklesFields):
         """
         import pandas as pd
 
+        self.require_scores()
         names = list(self.protocol.ignore.area_ranges)
         area = names[0] if area == "all" and "all" not in names else area
         checks.one_of(area, names, name="area")
@@ -514,9 +539,8 @@ class Evaluation(PicklesFields):
         ``iou`` of the ground truth it matched, and ``matched_up_to``: the highest threshold at which it is
         still a true positive.
         """
-        frame = self.detections.to_pandas(
-            ["image_id", "category_id", "class", "x1", "y1", "x2", "y2", "score"]
-        )
+        names = ["image_id", "category_id", "class", "x1", "y1", "x2", "y2"]
+        frame = self.detections.to_pandas([*names, "score"] if self.detections.scored else names)
         made, matched, count = self.outcomes, self.matched, len(self.detections)
         outcome = np.array(OUTCOMES, dtype=object)[made.detection]
         outcome[made.rank < 0] = "beyond max detections"
@@ -544,6 +568,7 @@ class Evaluation(PicklesFields):
         InputError
             When there are so many classes that the arrays take more than 4 GiB.
         """
+        self.require_scores()
         areas, limits = len(self.protocol.ignore.area_ranges), len(self.protocol.caps)
         self._check_size("arrays", 2 * areas * limits)
         grid = [self.curves_of(area, cap) for area in range(areas) for cap in range(limits)]
@@ -573,6 +598,7 @@ class Evaluation(PicklesFields):
 
     def ap_by_iou(self) -> NDArray[np.float64]:
         """AP of each IoU threshold and class, [T, K], first area range; NaN where undefined."""
+        self.require_scores()
         return self.curves_of(0, -1).average_precision
 
     @property
@@ -720,7 +746,28 @@ class Evaluation(PicklesFields):
         Returns
         -------
         ScoreCounts
+
+        Raises
+        ------
+        InputError
+            When the detections have no scores.
         """
+        self.require_scores()
+        return self._counts_at(threshold, area)
+
+    def require_scores(self) -> None:
+        """Refuse to answer a question that only scores can answer.
+
+        Raises
+        ------
+        InputError
+            When the detections have no scores.
+        """
+        if self.protocol.matching.scores == "none":
+            raise no_scores(self.detections.source)
+
+    def _counts_at(self, threshold: int, area: int) -> ScoreCounts:
+        """Return what each score threshold keeps; without scores there is one, which keeps all."""
         from boxscore.scoring.score_counts import ScoreCounts, counted_detections
 
         return self.once(

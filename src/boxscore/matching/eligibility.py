@@ -23,7 +23,7 @@ from boxscore._utils.ordering import among, descending_order, top_k_per_group
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.ignoring import Ignoring, evaluated, without_area
-from boxscore.matching.ranking import scored_enough
+from boxscore.matching.ranking import ranked_by, scored_enough
 from boxscore.protocols.protocol import Protocol
 
 
@@ -74,11 +74,12 @@ def _best(detections: Detections, protocol: Protocol, max_detections: int) -> Bo
     of_image = not protocol.matching.caps_data_set
     group = detections.image if of_image else detections.category
     count = len(detections.images) if of_image else len(detections.categories)
-    best = scored_enough(detections.scores, protocol)
+    scores = ranked_by(detections)
+    best = scored_enough(scores, protocol)
     over = np.bincount(group, minlength=count) > max_detections
     if over.any():  # most files are written within max detections: only the groups beyond are sorted
         rows = np.flatnonzero(best & np.take(over, group))
-        rows = rows[descending_order(detections.scores[rows])]
+        rows = rows[descending_order(scores[rows])]
         best[rows] = False
         best[rows[top_k_per_group(np.take(group, rows), max_detections, count)]] = True
     return best

@@ -29,6 +29,7 @@ from boxscore._utils.ordering import stable_order
 from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.matching.assignment import match_most_pairs
 from boxscore.matching.candidates import (
     MOST_PAIRS,
     KnownOverlaps,
@@ -53,7 +54,7 @@ from boxscore.matching.ignoring import (
 from boxscore.matching.matches import Bits, Matches, bit_type, merge, pack_bits
 from boxscore.matching.pairs import Outcome, Overlaps
 from boxscore.matching.preparing import shares_of_regions
-from boxscore.matching.ranking import Ranking, rank_detections
+from boxscore.matching.ranking import Ranking, rank_detections, ranked_by
 from boxscore.matching.score_levels import score_levels
 from boxscore.matching.sources import Blocks, PairSource, RangeByRange, SharedOut
 from boxscore.protocols.extra_columns import ExtraColumn
@@ -62,6 +63,7 @@ from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_TRUE_POSITIVES,
 from boxscore.protocols.rules.jaccard import TRUTH_SHARE
 from boxscore.protocols.rules.recall import TAKES_PART
 from boxscore.protocols.rules.score_levels import LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED
+from boxscore.protocols.rules.scores import PAIR_IOU
 from boxscore.protocols.tables import MatchingRules
 from boxscore.similarity.pairs import TooManyPairsError
 from boxscore.similarity.registry import similarity_of
@@ -262,12 +264,16 @@ class Matcher:
 
     # ------------------------------------------------------------ parts
 
-    def _extra(self, protocol: Protocol, absorbed: Bits | None) -> dict[str, NDArray[Any]]:
-        """Make the columns that the protocol's rules ask for; ``absorbed`` are bits of the pairs, [P, A]."""
+    def _extra(self, protocol: Protocol, iou: FloatArray, absorbed: Bits | None) -> dict[str, NDArray[Any]]:
+        """Make the columns that the protocol's rules ask for.
+
+        Of the pairs are ``iou``, [P], and ``absorbed``, bits, [P, A].
+        """
         truth, flags = self.ground_truth, self.ignoring
         makers: dict[ExtraColumn, Callable[[], NDArray[Any]]] = {
             TRUTH_WEIGHT: lambda: np.where(truth.group, protocol.group.weight, 1.0),
             TAKES_PART: lambda: ~flags.deleted,
+            PAIR_IOU: lambda: iou,
             TRUTH_SHARE: lambda: shares_of_regions(truth, flags.by_foreground, self.protocol),
         }
         if absorbed is not None:
@@ -403,11 +409,11 @@ class Matcher:
         ``rows`` are those of ``detections`` in the table that is matched, where they are some of it.
         """
         truth, back = self._ordered_truth, self._truth_rows
-        score = np.take(detections.scores, ranking.rows)
-        outcome = self._matched(source, ranges, score, protocol)
+        score = np.take(ranked_by(detections), ranking.rows)
+        outcome = self._matched(source, ranges, detections, ranking, score, protocol)
         pairs, absorbed = outcome.pairs, outcome.absorbed
         order = stable_order(pairs.detection, len(ranking.rows))
-        truth_of_pair = pairs.ground_truth.take(order)
+        truth_of_pair, iou = pairs.ground_truth.take(order), pairs.iou.take(order)
         counted_bits = pack_bits(ranges.counted)
         truth_category = truth.category
         if back is not None:  # classes are pooled
@@ -431,12 +437,12 @@ class Matcher:
             counted_bits=counted_bits,
             pair_detection=pairs.detection.take(order),
             pair_truth=truth_of_pair,
-            iou=pairs.iou.take(order),
+            iou=iou,
             matched_bits=outcome.bits.take(order, axis=0),
             threshold_count=len(protocol.matching.iou_thresholds),
             equal_scores=protocol.matching.equal_scores,
             every_pair=outcome.every_pair,
-            extra=self._extra(protocol, None if absorbed is None else absorbed[order])
+            extra=self._extra(protocol, iou, None if absorbed is None else absorbed[order])
             | self._score_levels(protocol, given_rows, score, ranges),
         )
         if GROUP_TRUE_POSITIVES.asked_for(protocol):
@@ -473,23 +479,32 @@ class Matcher:
             near = np.take(near, ranking.rows, axis=0)
         return Ranges(inside, inside & ~self._truth_ignoring.ignored[:, None], near)
 
-    def _matched(self, source: PairSource, ranges: Ranges, score: FloatArray, protocol: Protocol) -> Outcome:
+    def _matched(
+        self,
+        source: PairSource,
+        ranges: Ranges,
+        detections: Detections,
+        ranking: Ranking,
+        score: FloatArray,
+        protocol: Protocol,
+    ) -> Outcome:
         """Match pairs, ``score`` [D] by position in class order."""
         truth, flags = self._ordered_truth, self._truth_ignoring
         group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
         of_pass = matching_passes(truth, protocol)
         if of_pass is not None:
             source = InPasses(source, of_pass, score, protocol.matching)
-        return source.matched(
-            functools.partial(
-                match_greedily,
-                group=group,
-                counted=ranges.counted,
-                absorbs=flags.absorbs,
-                rules=protocol.matching,
-                class_names=truth.categories.names if protocol.matching.class_thresholds else None,
-            )
-        )
+        asked: dict[str, Any] = {
+            "group": group,
+            "counted": ranges.counted,
+            "absorbs": flags.absorbs,
+            "rules": protocol.matching,
+            "class_names": truth.categories.names if protocol.matching.class_thresholds else None,
+        }
+        if protocol.matching.candidate != "most_pairs":
+            return source.matched(functools.partial(match_greedily, **asked))
+        boxes = (lambda rows: detections.boxes[ranking.rows[rows]], lambda rows: truth.boxes[rows])
+        return source.matched(functools.partial(match_most_pairs, **asked, boxes=boxes))
 
     def _in_range_bits(
         self,

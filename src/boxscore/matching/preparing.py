@@ -79,6 +79,16 @@ def prepared(
     rounding, boxes = protocol.rounding, protocol.boxes
     if protocol.similarity == "keypoints":
         ground_truth, detections = with_compared_keypoints(ground_truth, detections, protocol)
+    if protocol.matching.scores == "none":
+        detections = detections.without_scores()
+    elif not detections.scored:
+        raise InputError(
+            "the detections",
+            f"have scores for the protocol {protocol.name}",
+            got="none",
+            place=detections.source,
+            cause="the protocol scoreless counts boxes without ranking them",
+        )
     if protocol.matching.ranked_files:
         _check_ranked(detections)
     detections = rounded(detections, scores=rounding.scores, boxes=rounding.boxes)

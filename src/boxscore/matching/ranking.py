@@ -48,6 +48,11 @@ class Ranking:
     group: NDArray[np.int64]
 
 
+def ranked_by(detections: Detections) -> NDArray[np.float64]:
+    """Return what detections are ranked by, [D]: their scores; without scores all are equal."""
+    return detections.scores if detections.scored else np.zeros(len(detections))
+
+
 def scored_enough(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[np.bool_]:
     """Whether each score reaches the protocol's threshold, or is above it."""
     rules = protocol.matching
@@ -59,6 +64,7 @@ def rank_detections(
 ) -> Ranking:
     """Sort detections and cut them at max detections; ``eligible`` [D]: which are evaluated at all."""
     image_count, category_count = len(detections.images), len(detections.categories)
+    scores = ranked_by(detections)
     if protocol.matching.equal_scores == "image_order":
         rows = stable_order(detections.image, image_count)
     elif protocol.matching.equal_scores == "file_order":
@@ -69,12 +75,12 @@ def rank_detections(
     in_image = None
     if protocol.matching.cap_scope == "image_each":
         in_image = np.zeros(len(detections), dtype=np.int32)
-        by_score = rows[descending_order(np.take(detections.scores, rows))]
+        by_score = rows[descending_order(np.take(scores, rows))]
         of_image = by_score[stable_order(np.take(detections.image, by_score), image_count)]
         in_image[of_image] = rank_in_runs(np.take(detections.image, of_image))
     if eligible is not None:
         rows = rows[np.take(eligible, rows)]
-    rows = rows.take(group_order(np.take(detections.category, rows), np.take(detections.scores, rows)))
+    rows = rows.take(group_order(np.take(detections.category, rows), np.take(scores, rows)))
     image = np.take(detections.image, rows)
     grouped = stable_order(image, image_count)  # of class order: what is one image's stays by class and score
 
@@ -107,10 +113,10 @@ def _within_max_detections(
     Classes pooled, rows are in the order of their classes, and the cut was made before (``eligibility``).
     """
     if protocol.matching.score_threshold > -np.inf:
-        rows = rows[scored_enough(np.take(detections.scores, rows), protocol)]
+        rows = rows[scored_enough(np.take(ranked_by(detections), rows), protocol)]
     most = protocol.caps[-1]
     if not protocol.matching.caps_image or not protocol.matching.per_class or most is None:
         return rows
-    rows = rows[descending_order(np.take(detections.scores, rows))]
+    rows = rows[descending_order(np.take(ranked_by(detections), rows))]
     image = np.take(detections.image, rows)
     return rows[top_k_per_group(image, most, len(detections.images))]

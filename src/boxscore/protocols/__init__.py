@@ -6,6 +6,7 @@ from boxscore._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from boxscore.protocols.changing import changed_protocol as changed_protocol
+    from boxscore.protocols.changing import without_scores as without_scores
     from boxscore.protocols.loading import IOU_TYPES as IOU_TYPES
     from boxscore.protocols.loading import load_protocol as load_protocol
     from boxscore.protocols.loading import protocol_names as protocol_names
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from boxscore.protocols.protocol import Protocol as Protocol
 else:
     _NAMES = {
-        "changing": "changed_protocol",
+        "changing": "changed_protocol without_scores",
         "loading": "IOU_TYPES load_protocol protocol_names protocol_of_type protocol_toml read_toml",
         "protocol": "Protocol",
     }

@@ -16,6 +16,7 @@ from typing import Any
 
 from boxscore.errors import ProtocolError
 from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.scores import NEED_ORDER
 from boxscore.protocols.summary import SummaryRow
 
 MOST_METRICS = 12
@@ -92,6 +93,78 @@ def changed_protocol(
         ignore=ignore,
     )
     return dataclasses.replace(changed, summary=_summary(changed, new_thresholds=iou_thresholds is not None))
+
+
+def without_scores(protocol: Protocol) -> Protocol:
+    """Return a protocol for detections without scores, with as much of its summary as needs no order.
+
+    Matched are the most pairs, and of these those with the greatest sum of IoU; no max detections are
+    applied, since there is no order to cut by. Of AP there are the lowest, the expectation and the highest
+    of all orders; AR, and F1, are as they are.
+
+    Parameters
+    ----------
+    protocol : Protocol
+
+    Returns
+    -------
+    Protocol
+        The given one where it reads no scores.
+
+    Raises
+    ------
+    ProtocolError
+        When nothing of its summary is left.
+
+    Examples
+    --------
+    >>> from boxscore.protocols import load_protocol, without_scores
+    >>> [row.key for row in without_scores(load_protocol("voc2007")).rows]
+    ['mAP_lowest', 'mAP_expected', 'mAP_highest']
+    """
+    if protocol.matching.scores == "none":
+        return protocol
+    rows: dict[str, SummaryRow] = {}
+    for row in protocol.rows:
+        if row.metric == "AP":
+            made = [
+                dataclasses.replace(row, key=f"{row.key}_{end}", metric=f"AP_{end}", cap=-1)
+                for end in ("lowest", "expected", "highest")
+            ]
+        elif row.metric not in NEED_ORDER:
+            largest = row.cap in (-1, len(protocol.caps) - 1)
+            key = row.key.removesuffix(str(protocol.caps[-1])) if row.metric == "AR" else row.key
+            made = [dataclasses.replace(row, key=key, cap=-1)] if largest else []
+        else:
+            made = []
+        rows |= {one.key: one for one in made}
+    if protocol.summary and not rows:
+        raise ProtocolError(
+            f"protocol {protocol.name}",
+            "have a metric that needs no scores, for detections without scores",
+            got=", ".join(dict.fromkeys(row.metric for row in protocol.rows)),
+            cause="the protocol scoreless counts boxes without ranking them",
+        )
+    matching = dataclasses.replace(
+        protocol.matching,
+        scores="none",
+        candidate="most_pairs",
+        max_detections=(),
+        cap_scope="class",
+        score_threshold=-math.inf,
+        score_closed=True,
+        equal_scores="image_order",
+        ranked_files=False,
+    )
+    return dataclasses.replace(
+        protocol,
+        of_type={},
+        aliases=(),
+        matching=matching,
+        rounding=dataclasses.replace(protocol.rounding, scores=None, stretch_scores=False),
+        ap=dataclasses.replace(protocol.ap, score_steps=0, tie_order="as_ranked"),
+        summary=tuple(rows.values()),
+    )
 
 
 def _summary(protocol: Protocol, *, new_thresholds: bool) -> tuple[SummaryRow, ...]:

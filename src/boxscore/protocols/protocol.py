@@ -97,8 +97,8 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
 
     @property
     def lower_is_better(self) -> tuple[str, ...]:
-        """Keys of the summary metrics that fall when a detector gets better: miss rates."""
-        return tuple(row.key for row in self.rows if row.metric == "MR")
+        """Keys of the summary metrics that fall when a detector gets better: miss rates, false positives."""
+        return tuple(row.key for row in self.rows if row.metric in ("MR", "fp_per_image"))
 
     @property
     def caps(self) -> tuple[int | None, ...]:

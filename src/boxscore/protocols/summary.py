@@ -32,6 +32,15 @@ SUMMARY_KINDS = {
     "AP_R11": "Average Precision  (R11)",
     "AOS_R40": "Orientation Sim.   (R40)",
     "AOS_R11": "Orientation Sim.   (R11)",
+    "precision": "Precision          (P)",
+    "recall": "Recall             (R)",
+    "micro_F1": "F1, all together   (F1)",
+    "mean_iou": "Mean IoU of matches",
+    "fp_per_image": "False positives per image",
+    "exact_images": "Images with the exact number",
+    "AP_lowest": "AP, lowest of all orders",
+    "AP_expected": "AP, expected over all orders",
+    "AP_highest": "AP, highest of all orders",
 }
 """Kinds of summary metrics, as pycocotools prints them or would; ``scoring/kinds`` computes them."""
 

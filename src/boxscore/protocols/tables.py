@@ -42,6 +42,7 @@ from boxscore.protocols.rules.regions import RegionsField
 from boxscore.protocols.rules.rounding import RoundingFields
 from boxscore.protocols.rules.score_levels import ScoreLevelRules
 from boxscore.protocols.rules.score_threshold import ScoreThresholdField
+from boxscore.protocols.rules.scores import ScoresField
 from boxscore.protocols.rules.smallness import SmallnessFields
 from boxscore.protocols.rules.stretching import StretchingField
 from boxscore.protocols.rules.thresholds import ThresholdClosedField, ThresholdFields
@@ -76,6 +77,7 @@ class IgnoreRules(RegionsField, AreaFields, UnlabelledField, DetectionAreaField,
 @record(frozen=True)
 class MatchingRules(
     PerClassField,
+    ScoresField,
     MaxDetectionsField,
     ScoreThresholdField,
     RankedFilesField,

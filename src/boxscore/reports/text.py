@@ -114,6 +114,7 @@ def as_text(
     blocks = [protocol.title or protocol.name, wrapped(evaluation.counts_text, width)]
     if evaluation.answers:
         blocks.append(wrapped(answers_text(evaluation.answers), width))
+    blocks += [wrapped(evaluation.remark, width)] if evaluation.remark else []
     blocks += ["", text_table(columns, width=table_width)]
     if per_class:
         counts, table = list(evaluation.class_counts)[1:], _ClassTable.of(evaluation, rows)
@@ -129,6 +130,7 @@ def as_markdown(evaluation: Evaluation, *, per_class: bool = False, rows: Rows =
         f"## {protocol.title or protocol.name}",
         evaluation.counts_text,
         *filter(None, [markdown_text(answers_text(evaluation.answers))]),
+        *([evaluation.remark] if evaluation.remark else []),
         markdown_table(summary_columns(evaluation)),
     ]
     if per_class:
@@ -142,6 +144,7 @@ def as_latex(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = AL
     protocol = evaluation.protocol
     summary = [protocol.title or protocol.name, evaluation.counts_text]
     summary += filter(None, [answers_text(evaluation.answers)])
+    summary += [evaluation.remark] if evaluation.remark else []
     blocks = [_latex_block(summary, latex_table(summary_columns(evaluation)))]
     if per_class:
         table = _ClassTable.of(evaluation, rows)
@@ -167,6 +170,7 @@ def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows 
         "protocol": evaluation.protocol.name,
         "signature": evaluation.signature,
         "metrics": evaluation.metrics,
+        **({"remark": evaluation.remark} if evaluation.remark else {}),
         **_falling(evaluation),
         "per_class": lines,
         **_operating_point(evaluation),
@@ -183,12 +187,12 @@ def _falling(evaluation: Evaluation) -> dict[str, list[str]]:
     return {"lower_is_better": falling} if falling else {}
 
 
-def _operating_point(evaluation: Evaluation) -> dict[str, dict[str, float]]:
+def _operating_point(evaluation: Evaluation) -> dict[str, dict[str, float | None]]:
     """Say at which score and IoU precision, recall and F1 per class are; nothing where there are none."""
     if not evaluation.class_rates:
         return {}
-    iou = evaluation.protocol.matching.iou_thresholds[0]
-    return {"operating_point": {"score": evaluation.operating_score, "iou": iou}}
+    score = evaluation.operating_score if evaluation.protocol.matching.scores == "given" else None
+    return {"operating_point": {"score": score, "iou": evaluation.protocol.matching.iou_thresholds[0]}}
 
 
 def as_json(evaluation: Evaluation, *, warnings: Sequence[str] = (), rows: Rows = ALL_ROWS) -> str:

@@ -86,6 +86,10 @@ class HeldValues:
         """Take each class several times, or not at all, [K]."""
         return HeldValues(np.repeat(self.values, multiplicity, axis=-1))
 
+    def beside(self, others: Sequence[HeldValues]) -> HeldValues:
+        """Put the values of more classes behind these."""
+        return HeldValues(np.concatenate([self.values, *(other.values for other in others)], axis=-1))
+
     def mean_of_defined(self) -> float:
         """Mean of the values that are not NaN."""
         _, values, every = self._defined

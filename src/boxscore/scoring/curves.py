@@ -113,6 +113,11 @@ class Curves:
         return self._counts
 
     @property
+    def has_counts(self) -> bool:
+        """Whether the counts are there, not only what they came to."""
+        return self._counts is not None
+
+    @property
     def positive(self) -> NDArray[Any]:
         """Ground truths of each class that recall is over, [K]."""
         return self.totals.positive
@@ -258,8 +263,8 @@ class Curves:
             if name in blocks[0]._known
         }
         for name in blocks[0]._known.keys() - known.keys():
-            values = [block._known[name].values for block in blocks]
-            known[name] = HeldValues(np.concatenate(values, axis=-1))
+            first, *others = (block._known[name] for block in blocks)
+            known[name] = first.beside(others)
         totals = Totals.beside([block.totals for block in blocks])
         return cls.of_numbers(blocks[0].rules, totals, known, categories)
 

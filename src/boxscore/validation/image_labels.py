@@ -196,7 +196,8 @@ def _expansion(context: Context, detections: Detections) -> Iterator[Finding]:
     if not len(truth) or not len(detections):
         return
     of_truth = _copied(truth, np.zeros(len(truth)))
-    of_detections = _copied(detections, detections.scores)
+    given = detections.given_scores
+    of_detections = _copied(detections, np.zeros(len(detections)) if given is None else given)
     sides = {"objects": of_truth, "detections": of_detections}
     if of_truth >= EXPANDED and of_detections <= NOT_EXPANDED:
         code, wide, narrow = "detections-not-expanded", "objects", "detections"

@@ -182,7 +182,7 @@ def _off_annotations(context: Context) -> Iterator[Finding]:
     detections = context.detections
     if detections is None or not len(detections) or not context.value < LOW:
         return
-    best = match_best(context.ground_truth, detections.image, detections.boxes, detections.scores)
+    best = match_best(context.ground_truth, detections.image, detections.boxes, detections.given_scores)
     count = len(best.detection)
     if count < ENOUGH or best.matched >= FEW * count:
         return
@@ -201,7 +201,7 @@ def _off_annotations(context: Context) -> Iterator[Finding]:
 def _may_fit(truth: GroundTruth, detections: Detections, shifted: NDArray[np.int32]) -> bool:
     """Whether the best detections of some images lie on annotations of other images rather than their own."""
     given, moved = (
-        match_best(truth, image, detections.boxes, detections.scores, most=SAMPLED)
+        match_best(truth, image, detections.boxes, detections.given_scores, most=SAMPLED)
         for image in (detections.image, shifted[detections.image])
     )
     return min(len(given.detection), len(moved.detection)) < ENOUGH or moved.matched > given.matched

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.text import counted, verb
 from boxscore.data.boxes import without_inverted
+from boxscore.data.scores import SCORELESS
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.similarity.box import box_iou
 from boxscore.similarity.registry import similarity_of
@@ -59,8 +60,11 @@ def semantic_findings(context: Context) -> Iterator[Finding]:
         return
     if context.effort == WHEN_ASKED:
         yield from _repeated(context, context.detections)
-    yield from _scores(context, context.detections)
-    if context.effort > IN_PASSING:
+    if context.detections.scored:
+        yield from _scores(context, context.detections)
+    else:
+        yield _no_scores(context, context.detections)
+    if context.effort > IN_PASSING and context.detections.scored:
         yield from _tied_scores(context, context.detections)
     if context.effort == WHEN_ASKED:
         yield from _beyond_max_detections(context, context.detections)
@@ -169,7 +173,9 @@ def _areas(context: Context) -> Iterator[Finding]:
 
 
 def _repeated(context: Context, detections: Detections) -> Iterator[Finding]:
-    rows = np.column_stack([detections.image, detections.category, detections.boxes, detections.scores])
+    rows = np.column_stack([detections.image, detections.category, detections.boxes])
+    if detections.scored:
+        rows = np.column_stack([rows, detections.scores])
     if detections.rotated is not None:  # boxes of two angles may have one box around them
         rows = np.column_stack([rows, detections.rotated])
     by_keypoints = "keypoints" in similarity_of(context.protocol).needed_columns or not detections.boxes_given
@@ -187,7 +193,8 @@ def _repeated(context: Context, detections: Detections) -> Iterator[Finding]:
         "semantic",
         "warning",
         len(again),
-        f"{counted(len(again), 'detection')} {verb(len(again), 'repeat')} an earlier one, score included: "
+        f"{counted(len(again), 'detection')} {verb(len(again), 'repeat')} an earlier one"
+        f"{', score included' if detections.scored else ''}: "
         "each is a false positive. Was a batch written twice?",
         table=detections,
         rows=again,
@@ -204,6 +211,10 @@ def _again(rows: NDArray[np.float64]) -> NDArray[np.intp]:
     some = np.sort(order[np.append(equal, False) | np.append(False, equal)]) if len(rows) else order
     first = np.unique(rows[some], axis=0, return_index=True)[1]
     return np.delete(some, first)
+
+
+def _no_scores(context: Context, detections: Detections) -> Finding:
+    return context.finding("no-scores", "semantic", "info", len(detections), SCORELESS.removesuffix("."))
 
 
 def _scores(context: Context, detections: Detections) -> Iterator[Finding]:
@@ -234,7 +245,8 @@ def _scores(context: Context, detections: Detections) -> Iterator[Finding]:
             "semantic",
             "error",
             len(scores),
-            f"all scores are {scores[0]:g}: AP is decided by the order of the file",
+            f"all scores are {scores[0]:g}: AP is decided by the order of the file. They look invented: "
+            "--scoreless counts the boxes without ranking them",
             table=detections,
             rows=np.arange(1),
         )
@@ -375,7 +387,8 @@ def _below_max_detections(context: Context, detections: Detections) -> Iterator[
 
 def _first_of_each(detections: Detections, most: int) -> Detections:
     """Select the ``most`` detections of each image with the highest scores."""
-    order = np.lexsort((-detections.scores, detections.image))
+    keys = (detections.image,) if not detections.scored else (-detections.scores, detections.image)
+    order = np.lexsort(keys)
     image = detections.image[order]
     rank = np.arange(len(order)) - np.searchsorted(image, image, side="left")
     return detections.take(np.sort(order[rank < most]))

@@ -1,0 +1,307 @@
+"""Matching without an order: the most pairs, and of these the pairs with the greatest sum of overlaps.
+
+Goal
+----
+One matching for each IoU threshold and area range that follows from the pairs alone: no score, no order of a
+file and no side that goes first decides anything.
+
+Conventions
+-----------
+- Each detection and each ground truth is in one pair at most. First the counted ground truths are matched;
+  detections that are left over may match ignored ones, and at last any number of them those that absorb.
+- A detection and a ground truth that overlap are an edge. Edges fall into components that share no row, and
+  nearly all components settle themselves: where every detection has another best ground truth, or every
+  ground truth another best detection, these are the matching, at this threshold and all higher ones.
+- Sums of overlaps are compared as whole multiples of 2 ** -53: exactly, from one half up.
+- Where two matchings are equally good, rows are taken in the order of their boxes, not in that of the file.
+- The components that are left are solved one by one by shortest augmenting paths over their edges, a
+  detection at a time: R. Jonker and A. Volgenant, "A shortest augmenting path algorithm for dense and sparse
+  linear assignment problems", Computing 1987.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray, Positions
+from boxscore._utils.ordering import inverse_order, run_starts, stable_order
+from boxscore.matching.matches import bit_type
+from boxscore.matching.pairs import Outcome, Pairs
+from boxscore.protocols.tables import MatchingRules
+
+UNIT = 1 << 53
+"""An overlap of 1."""
+
+BoxesOf = Callable[[Positions], FloatArray]
+"""Gives the boxes of some rows, [N, 4]."""
+
+
+def match_most_pairs(
+    blocks: Iterable[Pairs],
+    group: NDArray[np.int64],
+    counted: BoolArray,
+    absorbs: BoolArray,
+    rules: MatchingRules,
+    class_names: NDArray[Any] | None = None,
+    *,
+    boxes: tuple[BoxesOf, BoxesOf],
+) -> Outcome:
+    """Match detections to ground truths; the arguments are those of greedy matching.
+
+    ``boxes`` of detections, by position in class order, and of ground truths decide between equals.
+    """
+    parts = []
+    for pairs in _whole_groups(blocks, group):
+        level = _levels(pairs, group, rules, class_names)
+        bits = np.zeros((len(level), counted.shape[1]), dtype=bit_type(len(rules.iou_thresholds)))
+        for area in range(counted.shape[1]):
+            bits[:, area] = _matched(pairs, level, counted[:, area], absorbs, boxes).astype(bits.dtype)
+        parts.append(Outcome(pairs, bits, every_pair=True))
+    return Outcome.joined(parts)
+
+
+def _whole_groups(blocks: Iterable[Pairs], group: NDArray[np.int64]) -> Iterator[Pairs]:
+    """Yield the pairs of blocks, cut between groups instead of anywhere; one part or more."""
+    waiting: list[Pairs] = []
+    for block in blocks:
+        if len(block.iou):
+            of_pair = group[block.ground_truth]
+            last = int(np.searchsorted(of_pair, of_pair[-1]))  # groups ascend
+            if last:
+                yield Pairs.joined([*waiting, block.take(np.arange(last))])
+                waiting, block = [], block.take(np.arange(last, len(of_pair)))
+            elif waiting and group[waiting[0].ground_truth[0]] != of_pair[0]:
+                yield Pairs.joined(waiting)
+                waiting = []
+        waiting.append(block)
+    yield Pairs.joined(waiting)
+
+
+def _levels(
+    pairs: Pairs, group: NDArray[np.int64], rules: MatchingRules, class_names: NDArray[Any] | None
+) -> Positions:
+    """How many thresholds each pair reaches, [P]."""
+    if class_names is None:
+        return np.searchsorted(rules.effective_thresholds, pairs.iou, side="right")
+    return rules.levels(pairs.iou, group[pairs.ground_truth] % len(class_names), class_names)
+
+
+def _ranks(rows: Positions, boxes: BoxesOf) -> Positions:
+    """Rank the row of each edge by its box; equal boxes in the order of the rows, [E]."""
+    distinct, at = np.unique(rows, return_inverse=True)
+    order = np.lexsort((distinct, *boxes(distinct).T[::-1]))
+    return inverse_order(order)[at]
+
+
+def _matched(
+    pairs: Pairs, level: Positions, counted: BoolArray, absorbs: BoolArray, boxes: tuple[BoxesOf, BoxesOf]
+) -> NDArray[np.uint64]:
+    """Match for one area range; bit ``t``: a match at threshold ``t``, [P]."""
+    is_counted = counted[pairs.ground_truth]
+    if is_counted.all():
+        return _most_pairs(pairs, level, boxes)
+    bits = np.zeros(len(level), dtype=np.uint64)
+    some = np.flatnonzero(is_counted)
+    bits[some] = _most_pairs(pairs.take(some), level[some], boxes)
+    absorbing = ~is_counted & absorbs[pairs.ground_truth]
+    some = np.flatnonzero(~is_counted & ~absorbing)
+    if len(some):  # a detection may be left over at a threshold, and not at the next
+        reached = _up_to(level[some]) & ~_taken(pairs.detection, bits)[some]
+        for t in range(int(level[some].max())):
+            free = some[(reached >> np.uint64(t)) & np.uint64(1) == 1]
+            at_one = _most_pairs(pairs.take(free), np.ones(len(free), dtype=np.intp), boxes)
+            bits[free] |= at_one << np.uint64(t)
+    some = np.flatnonzero(absorbing)
+    if len(some):
+        # Of several that absorb a detection has the one that it overlaps most, at all thresholds it reaches.
+        by_box = _ranks(pairs.ground_truth[some], boxes[1])
+        order = some[np.lexsort((by_box, -pairs.iou[some], pairs.detection[some]))]
+        best = order[run_starts(pairs.detection[order])]
+        bits[best] |= _up_to(level[best]) & ~_taken(pairs.detection, bits)[best]
+    return bits
+
+
+def _taken(detection: Positions, bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Bits at which the detection of each pair is matched, [P]."""
+    starts = run_starts(detection)
+    return np.repeat(np.bitwise_or.reduceat(bits, starts), np.diff(np.append(starts, len(bits))))
+
+
+def _up_to(level: Positions) -> NDArray[np.uint64]:
+    """Return the lowest bits, as many as a level says, [P]."""
+    return (np.uint64(1) << level.astype(np.uint64)) - np.uint64(1)
+
+
+def _most_pairs(pairs: Pairs, level: Positions, boxes: tuple[BoxesOf, BoxesOf]) -> NDArray[np.uint64]:
+    """Bits of the matchings at all thresholds, [P]."""
+    bits = np.zeros(len(level), dtype=np.uint64)
+    if not len(level):
+        return bits
+    graph = _Graph(pairs.detection, pairs.ground_truth, pairs.iou)
+    settled = graph.settled()
+    bits[settled] = _up_to(level[settled])
+    hard = np.flatnonzero(graph.hard)
+    if not len(hard):
+        return bits
+    detection, truth = _ranks(pairs.detection[hard], boxes[0]), _ranks(pairs.ground_truth[hard], boxes[1])
+    weight = np.floor(np.clip(pairs.iou[hard], 0, 1) * UNIT).astype(np.int64)
+    level = level[hard]
+    done = np.zeros(len(hard), dtype=np.intp)  # thresholds at which an edge's component is solved
+    for t in range(int(level.max())):
+        left = np.flatnonzero((level > t) & (done <= t))
+        if not len(left):
+            continue
+        component = components(detection[left], truth[left])
+        order = left[np.lexsort((truth[left], detection[left], component))]
+        label = np.sort(component)
+        bounds = [*run_starts(label).tolist(), len(order)]
+        for low, high in itertools.pairwise(bounds):
+            edges = order[low:high]
+            end = int(level[edges].min())  # up to here the component stays as it is
+            chosen = edges[heaviest(detection[edges], truth[edges], weight[edges])]
+            bits[hard[chosen]] |= np.uint64((1 << end) - (1 << t))
+            done[edges] = end
+    return bits
+
+
+class _Graph:
+    """Edges by detection, and which of them are settled without a search."""
+
+    def __init__(self, detection: Positions, truth: Positions, iou: FloatArray) -> None:
+        self._iou, self._ends = iou, (detection, truth)
+        self._settled = (self._degree(0) == 1) & (self._degree(1) == 1)
+        self.hard = np.zeros(len(iou), dtype=bool)
+        rest = np.flatnonzero(~self._settled)
+        if len(rest):
+            self._settle(rest)
+
+    def settled(self) -> Positions:
+        """Edges of the matching, at all thresholds that they reach."""
+        return np.flatnonzero(self._settled)
+
+    def _degree(self, side: int) -> IntArray:
+        """Edges of the row that each edge ends in, [P]."""
+        rows = self._ends[side]
+        return np.bincount(rows)[rows]
+
+    def _best(self, rows: Positions, iou: FloatArray) -> BoolArray:
+        """Whether each edge is the only one of its row with the greatest overlap."""
+        order = stable_order(rows, int(rows.max()) + 1)
+        starts = run_starts(rows[order])
+        widths = np.diff(np.append(starts, len(rows)))
+        greatest = iou[order] == np.repeat(np.maximum.reduceat(iou[order], starts), widths)
+        alone = np.repeat(np.add.reduceat(greatest.astype(np.intp), starts) == 1, widths)
+        best = np.empty(len(rows), dtype=bool)
+        best[order] = greatest & alone
+        return best
+
+    def _settle(self, rest: Positions) -> None:
+        """Settle the components in which the rows of one side all have another best."""
+        ends = [side[rest] for side in self._ends]
+        component = components(*ends)
+        count = int(component.max()) + 1
+        unsettled = np.ones(count, dtype=bool)
+        for side in (0, 1):
+            best = self._best(ends[side], self._iou[rest])
+            with_best = np.bincount(component[best], minlength=count)
+            first = np.unique(ends[side], return_index=True)[1]
+            every = with_best == np.bincount(component[first], minlength=count)
+            first = np.unique(ends[1 - side][best], return_index=True)[1]
+            apart = with_best == np.bincount(component[best][first], minlength=count)
+            settles = every & apart & unsettled
+            unsettled &= ~settles
+            self._settled[rest[best & settles[component]]] = True
+        self.hard[rest[unsettled[component]]] = True
+
+
+def components(first: Positions, second: Positions) -> Positions:
+    """Return the number of the connected component of each edge of a bipartite graph, [E]."""
+    _, a = np.unique(first, return_inverse=True)
+    _, b = np.unique(second, return_inverse=True)
+    # The least label spreads over either end of the edges in turn, until no edge has another than its
+    # neighbours.
+    label = np.arange(len(first))
+    while True:
+        of_a = np.full(int(a.max(initial=-1)) + 1, len(label))
+        np.minimum.at(of_a, a, label)
+        spread = of_a[a]
+        of_b = np.full(int(b.max(initial=-1)) + 1, len(label))
+        np.minimum.at(of_b, b, spread)
+        spread = of_b[b]
+        if (spread == label).all():
+            return label
+        label = spread
+
+
+def heaviest(first: Positions, second: Positions, weight: IntArray) -> list[int]:
+    """Positions of the edges of the matching with the most edges, and of these the greatest weight.
+
+    ``first`` ascends; weights are whole numbers from 0 to :data:`UNIT`. The result follows from the order of
+    the edges.
+    """
+    rows, ends = first.tolist(), second.tolist()
+    search = _Search(rows, ends, [UNIT - value for value in weight.tolist()])
+    for row in dict.fromkeys(rows):
+        search.place(row)
+    return sorted(search.edge_at.values())
+
+
+class _Search:
+    """A matching of the rows of the first side that were placed so far, by whole costs of the edges."""
+
+    def __init__(self, rows: list[int], ends: list[int], cost: list[int]) -> None:
+        self._rows, self._ends, self._cost = rows, ends, cost
+        self._edges_of: dict[int, list[int]] = {}
+        for edge, row in enumerate(rows):
+            self._edges_of.setdefault(row, []).append(edge)
+        self._alone = (len(self._edges_of) + 1) * UNIT  # more than all others: as few as possible stay alone
+        self._price = dict.fromkeys(ends, 0)
+        self.edge_at: dict[int, int] = {}
+        """The edge of each matched row of the second side."""
+        self._edge_of: dict[int, int] = {}
+        """The edge of each matched row of the first side."""
+
+    def place(self, start: int) -> None:
+        """Place one row more, along the cheapest path; at its end a free row, or one that now stays alone."""
+        settled: dict[int, int] = {}
+        through: dict[int, int] = {}
+        least: dict[int, int] = {}
+        heap: list[tuple[int, int]] = []
+        row, distance, paid = start, 0, 0
+        shortest, loser = self._alone, start
+        end: int | None = None
+        while True:
+            if distance + self._alone - paid < shortest:
+                shortest, loser = distance + self._alone - paid, row
+            for edge in self._edges_of[row]:
+                other = self._ends[edge]
+                length = distance + self._cost[edge] - self._price[other] - paid
+                if other not in settled and length < least.get(other, length + 1):
+                    least[other], through[other] = length, edge
+                    heapq.heappush(heap, (length, other))
+            while heap and heap[0][1] in settled:
+                heapq.heappop(heap)
+            if not heap or heap[0][0] >= shortest:
+                lost = self._edge_of.pop(loser, None)
+                end = None if lost is None else self._ends[lost]
+                break
+            distance, other = heapq.heappop(heap)
+            if other not in self.edge_at:
+                shortest, end = distance, other
+                break
+            settled[other] = distance
+            edge = self.edge_at[other]
+            row, paid = self._rows[edge], self._cost[edge] - self._price[other]
+        for other, length in settled.items():
+            self._price[other] += min(length - shortest, 0)
+        while end is not None:
+            edge = through[end]
+            before = self._edge_of.get(self._rows[edge])
+            self.edge_at[end], self._edge_of[self._rows[edge]] = edge, edge
+            end = None if before is None else self._ends[before]

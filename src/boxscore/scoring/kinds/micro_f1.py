@@ -1,0 +1,20 @@
+"""F1 of all detections together: 2 TP / (2 TP + FP + FN), each summed over classes and images."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.blocks import Values
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.kinds.kind import Kind
+from boxscore.scoring.ratios import Ratios
+
+
+def _values(curves: Curves, protocol: Protocol) -> Values:
+    totals = curves.totals
+    objects = np.broadcast_to(totals.positive, totals.recalled.shape)
+    return Ratios(2 * totals.recalled, totals.counted + objects)
+
+
+KIND = Kind("micro_F1", lambda curves, protocol: {}, _values, lambda protocol: {}, of_classes_alone=True)

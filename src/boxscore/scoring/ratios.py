@@ -1,0 +1,106 @@
+"""Values of summary metrics that are ratios of sums over classes, as precision of all detections together is.
+
+Conventions
+-----------
+- Of each threshold and class there is a part and a whole, [T, K]. The value of a class is their quotient;
+  that of all classes is the quotient of their sums, not the mean of the quotients. Over thresholds it is
+  their mean (``numpy.mean``). Where a whole is 0 a value is undefined, NaN, and so is a mean with it.
+- Sums of parts that are no whole numbers are exact before they are rounded: no order of classes decides a
+  bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import FloatArray
+from boxscore.scoring.blocks import HeldValues
+
+
+class Ratios(HeldValues):
+    """Parts and wholes of thresholds and classes.
+
+    Parameters
+    ----------
+    parts, wholes : ndarray, [T, K]
+    shared : bool, default False
+        Whether the wholes of all classes are one, as the number of images is: then they are not added up.
+    """
+
+    def __init__(self, parts: NDArray[Any], wholes: NDArray[Any], *, shared: bool = False) -> None:
+        self.parts, self.wholes, self._shared = parts, wholes, shared
+        super().__init__(_quotient(parts, wholes))
+
+    def _with(self, parts: NDArray[Any], wholes: NDArray[Any]) -> Ratios:
+        return Ratios(parts, wholes, shared=self._shared)
+
+    def __getitem__(self, thresholds: Sequence[int]) -> Ratios:
+        """Choose among the thresholds."""
+        return self._with(self.parts[list(thresholds)], self.wholes[list(thresholds)])
+
+    def of_classes(self, chosen: NDArray[np.bool_]) -> Ratios:
+        """Choose among the classes, [K]."""
+        return self._with(self.parts[:, chosen], self.wholes[:, chosen])
+
+    def repeated(self, multiplicity: NDArray[np.int64]) -> Ratios:
+        """Take each class several times, or not at all, [K]."""
+        return self._with(*(np.repeat(side, multiplicity, axis=1) for side in (self.parts, self.wholes)))
+
+    def beside(self, others: Sequence[HeldValues]) -> Ratios:
+        """Put the values of more classes behind these."""
+        every = [self, *(other for other in others if isinstance(other, Ratios))]
+        return self._with(
+            np.concatenate([one.parts for one in every], axis=1),
+            np.concatenate([one.wholes for one in every], axis=1),
+        )
+
+    def mean_of_defined(self) -> float:
+        """Mean over the thresholds of the quotients of the sums."""
+        return float(self.means_of_copies(1)[0])
+
+    def mean_of_slots(self) -> float:
+        """:meth:`mean_of_defined`: nothing is averaged over classes."""
+        return self.mean_of_defined()
+
+    def mean_per_class(self) -> FloatArray:
+        """Mean of each class's values, [K]."""
+        mean: FloatArray = self.values.mean(axis=0)
+        return mean
+
+    def weighted_mean(self, weights: FloatArray) -> float:
+        """Quotient of sums in which classes count by weights, [K]."""
+        return self._with(self.parts * weights, self.wholes * weights).mean_of_defined()
+
+    def of_copies(self, count: int) -> list[HeldValues]:
+        """Cut the classes into equally many for each of some copies."""
+        parts, wholes = (np.split(side, count, axis=1) for side in (self.parts, self.wholes))
+        return [self._with(*pair) for pair in zip(parts, wholes, strict=True)]
+
+    def means_of_copies(self, count: int) -> FloatArray:
+        """:meth:`mean_of_defined` of each copy, [count]."""
+        T, K = self.parts.shape
+        shape = T, count, K // max(count, 1)
+        parts, wholes = _sums(self.parts.reshape(shape)), self.wholes.reshape(shape)
+        total = (wholes[..., 0] if shape[-1] else wholes.sum(axis=-1)) if self._shared else _sums(wholes)
+        quotients = _quotient(parts, total)
+        mean: FloatArray = quotients.mean(axis=0)
+        return mean
+
+
+def _sums(values: NDArray[Any]) -> NDArray[Any]:
+    """Sum over the last axis; exact before it is rounded."""
+    if values.dtype.kind in "iu":
+        whole: NDArray[Any] = values.sum(axis=-1)
+        return whole
+    rows = values.reshape(-1, values.shape[-1]).tolist()
+    return np.array([math.fsum(row) for row in rows]).reshape(values.shape[:-1])
+
+
+def _quotient(parts: NDArray[Any], wholes: NDArray[Any]) -> FloatArray:
+    quotient: FloatArray = np.divide(parts, wholes, out=np.full(parts.shape, np.nan), where=wholes > 0)
+    return quotient

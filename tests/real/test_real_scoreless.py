@@ -1,0 +1,157 @@
+"""Detections without scores: every figure of ``shared/data/scoreless`` that is this protocol's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from boxscore import Detections, Evaluation, GroundTruth, evaluate, load_detections, load_ground_truth
+from support.real_data import real
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning"),
+]
+EXACT = 1e-12
+FIGURES = {
+    "precision": "P{}",
+    "recall": "R{}",
+    "F1": "F1_{}",
+    "mean_iou_of_matches": "IoU{}",
+    "false_positives_per_image": "FPPI{}",
+}
+
+
+def every_threshold() -> dict[str, Any]:
+    """The protocol with each kind at each threshold, and AP50 and AP75."""
+    kinds = {"P": "precision", "R": "recall", "F1_": "micro_F1", "macroF1_": "F1"}
+    kinds |= {"IoU": "mean_iou", "FPPI": "fp_per_image", "exact": "exact_images"}
+    rows = [
+        {"key": f"{key}{100 * t:.0f}", "metric": kind, "iou": t}
+        for key, kind in kinds.items()
+        for t in np.linspace(0.5, 0.95, 10).tolist()
+    ]
+    rows += [{"key": key.removesuffix("_"), "metric": kind} for key, kind in kinds.items()]
+    for end in ("lowest", "expected", "highest"):
+        rows += [{"key": f"AP_{end}", "metric": f"AP_{end}"}]
+        rows += [{"key": f"AP{100 * t:.0f}_{end}", "metric": f"AP_{end}", "iou": t} for t in (0.5, 0.75)]
+    return {"extends": "scoreless", "name": "every", "summary": rows}
+
+
+def check(result: Evaluation, area: Evaluation, expected: Mapping[str, Any], *, drawn: bool = False) -> None:
+    """Compare every figure of ``default`` with those of points, and of areas for ``all_points``."""
+
+    def same(got: float, wanted: float | None, within: float = EXACT) -> None:
+        if wanted is None:
+            assert np.isnan(got)
+        else:
+            assert got == pytest.approx(wanted, abs=within)
+
+    for name, at_one in expected.items():
+        if name.startswith("0."):
+            percent = round(100 * float(name))
+            for figure in FIGURES.keys() & at_one.keys():
+                same(result[FIGURES[figure].format(percent)], at_one[figure])
+    for figure, key in (("precision_mean", "P"), ("recall_mean", "R"), ("F1_mean", "F1")):
+        if figure in expected:
+            same(result[key], expected[figure])
+    for name, value in expected.get("F1_macro_classes_with_objects", {}).items():
+        same(result[f"macroF1_{round(100 * float(name))}"], value)
+    if "exact_number_images" in expected:
+        assert result["exact50"] == expected["exact_number_images"]
+    for rule, made in (("101", result), ("all_points", area)):
+        for end, values in expected.get("AP", {}).get(rule, {}).items():
+            for key, value in values.items():
+                same(made[f"{key}_{end}"], value, 0.003 if drawn and end == "expected" else EXACT)
+
+
+def both(truth: GroundTruth, found: Detections) -> tuple[Evaluation, Evaluation]:
+    """Evaluate with recall points, and with the area under the envelope."""
+    protocol = every_threshold()
+    of_areas = {**protocol, "ap": {"interpolation": "area"}}
+    return tuple(evaluate(truth, found, protocol=one, digest=False) for one in (protocol, of_areas))  # type: ignore[return-value]
+
+
+def tables(folder: str, detections: str) -> tuple[GroundTruth, Detections, dict[str, Any]]:
+    path = real("scoreless", folder)
+    truth = load_ground_truth(path / "ground_truth.json")
+    found = load_detections(path / detections, truth).without_scores()
+    return truth, found, json.loads((path / "expected.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("folder", "detections"), [("made", "detections.json"), ("coco100", "detections_shuffled.json")]
+)
+def test_made_and_coco(folder: str, detections: str) -> None:
+    truth, found, expected = tables(folder, detections)
+    check(*both(truth, found), expected["default"])
+
+
+@pytest.mark.parametrize("model", ["qwen25vl", "internvl", "llava", "dino"])
+def test_referring_expressions(model: str) -> None:
+    truth, found, expected = tables("refcoco", f"{model}.json")
+    figures = expected[model]["default"]
+    check(*both(truth, found), figures, drawn="expected_is" in json.dumps(figures))
+
+
+def test_every_case(tmp_path: Path) -> None:
+    cases = json.loads(real("scoreless", "cases.json").read_text())
+    assert len(cases) == 18
+    paths = tmp_path / "gt.json", tmp_path / "dt.json"
+    for case in cases:
+        for path, side in zip(paths, ("ground_truth", "detections"), strict=True):
+            path.write_text(json.dumps(case[side]))
+        truth = load_ground_truth(paths[0])
+        found = load_detections(paths[1], truth).without_scores()
+        expected = case["expected"]
+        if "default" not in expected:  # no object and no detection: undefined
+            assert np.isnan([evaluate(truth, found)[key] for key in ("P50", "R50", "F1_50", "IoU50")]).all()
+            continue
+        check(*both(truth, found), {**expected["default"], "AP": expected.get("default_AP", {})})
+
+
+@pytest.mark.parametrize(
+    ("folder", "detections"), [("made", "detections.json"), ("coco100", "detections_shuffled.json")]
+)
+def test_no_order_changes_a_bit(folder: str, detections: str) -> None:
+    truth, found, _ = tables(folder, detections)
+    first = evaluate(truth, found, protocol=every_threshold(), digest=False)
+    rng = np.random.default_rng(1)
+    for rows in (np.arange(len(found))[::-1], rng.permutation(len(found))):
+        objects = rng.permutation(len(truth))
+        other = evaluate(truth[objects], found[rows], protocol=every_threshold(), digest=False)
+        for key, value in first.metrics.items():
+            assert np.array(value).tobytes() == np.array(other[key]).tobytes(), key
+        for key, values in first.class_values.items():
+            assert values.tobytes() == other.class_values[key].tobytes(), key
+
+
+def test_the_interval_of_real_boxes_without_their_scores() -> None:
+    path = real("scoreless", "coco100")
+    truth = load_ground_truth(path / "ground_truth.json")
+    scored = load_detections(path / "detections_with_scores.json", truth)
+    assert round(evaluate(truth, scored)["AP"], 4) == 0.3339
+    result = evaluate(truth, scored.without_scores())
+    shown = [round(result[f"AP_{end}"], 4) for end in ("lowest", "expected", "highest")]
+    assert shown == [0.2679, 0.3047, 0.3627]
+
+
+def test_parts_add_up_to_the_whole(tmp_path: Path) -> None:
+    from boxscore.distributed import merge
+
+    truth, found, _ = tables("coco100", "detections_shuffled.json")
+    whole = evaluate(truth, found, protocol=every_threshold(), digest=False)
+    ids = truth.images.ids.tolist()
+    paths = []
+    for number in range(3):
+        part = evaluate(truth, found, protocol=every_threshold(), images=ids[number::3], digest=False)
+        paths.append(tmp_path / f"{number}.npz")
+        part.save_part(paths[-1])
+    merged = merge(paths)
+    for key, value in whole.metrics.items():
+        assert np.array(value).tobytes() == np.array(merged[key]).tobytes(), key
