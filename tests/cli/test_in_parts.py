@@ -11,6 +11,7 @@ import pytest
 
 import boxscore
 from boxscore.cli import main
+from support import limits
 from support.running import Run
 from support.samples import DT, GT
 
@@ -87,6 +88,12 @@ def test_questions_about_boxes(workers: str, call: list[str], parquet: str, run:
     """What images say of themselves is asked of each partition."""
     whole = run(call[0], GT, parquet, *call[1:]).out
     assert run(call[0], GT, parquet, *call[1:], "--memory-limit", "2GB", "--workers", workers).out == whole
+
+
+def test_rows_of_images_must_fit(parquet: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits.long_rows_of_images(monkeypatch, 10**7)
+    said = run.error("images", GT, parquet, "--memory-limit", "1GB", "--workers", "1")
+    assert "--memory-limit must leave a process 960 MB for the rows of 24 images. Got " in said
 
 
 def test_slices_by_a_column_of_the_images(parquet: str, tmp_path: Path, run: Run) -> None:

@@ -29,6 +29,11 @@ def small_partitions(patch: pytest.MonkeyPatch, boxes: int) -> None:
     patch.setattr(local, "PARTITION", boxes)
 
 
+def long_rows_of_images(patch: pytest.MonkeyPatch, size: int) -> None:
+    """Take the row of an image for so many bytes."""
+    patch.setattr(result, "PER_ROW", size)
+
+
 def few_sets_together(patch: pytest.MonkeyPatch, count: int) -> None:
     """Count at most so many sets of image weights at once."""
     patch.setattr(summary, "LARGEST_BATCH", count)

@@ -87,7 +87,7 @@ def _joined(answers: Sequence[ImageScores]) -> ImageScores:
     return ImageScores(*(np.concatenate([getattr(one, name) for one in answers]) for name in names))
 
 
-@over_images(_joined)
+@over_images(_joined, rows_of_images=True)
 @once_per_evaluation
 def image_scores(
     evaluation: Evaluation,

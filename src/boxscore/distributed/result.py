@@ -46,6 +46,9 @@ FETCHED = 1 << 24
 PER_FETCHED = 400
 """Bytes of each of them while they are used."""
 
+PER_ROW = 700
+"""Bytes of the row of an image in a table."""
+
 GATHERED = 1 << 20
 """Detections whose matches are brought together for intervals and verdicts, unasked."""
 
@@ -394,7 +397,9 @@ class DistributedEvaluation(MergedEvaluation):
         """The score threshold of the best F1 of all classes together; minus infinity where there is none."""
         return self._rates[0] if self._rates[1] else super().operating_score
 
-    def of_each_partition(self, function: Callable[..., Any], options: Mapping[str, Any]) -> list[Any] | None:
+    def of_each_partition(
+        self, function: Callable[..., Any], options: Mapping[str, Any], *, rows_of_images: bool = False
+    ) -> list[Any] | None:
         """Return what a function says of the evaluation of each partition; None where boxes are gone.
 
         Parameters
@@ -402,11 +407,21 @@ class DistributedEvaluation(MergedEvaluation):
         function : callable
             Takes an evaluation, and pickles.
         options : mapping
+        rows_of_images : bool, default False
+            Whether what it says has a row for each image.
         """
         held = self._held
         if held is None or not held.tasks:
             return None
-        rules = self.protocol
+        rules, count = self.protocol, self.image_count
+        needed = 4 * PER_ROW * count if rows_of_images else 0
+        if held.room is not None and needed > held.room:
+            raise InputError(
+                "--memory-limit",
+                f"leave a process {needed / 1e6:,.0f} MB for the rows of {counted(count, 'image')}",
+                got=f"{held.room / 1e6:,.0f} MB",
+                cause="a larger limit, or a part of the data",
+            )
         if rules.matching.caps_data_set or rules.rounding.stretch_scores:
             raise InputError(
                 function.__name__,
