@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from boxscore import Detections, Evaluation, GroundTruth, evaluate, load_detections, load_ground_truth
+from boxscore import (
+    Detections,
+    Evaluation,
+    GroundTruth,
+    evaluate,
+    load_detections,
+    load_ground_truth,
+    save_as,
+    scan,
+)
 from support.real_data import real
 
 pytestmark = [
@@ -155,3 +164,25 @@ def test_parts_add_up_to_the_whole(tmp_path: Path) -> None:
     merged = merge(paths)
     for key, value in whole.metrics.items():
         assert np.array(value).tobytes() == np.array(merged[key]).tobytes(), key
+
+
+def test_expectations_of_counts() -> None:
+    """True, false and missed boxes of one class, as many as each row says."""
+    for row in json.loads(real("scoreless", "expected_ap_of_counts.json").read_text()):
+        objects, true, false = row["objects"], row["true"], row["false"]
+        places = np.arange(objects + false)[:, None] * [20.0, 0, 20, 0] + [0, 0, 10, 10]
+        truth = GroundTruth.from_arrays([1] * objects, [1] * objects, places[:objects])
+        boxes = np.concatenate([places[:true], places[objects:]])
+        found = Detections.from_arrays([1] * len(boxes), [1] * len(boxes), boxes)
+        for rule, result in zip(("101", "all_points"), both(truth, found), strict=True):
+            for end, value in row[rule].items():
+                assert result[f"AP_{end}"] == pytest.approx(value, abs=EXACT), row
+
+
+def test_partitions_of_parquet_have_the_bits_of_the_whole(tmp_path: Path) -> None:
+    truth, found, _ = tables("coco100", "detections_shuffled.json")
+    save_as(found, tmp_path / "dt.parquet")
+    save_as(truth, tmp_path / "gt.parquet")
+    made = scan(tmp_path / "gt.parquet", tmp_path / "dt.parquet", protocol="scoreless")
+    for key, value in evaluate(truth, found).metrics.items():
+        assert np.array(value).tobytes() == np.array(made[key]).tobytes(), key
