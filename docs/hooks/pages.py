@@ -69,6 +69,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "slices",
             "label-errors",
             "suite",
+            "annotator-agreement",
             "explain",
         ],
         "NMS": ["nms", "nms-commands"],

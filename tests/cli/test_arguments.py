@@ -327,6 +327,7 @@ WITH_OUTPUT = [
         "history",
         "merge",
         "suite",
+        "agreement",
     )  # other files, none, or a folder
 ]
 

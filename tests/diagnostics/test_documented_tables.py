@@ -57,6 +57,8 @@ def call(name, truth, found):
     if name == "vetted_suspects":
         suspects = diagnostics.label_suspects(evaluation, limit=3)
         return diagnostics.vetted_suspects(evaluation, suspects, truth.take([]), resamples=5)
+    if name == "annotator_agreement":
+        return diagnostics.annotator_agreement({"one": truth, "two": truth.take(range(100))})
     if name == "readings":
         return diagnostics.readings(truth, found).table
     if name == "find_number":

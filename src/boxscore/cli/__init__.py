@@ -47,7 +47,7 @@ GROUPS = {
             "images",
             "iou",
         ),
-        *("suspects", "draw", "calibration", "lrp", "froc", "ties", "explain", "readings"),
+        *("suspects", "agreement", "draw", "calibration", "lrp", "froc", "ties", "explain", "readings"),
     ),
     "which detector is better, and is it good enough?": ("compare", "bootstrap", "suite", "check", "history"),
     "raw detections, and those of several models": ("nms", "fuse", "sweep"),
@@ -80,6 +80,7 @@ _SUMMARIES = {
     "semantic": "mean IoU and accuracies of folders of label maps",
     "iou": "IoU, GIoU, DIoU, CIoU of two boxes that are typed, or of every pair in two files",
     "suspects": "labels that a confident detector contradicts, and what each costs",
+    "agreement": "how well do annotators agree? misses, classes, kappa, alpha, and the AP they allow",
     "explain": "why do two tools give two numbers? which tool gave this number?",
     "readings": "the score of these files under every protocol that fits them",
     "protocols": "list the protocols, or print one as TOML",
@@ -187,7 +188,8 @@ def command_parser(name: str, command: Command) -> ArgumentParser:
 def _room(name: str, arguments: argparse.Namespace) -> int:
     """Return the address space that a command needs before it begins."""
     with_tables = name in DIAGNOSTICS or name in (
-        *("compare", "draw", "explain", "fix", "iou", "readings", "report", "suite", "suspects", "sweep"),
+        *("agreement", "compare", "draw", "explain", "fix", "iou", "readings", "report", "suite"),
+        *("suspects", "sweep"),
     )
     with_plots = any(getattr(arguments, name, None) is not None for name in ("report", "plot"))
     return LIBRARIES if with_tables or with_plots else 0

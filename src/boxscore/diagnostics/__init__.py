@@ -16,6 +16,9 @@ from boxscore._utils.lazy import lazy_names
 if TYPE_CHECKING:
     from boxscore.diagnostics._result import DiagnosticResult as DiagnosticResult
     from boxscore.diagnostics._tools import tool_names as tool_names
+    from boxscore.diagnostics.agreement import Agreement as Agreement
+    from boxscore.diagnostics.agreement import AnnotatorPair as AnnotatorPair
+    from boxscore.diagnostics.agreement import annotator_agreement as annotator_agreement
     from boxscore.diagnostics.analysis import error_areas as error_areas
     from boxscore.diagnostics.analysis import error_curves as error_curves
     from boxscore.diagnostics.annotator_sigmas import keypoint_sigmas as keypoint_sigmas
@@ -63,6 +66,7 @@ else:
     _NAMES = {
         "_result": "DiagnosticResult",
         "_tools": "tool_names",
+        "agreement": "Agreement AnnotatorPair annotator_agreement",
         "analysis": "error_areas error_curves",
         "bootstrap": "bootstrap_intervals",
         "calibration": "calibration_error reliability",
