@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth, InputError
+from boxscore.cli import main
 from boxscore.diagnostics import correct_keypoints, keypoint_errors, keypoint_sigmas
 
 AREA = 10_000.0  # sigma 0.05: a similarity of 0.5 lies sqrt(2 ln 2) x 10 pixels away
@@ -66,6 +69,39 @@ def test_what_is_not_labelled_is_neither_compared_nor_a_choice() -> None:
     assert frame["compared"].tolist() == [1, 1, 0, 2]
     assert frame.loc["left_eye", "miss"] == 1
     assert math.isnan(frame.loc["right_eye", "similarity"])
+
+
+def test_the_command_counts_what_the_function_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of COCO's 17 joints the left eye lies on the right one, and the nose is a hundred sides away."""
+    joints = [value for joint in range(17) for value in (20.0 + 10 * joint, 50.0, 2)]
+    found = joints.copy()
+    found[3:6], found[0] = joints[6:9], 5000.0
+    person = {"image_id": 1, "category_id": 1, "keypoints": joints, "bbox": [0, 0, 200, 100]}
+    truth, results = tmp_path / "truth.json", tmp_path / "results.json"
+    truth.write_text(
+        json.dumps(
+            {
+                "images": [{"id": 1, "width": 300, "height": 200}],
+                "categories": [{"id": 1, "name": "person"}],
+                "annotations": [{**person, "id": 1, "area": 20000.0, "iscrowd": 0, "num_keypoints": 17}],
+            }
+        )
+    )
+    results.write_text(json.dumps([{**person, "keypoints": found, "score": 0.9}]))
+    files = ["--gt", str(truth), "--dt", str(results), "--protocol", "coco-keypoints"]
+    assert main(["keypoint-errors", *files, "--output", "json"]) == 0
+    rows = {row["keypoint"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    kinds = ("good", "jitter", "inversion", "swap", "miss")
+    counts = {name: [row[kind] for kind in kinds] for name, row in rows.items()}
+    assert counts.pop("nose") == [0, 0, 0, 0, 1]
+    assert counts.pop("left_eye") == [0, 0, 1, 0, 0]
+    assert [row for name, row in counts.items() if row != [1, 0, 0, 0, 0]] == [
+        [15, 0, 1, 0, 1]
+    ]  # all together
+    assert main(["keypoint-errors", *files, "--output", "latex"]) == 0
+    assert "\\begin{tabular}" in capsys.readouterr().out
 
 
 def test_boxes_are_refused() -> None:
