@@ -33,7 +33,7 @@ def test_equal_to_evaluating_every_draw(scene, seed, protocol):
     truth, detections = scene(seed, images=15)
     evaluation = boxscore.evaluate(truth, detections, protocol=protocol)
     draws = Draws.of_seed(15, 8, seed)
-    drawn = evaluation.weighted_metrics(chosen_rows(evaluation, None), draws).values
+    drawn = evaluation.weighted_metrics(evaluation.protocol.rows, draws).values
     for weights, fast in zip(draws, drawn, strict=True):
         slow = evaluated_anew(truth, detections, weights, protocol)
         np.testing.assert_allclose(fast[:, -1], list(slow.metrics.values()), atol=1e-12, rtol=0)
@@ -44,11 +44,18 @@ def test_equal_to_evaluating_every_draw(scene, seed, protocol):
 @pytest.mark.parametrize("protocol", BOX_PROTOCOLS)
 def test_weights_of_one_give_the_scores_to_the_last_bit(sample, protocol):
     evaluation = boxscore.evaluate(*sample, protocol=protocol)
-    result = bootstrap_intervals(evaluation, resamples=2)
+    result = bootstrap_intervals(evaluation, resamples=2, metrics=list(evaluation.metrics))
     assert result.metrics == list(evaluation.metrics)
     np.testing.assert_array_equal(result.total.value, list(evaluation.metrics.values()))
     by_class = result.per_class.value.T[with_classes(evaluation)]
     np.testing.assert_array_equal(by_class, list(evaluation.class_values.values()))
+
+
+@pytest.mark.parametrize("protocol", ["coco", "scoreless"])
+def test_all_metrics_have_intervals_but_the_expectation_over_orders(sample, protocol):
+    evaluation = boxscore.evaluate(*sample, protocol=protocol)
+    expected = [key for key in evaluation.metrics if key != "AP_expected"]
+    assert [row.key for row in chosen_rows(evaluation, None)] == expected
 
 
 def test_table(sample):

@@ -358,6 +358,19 @@ BAD: list[tuple[Any, Any, str]] = [
 ]
 
 
+def test_predictions_without_scores_are_refused_by_protocols_that_rank() -> None:
+    """At once, not when the epoch is over; an image without predictions needs no scores."""
+    prediction, target = {"boxes": [[0, 0, 1, 1]], "labels": [1]}, GOOD[1]
+    with pytest.raises(InputError, match="; the protocol scoreless counts boxes without ranking them"):
+        Evaluator().update([prediction], [target])
+    counted = Evaluator(protocol="scoreless")
+    counted.update([prediction], [target])
+    assert counted.compute()["F1_50"] == 1
+    ranked = Evaluator()
+    ranked.update([GOOD[0], {"boxes": [], "labels": []}], [target, target])
+    assert ranked.compute()["AR100"] == 0.5
+
+
 @pytest.mark.parametrize(("prediction", "target", "message"), BAD)
 def test_bad_batches(prediction: Any, target: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -264,10 +264,26 @@ def test_what_stood_there_stays_when_writing_fails(
     assert sorted(path.name for path in raw.parent.iterdir()) == ["kept.json", "raw.json"]
 
 
+def test_without_scores_is_one_line(run: Run, raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(raw.parent)
+    raw.write_text(json.dumps([{**row, "score": None} for row in RAW]))
+    errors = call(run, "nms", "--dt", "raw.json", "--output", "kept.json", "--iou-threshold", "0.5", status=2)
+    assert errors == (
+        "boxscore: error: the detections must have scores for this. Got none in raw.json; boxes without scores "
+        "are counted, not ranked.\n"
+    )
+    assert not Path("kept.json").exists()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"score": None}, "score must be a number. Got null in detection 0 of raw.json."),
+        (
+            {"score": None},
+            "a detection must have a score where another has one. Got none in detection 0 of raw.json; "
+            "detection 1 of raw.json has 0.9, and scores are never filled in: give every detection its score, "
+            "or none.",
+        ),
         ({"bbox": [1, 2, 3]}, "bbox must have 4 numbers. Got another number in detection 0 of raw.json."),
         (
             {"bbox": [9, 9, -4, 2]},

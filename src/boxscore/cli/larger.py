@@ -160,10 +160,10 @@ def _scored(
 def bounds_larger(arguments: argparse.Namespace) -> BoundedEvaluation:
     """Bound the metrics: in partitions where detections are in Parquet, else of all rows at once."""
     check_bounds(chosen_protocol(arguments))
-    for name in NEEDS_ROWS.keys() - {"images"}:
-        if getattr(arguments, name, None) not in (None, False):
+    for option in ("report", "verify", "save-part"):
+        if getattr(arguments, option.replace("-", "_"), None) not in (None, False):
             cause = "only counts are stored"
-            raise InputError(NEEDS_ROWS[name], "be left out with --bounds", got="both", cause=cause)
+            raise InputError(f"--{option}", "be left out with --bounds", got="both", cause=cause)
     path: Path = arguments.detections
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
     if not in_parquet or arguments.images is not None or arguments.class_map is not None:

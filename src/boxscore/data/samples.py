@@ -15,6 +15,7 @@ Conventions
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,6 +39,7 @@ from boxscore.data.masks import Masks
 from boxscore.data.model_objects import Sample, one_per_image, sample_of
 from boxscore.data.naming import ClassNames, by_name, in_classes, kinds_of_labels, named_by, names_by_number
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
+from boxscore.data.scores import COUNTED
 from boxscore.data.tensors import as_array
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
@@ -121,6 +123,7 @@ def rows_of(
     places: Sequence[str],
     invalid: Invalid | None = None,
     together: bool = True,
+    ranked: bool = False,
 ) -> list[Rows]:
     """Check predictions or targets; images that are alike come together, which takes a tenth of the time.
 
@@ -137,8 +140,12 @@ def rows_of(
         As a caller has it; without it invalid rows are an error whose message names no such option.
     together : bool, default True
         Whether images may come together.
+    ranked : bool, default False
+        Whether each image that has rows must have ``scores``.
     """
-    each = [_converted(sample, kind, place) for sample, place in zip(samples, places, strict=True)]
+    each = [
+        _converted(sample, kind, place, ranked=ranked) for sample, place in zip(samples, places, strict=True)
+    ]
     forms = [sample.box_format or box_format for sample in samples]
     if together and _are_alike(samples, each, forms):
         counts = [len(columns["labels"]) for columns in each]
@@ -171,18 +178,21 @@ def _are_alike(samples: Sequence[Sample], each: Sequence[Columns], forms: Sequen
     )
 
 
-def _converted(sample: Sample, kind: str, place: str) -> Columns:
+def _converted(sample: Sample, kind: str, place: str, *, ranked: bool) -> Columns:
     """Return what a sample gives, as arrays of as many rows; some may be the caller's."""
     side = sample.columns
     needed, optional = OF_KIND[kind]
     given = {key for key, value in side.items() if value is not None}
     named = (*needed, "scores") if kind == "prediction" else needed
     misnamed = len(named) > len(needed) and "scores" not in given and not given.isdisjoint(_SCORES)
+    refused = functools.partial(
+        InputError, f"a {kind}", f"have boxes, {', '.join(named)}", got=f"keys {list(side)}", place=place
+    )
     if not given.issuperset(needed) or given.isdisjoint(SHAPES) or misnamed:
-        rule = f"have boxes, {', '.join(named)}"
-        cause = _other_name(side, named)
-        raise InputError(f"a {kind}", rule, got=f"keys {list(side)}", place=place, cause=cause)
+        raise refused(cause=_other_name(side, named))
     labels = as_ids(_one_value_each(side["labels"], f"{kind} labels", place), name="labels")
+    if ranked and len(labels) and "scores" not in given:
+        raise refused(cause=COUNTED)
     columns: Columns = {"labels": labels}
     for key in (*SHAPES, *optional):
         if key not in given:

@@ -26,6 +26,10 @@ SCORELESS = (
 """What is said once of every result of detections without scores."""
 
 
+COUNTED = "the protocol scoreless counts boxes without ranking them"
+"""What to do about detections without scores where a protocol ranks them."""
+
+
 def score_array(values: Any) -> FloatArray:
     """Return what is given as scores as numbers, [D]; None is NaN."""
     return checks.float_array(values, name="scores")

@@ -163,7 +163,7 @@ def error_areas(
     Raises
     ------
     InputError
-        When an option is out of range.
+        When an option is out of range, or the detections have no scores.
 
     Examples
     --------
@@ -204,10 +204,11 @@ def error_curves(
     Raises
     ------
     InputError
-        When an option is out of range.
+        When an option is out of range, or the detections have no scores.
     """
     checks.whole_number(max_detections, 1, name="max_detections")
     checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
+    evaluation.require_scores()
     evaluation.require_overlaps("curves of errors")
     warn_of_subsets(evaluation, "curves of errors are")
     protocol = _protocol_of_steps(evaluation.protocol, max_detections)

@@ -325,6 +325,7 @@ class Evaluator:
             places=[f"image {identifier!r}" for identifier in identifiers],
             invalid=self.invalid,
             together=renamed is None,
+            ranked=not side and self.protocol.matching.scores == "given",
         )
         starts = itertools.accumulate((len(rows.counts) for rows in pieces), initial=0)
         classified = []

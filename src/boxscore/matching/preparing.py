@@ -27,6 +27,7 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.ordering import stable_order
 from boxscore.data.rounding import rounded
+from boxscore.data.scores import COUNTED
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.matching.joined_keypoints import with_compared_keypoints
@@ -87,7 +88,7 @@ def prepared(
             f"have scores for the protocol {protocol.name}",
             got="none",
             place=detections.source,
-            cause="the protocol scoreless counts boxes without ranking them",
+            cause=COUNTED,
         )
     if protocol.matching.ranked_files:
         _check_ranked(detections)
