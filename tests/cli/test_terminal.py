@@ -33,12 +33,33 @@ CALLS = {
     "stats": [GT],
     "protocols": [],
     "formats": [],
+    "agreement": ["--gt", GT, GT],
+    "fix": [GT, DT, "--top", "3", "--vetted", "tasks.json", "--output", "fixed.json"],
+    "keypoint-errors": ["people.json", "found.json", "--protocol", "coco-keypoints"],
+    "suite": ["suite.toml", "--resamples", "3"],
 }
 PRINTING = sorted(
     {*CALLS, *COMMANDS}
     - {"history", "merge", "convert", "nms", "fuse", "draw", "report", "run", "demo", "panoptic", "semantic"}
     - {"view"}
 )
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    """Write the files of ``CALLS`` that are no samples, where the commands run."""
+    monkeypatch.chdir(tmp_path)
+    run("suspects", GT, DT, "--top", "3", "--write", "tasks.json")
+    person = {"image_id": 1, "category_id": 1, "keypoints": [5.0, 5.0, 2.0] * 17, "bbox": [0, 0, 20, 10]}
+    truth = {
+        "images": [{"id": 1, "width": 30, "height": 20}],
+        "categories": [{"id": 1, "name": "person"}],
+        "annotations": [{**person, "id": 1, "area": 200.0, "iscrowd": 0, "num_keypoints": 17}],
+    }
+    Path("people.json").write_text(json.dumps(truth))
+    Path("found.json").write_text(json.dumps([{**person, "score": 0.9}]))
+    suite = f"[models]\nmodel = {DT!r}\n[sets.shapes]\nground_truth = {GT!r}\n"
+    Path("suite.toml").write_text(suite)
 
 
 def printed(run: Run, *arguments: str) -> str:
@@ -55,6 +76,7 @@ def test_a_table_is_as_wide_as_it_may_be(columns: int, monkeypatch: pytest.Monke
     assert max(map(len, output.splitlines())) <= columns
 
 
+@pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("command", PRINTING)
 def test_every_command_fits_80_columns(command: str, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -64,6 +86,7 @@ def test_every_command_fits_80_columns(command: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("command", PRINTING)
 def test_a_pipe_loses_no_column(command: str, run: Run) -> None:
     call = [command, *CALLS.get(command, [GT, DT])]

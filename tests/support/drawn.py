@@ -62,6 +62,8 @@ def drawn(protocol: str, seed: int) -> tuple[boxscore.GroundTruth, boxscore.Dete
             "height": boxes[:, 3] - boxes[:, 1] + 30,
             "visibility": rng.choice([0.1, 0.3, 0.7, 1.0], G),
             **{name: (rng.random(G) < share) * 1.0 for name, share in GRADES.items()},
+            "occluded": rng.integers(0, 4, G).astype(float),
+            "truncated": rng.choice([0, 0.1, 0.3, 0.6], G),
         },
         **given,
     )

@@ -18,7 +18,9 @@ NO_TOOLS = (
     *("coco", "voc2007", "voc2007-numpy", "voc2012"),
     *("lvis", "lvis-fixed", "lvis-pooled", "openimages-challenge", "openimages-v2"),
     "dota-task2",
-    *("caltech", "citypersons", "crowdhuman", "visdrone", "widerface"),
+    *("caltech", "citypersons", "crowdhuman", "kitti", "visdrone", "widerface"),
+    *("aitod", "sodad", "tinyperson"),
+    "scoreless",
 )
 """Compared with the reference itself, or with its rules in plain loops, cell by cell."""
 
