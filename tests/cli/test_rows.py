@@ -17,7 +17,7 @@ from boxscore.protocols import load_protocol, protocol_names
 from boxscore.reports.rows import Rows
 from support.running import Run
 from support.samples import DT, GT
-from support.scenes import CROWDS
+from support.scenes import CROWDS, SCORELESS
 
 
 def table(run: Run, *arguments: str) -> list[dict[str, str]]:
@@ -189,7 +189,11 @@ def test_rates_equal_a_slow_count(seed: int) -> None:
 
 @pytest.mark.parametrize(
     "protocol",
-    [name for name in protocol_names() if load_protocol(name).similarity == "box" and name not in CROWDS],
+    [
+        name
+        for name in protocol_names()
+        if load_protocol(name).similarity == "box" and name not in (*CROWDS, *SCORELESS)
+    ],
 )
 def test_rates_are_those_of_the_operating_point(protocol: str, recwarn: Any) -> None:
     result = boxscore.evaluate(*random_tables(9), protocol=protocol)
@@ -197,6 +201,22 @@ def test_rates_are_those_of_the_operating_point(protocol: str, recwarn: Any) -> 
     points = operating_points(result, at_score=result.operating_score).per_class
     for name, field in (("precision", "precision"), ("recall", "recall"), ("F1", "f_score")):
         np.testing.assert_array_equal(result.class_rates[name], getattr(points, field))
+
+
+def test_rates_without_scores_are_of_every_detection() -> None:
+    result = boxscore.evaluate(*random_tables(9), protocol="scoreless")
+    assert result.operating_score == -np.inf
+    with pytest.raises(boxscore.InputError, match="the detections must have scores for this"):
+        operating_points(result)
+    outcomes, K = result.matched.detection_outcomes(0, 0), len(result.labels)
+    classes = result.detections.category[result.matched.row]
+    true = np.bincount(classes[outcomes.true], minlength=K)
+    counted = np.bincount(classes[outcomes.counted], minlength=K)
+    objects = result.ground_truth.category[~result.matcher.ignoring.ignored]
+    assert sorted(result.class_rates) == ["precision", "recall"]  # F1 is a metric of the protocol
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(result.class_rates["precision"], true / counted)
+        np.testing.assert_array_equal(result.class_rates["recall"], true / np.bincount(objects, minlength=K))
 
 
 def test_rates_of_nothing() -> None:

@@ -388,3 +388,16 @@ def test_confusion_counts_what_the_report_counts(run: Run) -> None:
     usual = printed(run, "confusion", GT, DT)
     assert usual.startswith(f"Confusion matrix at IoU 0.5 and score {score:.4g} (rows: truth)\n")
     assert usual == printed(run, "confusion", GT, DT, "--score-threshold", str(score))
+
+
+def test_confusion_without_scores_names_none(run: Run) -> None:
+    usual = printed(run, "confusion", GT, DT, "--scoreless")
+    assert usual.startswith("Confusion matrix at IoU 0.5 (rows: truth)\n")
+
+
+@pytest.mark.parametrize("more", [[], ["--curve"]])
+def test_curves_of_errors_without_scores_are_refused(more: list[str], run: Run) -> None:
+    assert run.error("error-curves", GT, DT, "--scoreless", *more) == (
+        f"boxscore: error: the detections must have scores for this. Got none in {DT}; boxes without scores are "
+        "counted, not ranked.\n"
+    )

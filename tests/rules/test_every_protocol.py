@@ -19,6 +19,7 @@ from support.scenes import (
     CROWDS,
     FEDERATED,
     OF_DOTA,
+    SCORELESS,
     Scene,
     check_oracles,
     check_plain,
@@ -27,7 +28,7 @@ from support.scenes import (
 )
 
 OF_BOXES = [name for name in protocol_names() if boxscore.load_protocol(name).similarity == "box"]
-ANY_SCENE = [name for name in OF_BOXES if name not in CROWDS]
+ANY_SCENE = [name for name in OF_BOXES if name not in (*CROWDS, *SCORELESS)]
 
 
 @st.composite
@@ -194,6 +195,54 @@ def test_every_shipped_protocol_on_any_scene(name: str, scene: Scene) -> None:
     check_oracles(scene, evaluate(scene, name))
 
 
+def most_pairs(options: list[list[int]]) -> int:
+    """The largest matching by augmenting paths: of each detection the objects that it may take."""
+    taken: dict[int, int] = {}
+
+    def placed(found: int, tried: set[int]) -> bool:
+        for truth in options[found]:
+            if truth not in tried:
+                tried.add(truth)
+                if truth not in taken or placed(taken[truth], tried):
+                    taken[truth] = found
+                    return True
+        return False
+
+    return sum(placed(found, set()) for found in range(len(options)))
+
+
+@pytest.mark.parametrize("name", SCORELESS)
+@given(scene=scenes())
+@settings(max_examples=examples(100))
+def test_a_protocol_without_scores_on_any_scene(name: str, scene: Scene) -> None:
+    """True positives to the last; false positives too, unless a crowd may take one detection or another."""
+    evaluation = evaluate(scene, name)
+    protocol = evaluation.protocol
+    objects = [item for item in scene.objects if not item.crowd]
+    for percent in (50, 75, 95):
+        at = [round(100 * value) for value in protocol.matching.iou_thresholds].index(percent)
+        least = protocol.matching.effective_thresholds[at]
+
+        def near(found: plain.Detection, truth: plain.Object, least: float = least) -> bool:
+            value = plain.overlap(found.box, truth.box, protocol, over_detection=truth.crowd)
+            return (found.image, found.label) == (truth.image, truth.label) and value >= least
+
+        true = most_pairs(
+            [[row for row, truth in enumerate(objects) if near(found, truth)] for found in scene.detections]
+        )
+        in_crowds = sum(
+            any(truth.crowd and near(found, truth) for truth in scene.objects) for found in scene.detections
+        )
+        most = len(scene.detections) - true
+        recall, precision = evaluation[f"R{percent}"], evaluation[f"P{percent}"]
+        assert recall == true / len(objects) if objects else math.isnan(recall)
+        possible = [
+            true / (true + false) if true + false else math.nan
+            for false in range(max(0, most - in_crowds), most + 1)
+        ]
+        assert precision in possible or (math.isnan(precision) and any(map(math.isnan, possible)))
+
+
 def test_every_box_protocol_is_named_by_the_rules() -> None:
     """A new one joins a group in support/scenes.py, or gets a line of its own in each case."""
-    assert sorted(OF_BOXES) == sorted((*BOX_PROTOCOLS, *FEDERATED, *CROWDS, *OF_DOTA))
+    assert sorted(OF_BOXES) == sorted((*BOX_PROTOCOLS, *FEDERATED, *CROWDS, *OF_DOTA, *SCORELESS))

@@ -51,6 +51,9 @@ TINY = ("aitod", "sodad", "tinyperson")
 CROWDS = ("caltech", "citypersons", "crowdhuman", "kitti", "visdrone", "widerface", *TINY)
 """Their cases are in tests/evaluation: they ask for columns, sizes of images, ranked files or flags of COCO's."""
 
+SCORELESS = ("scoreless",)
+"""Its cases are in tests/matching: it ranks nothing."""
+
 
 def rules(base: str = "coco", **changes: Any) -> boxscore.Protocol:
     """A protocol by what it changes: ``rules("coco", matching={"max_detections": [1]})``."""

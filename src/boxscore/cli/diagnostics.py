@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from boxscore.reports.rows import Rows
 
 
+EVERY_SCORE = -1e300
+"""A score threshold that every detection reaches."""
+
+
 class Diagnostic(NamedTuple):
     """One command.
 
@@ -53,6 +57,8 @@ class Diagnostic(NamedTuple):
         The columns that a narrow terminal does without first; else those to the right.
     unset : mapping of str to function of an evaluation
         The value of an option that is not given.
+    in_title : mapping of str to function of the arguments
+        Words of the title, by what stands in braces there.
     in_parts : bool
         Whether it can be computed in partitions.
     sort : str, optional
@@ -75,6 +81,7 @@ class Diagnostic(NamedTuple):
     examples: tuple[str, ...] = ("",)
     first_out: Callable[[pd.DataFrame], Sequence[str | tuple[str, ...]]] | None = None
     unset: Mapping[str, Callable[[Evaluation], Any]] = {}
+    in_title: Mapping[str, Callable[[argparse.Namespace], str]] = {}
     in_parts: bool = False
     sort: str | None = ""
     note: str = ""
@@ -176,7 +183,9 @@ class Diagnostic(NamedTuple):
             if parameter in values
         }
         per_class = values.get("per_class", True) or rows != ALL_ROWS
-        stage(f"computing: {self.title.format_map(vars(arguments))}")
+        words_of_title = {name: words_of(arguments) for name, words_of in self.in_title.items()}
+        usual_title = self.title.format_map({**vars(arguments), **words_of_title})
+        stage(f"computing: {usual_title}")
         result = function(evaluation, **options)
         frame, totals = _frames(result, per_class=per_class)
         note = "" if instead else self.note.format(protocol=evaluation.protocol.name)
@@ -186,7 +195,7 @@ class Diagnostic(NamedTuple):
             note = note or rest
         frame, words = chosen_rows(frame, rows, falling=evaluation.protocol.lower_is_better)
         frame = frame if totals is None else _below(frame, totals)
-        title = getattr(result, "title", "") or self.title.format_map(vars(arguments))
+        title = getattr(result, "title", "") or usual_title
         if arguments.output == "text" and "class" in frame and (frame["class"] == EVERY_CLASS).all():
             frame, title = frame.drop(columns="class"), f"{title}, all classes together"
         first_out = self.first_out(frame) if self.first_out is not None and not instead else []
@@ -243,7 +252,13 @@ def _guarantee(text: str) -> dict[str, float]:
 
 def _best_score(evaluation: Evaluation) -> float:
     """Return the score of the best F1, as the report has it; with none, every detection counts."""
-    return max(evaluation.operating_score, -1e300)
+    return max(evaluation.operating_score, EVERY_SCORE)
+
+
+def _and_score(arguments: argparse.Namespace) -> str:
+    """Name the score threshold, unless every detection counts."""
+    score: float = arguments.score_threshold
+    return f" and score {score:.4g}" if score > EVERY_SCORE else ""
 
 
 def _least_confused(frame: pd.DataFrame) -> list[str]:
@@ -306,7 +321,7 @@ DIAGNOSTICS = {
         "confusion matrix: which classes are predicted as which",
         "Count which classes are predicted as which, with background as an additional class.",
         "confusion_matrix",
-        "Confusion matrix at IoU {iou_threshold:g} and score {score_threshold:.4g} (rows: truth)",
+        "Confusion matrix at IoU {iou_threshold:g}{and_score} (rows: truth)",
         (
             Option(
                 "score-threshold",
@@ -329,6 +344,7 @@ DIAGNOSTICS = {
         first_out=_least_confused,
         sort=None,
         unset={"score_threshold": _best_score},
+        in_title={"and_score": _and_score},
         examples=("", "--score-threshold 0.25", "--normalise truth --output csv", "--top 20"),
         in_parts=True,
     ),
