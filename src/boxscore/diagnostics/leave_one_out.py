@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.ordering import ragged_ranges, stable_order
+from boxscore._utils.read_only import read_only, unchangeable
 from boxscore._utils.records import record
 from boxscore.data.alignment import stacked
 from boxscore.data.image_labels import ImageLabels
@@ -232,7 +233,7 @@ class LabelCosts(DiagnosticResult):
     @property
     def cost(self) -> FloatArray:
         """What is gained by each edit, [N]."""
-        return self.after - self.before
+        return read_only(self.after - self.before)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per edit: ``cost, after, image_id, annotation_id, class, new_class``."""
@@ -295,7 +296,7 @@ def label_costs(
     if against is not None:
         before -= against[row.key]
         after = after - _after(against, edits, row)
-    return LabelCosts(row.key, before, after, edits, evaluation.ground_truth)
+    return unchangeable(LabelCosts(row.key, before, after, edits, evaluation.ground_truth))
 
 
 def row_named(evaluation: Evaluation, metric: str | None) -> SummaryRow:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from boxscore._utils.array_types import BoolArray, Positions
+from boxscore._utils.read_only import read_only, unchangeable
 from boxscore._utils.resampling import check_intervals
 from boxscore.data.alignment import stacked
 from boxscore.data.boxes import without_inverted
@@ -101,11 +102,12 @@ class VettedSuspects(DiagnosticResult):
         share = "" if math.isnan(self.low) else f", interval {self.low:+.4f} to {self.high:+.4f}"
         expected, low, high = self.next_fifty
         values = f"{self.metric} {self.before:.4f} before, {self.after:.4f} after"
-        return [
+        lines = [
             f"{accepted} of {count} suspects accepted: {', '.join(kinds)}",
             f"{values}: {self.after - self.before:+.4f}{share}",
             f"of the next {NEXT} about {expected:.0f} are worth looking at ({low:.0f} to {high:.0f})",
         ]
+        return read_only(lines)
 
 
 def vetted_suspects(
@@ -156,10 +158,10 @@ def vetted_suspects(
     counts = units_of_values(evaluation, [row], None)
     delta, of_draws = (new_value - value)[:, -1:], (new_draws - draws)[..., -1:]
     low, high = intervals_that_hold(of_draws, delta, confidence, "expanded_percentile", counts[:, -1:], None)
-    return VettedSuspects(
+    result = VettedSuspects(
         suspects,
         accepted,
-        edits,
+        unchangeable(edits),
         labels,
         row.key,
         evaluation[row.key],
@@ -168,6 +170,7 @@ def vetted_suspects(
         float(high[0, 0]),
         _next_fifty(accepted, confidence),
     )
+    return unchangeable(result)
 
 
 def _in_vocabulary(vetted: GroundTruth, truth: GroundTruth) -> GroundTruth:

@@ -258,7 +258,7 @@ class Evaluation(PicklesFields):
     @property
     def answers(self) -> Mapping[str, Any]:
         """How the answers of a language model were read (``Detections.answers``); empty for other results."""
-        return self.detections.answers
+        return read_only(self.detections.answers)
 
     @functools.cached_property
     def labels(self) -> list[str]:
