@@ -401,3 +401,13 @@ def test_curves_of_errors_without_scores_are_refused(more: list[str], run: Run) 
         f"boxscore: error: the detections must have scores for this. Got none in {DT}; boxes without scores are "
         "counted, not ranked.\n"
     )
+
+
+@pytest.mark.parametrize("command", ["confusion", "images"])
+def test_a_score_threshold_without_scores_is_refused(command: str, run: Run) -> None:
+    assert run.error(command, GT, DT, "--scoreless", "--score-threshold", "0.3") == (
+        "boxscore: error: --score-threshold must be 0 or less where detections have no scores. Got 0.3; every "
+        "detection counts.\n"
+    )
+    usual = printed(run, command, GT, DT, "--scoreless").splitlines()[1:]
+    assert printed(run, command, GT, DT, "--scoreless", "--score-threshold", "0").splitlines()[1:] == usual

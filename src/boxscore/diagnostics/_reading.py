@@ -33,6 +33,15 @@ def area_index(evaluation: Evaluation, area: str) -> int:
     return names.index(checks.one_of(area, names, name="area"))
 
 
+def least_score(evaluation: Evaluation, score_threshold: float) -> float:
+    """Return a score threshold, checked; none above 0 where detections have no scores, and all count."""
+    least = float(checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold"))
+    if least > 0 and evaluation.protocol.matching.scores == "none":
+        rule = "be 0 or less where detections have no scores"
+        raise InputError("score_threshold", rule, got=f"{least:g}", cause="every detection counts")
+    return least
+
+
 def warn_of_subsets(evaluation: Evaluation, what: str) -> None:
     """Warn that a question is answered over all objects, whatever the protocol's subsets of them."""
     if evaluation.protocol.ignore.column_ranges:

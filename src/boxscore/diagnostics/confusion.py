@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.text import counted
 from boxscore.data.class_names import BACKGROUND, TRUTH
-from boxscore.diagnostics._reading import greedy_one_to_one, warn_of_subsets
+from boxscore.diagnostics._reading import greedy_one_to_one, least_score, warn_of_subsets
 from boxscore.diagnostics._result import SHOWN_ROWS, DiagnosticResult, once_per_evaluation, over_images
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -249,7 +249,7 @@ def confusion_matrix(
     Raises
     ------
     InputError
-        When an option is out of range.
+        When an option is out of range: so is a score threshold above 0 where detections have no scores.
     """
     checks.one_of(normalise, get_args(Normalise), name="normalise")
     cells = _checked_cells(evaluation, iou_threshold, score_threshold, assign)
@@ -288,7 +288,7 @@ def top_confusions(
     Raises
     ------
     InputError
-        When an option is out of range.
+        When an option is out of range: so is a score threshold above 0 where detections have no scores.
     """
     cells = _checked_cells(evaluation, iou_threshold, score_threshold, assign)
     labels = _labels(evaluation)
@@ -329,11 +329,11 @@ def _checked_cells(
     evaluation: Evaluation, iou_threshold: float, score_threshold: float, assign: Assign
 ) -> _Cells:
     checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
-    checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
+    least = least_score(evaluation, score_threshold)
     checks.one_of(assign, get_args(Assign), name="assign")
     evaluation.require_overlaps("confusions")
     warn_of_subsets(evaluation, "confusions are")
-    return _cells(evaluation, float(iou_threshold), float(score_threshold), assign)
+    return _cells(evaluation, float(iou_threshold), least, assign)
 
 
 @once_per_evaluation

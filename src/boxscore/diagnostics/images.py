@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
-from boxscore.diagnostics._reading import area_index, threshold_index
+from boxscore.diagnostics._reading import area_index, least_score, threshold_index
 from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation, over_images
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE, outcomes_by_row
@@ -129,7 +128,7 @@ def image_scores(
     """
     evaluation.require_overlaps("scores of images")
     t, a = threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
-    least = checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
+    least = least_score(evaluation, score_threshold)
     images, truth, table = evaluation.ground_truth.images, evaluation.ground_truth, evaluation.detections
     outcomes = outcomes_by_row(evaluation.matched, len(table), len(truth), threshold=t, area=a)
     counts = ranked_by(table) >= least
