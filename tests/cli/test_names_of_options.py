@@ -49,7 +49,7 @@ def messages(file: str) -> list[str]:
         node.value
         for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented
-        if " " in node.value and "\n" not in node.value
+        if " " in node.value and "\n" not in node.value and not node.value.startswith("<")  # markup
     ]
 
 

@@ -23,6 +23,7 @@ EVERYTHING = -1e9
 """Below every score."""
 COLUMNS = [name for name in protocol_names() if load_protocol(name).ignore.column_ranges]
 by_protocol = pytest.mark.parametrize("protocol", each_protocol())
+by_ranking_protocol = pytest.mark.parametrize("protocol", each_protocol(ranked=True))
 
 
 def results(protocol: str) -> list[boxscore.Evaluation]:
@@ -38,7 +39,7 @@ def same(first: Any, second: Any) -> None:
     np.testing.assert_array_equal(first, second)
 
 
-@by_protocol
+@by_ranking_protocol
 def test_counts_are_those_of_the_evaluation(protocol: str) -> None:
     for result in results(protocol):
         area, hits = first_area(result), result.class_counts["true_positives"]
@@ -56,7 +57,7 @@ def test_counts_are_those_of_the_evaluation(protocol: str) -> None:
         same(lrp.per_class.false_negatives + hits, result.class_counts["ground_truths"])
 
 
-@by_protocol
+@by_ranking_protocol
 def test_dropping_low_scores_changes_no_other_match(protocol: str) -> None:
     """On which every threshold rests that is chosen from one evaluation."""
     if not load_protocol(protocol).scope.is_matched_alone:
@@ -165,7 +166,7 @@ def test_slices_add_up(protocol: str) -> None:
                 assert table["detections"].sum() == result.class_counts["detections"].sum()
 
 
-@by_protocol
+@by_ranking_protocol
 def test_errors_are_of_what_took_part(protocol: str) -> None:
     for result in results(protocol):
         errors = diagnostics.error_types(result)
@@ -181,7 +182,7 @@ def test_errors_are_of_what_took_part(protocol: str) -> None:
 
 
 @pytest.mark.long
-@by_protocol
+@by_ranking_protocol
 def test_a_report_is_written(protocol: str, tmp_path: Path) -> None:
     result = results(protocol)[0]
     result.report(tmp_path)
@@ -189,7 +190,7 @@ def test_a_report_is_written(protocol: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@by_protocol
+@by_ranking_protocol
 def test_explained_or_refused_by_name(protocol: str) -> None:
     truth, found = drawn(protocol, 0)
     table = diagnostics.ablation(truth, found, protocol)
@@ -274,7 +275,7 @@ def test_ignored_objects_under_probiou(protocol: str) -> None:
     assert suspects.to_frame()["score"].tolist() == [0.7]
 
 
-@by_protocol
+@by_ranking_protocol
 def test_steps_of_the_analysis_end_at_one(protocol: str) -> None:
     for result in results(protocol):
         curves = diagnostics.error_curves(result)

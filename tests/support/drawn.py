@@ -10,7 +10,7 @@ import pytest
 import boxscore
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.vocabulary import Categories, Images
-from boxscore.protocols import protocol_names
+from boxscore.protocols import Protocol, load_protocol, protocol_names
 
 WIDTH, HEIGHT = 120, 90
 NAMES = ["ignored regions", "pedestrian", "car", "others"]
@@ -19,18 +19,18 @@ ALWAYS = ("coco", "coco-segm", "voc2007", "lvis", "openimages-v2", "crowdhuman",
 """Protocols of which none is like another; tests of the others take long together."""
 
 
-def each_protocol() -> list[Any]:
-    """Return the shipped protocols; those like others are for long runs."""
-    return [
-        name if name in ALWAYS else pytest.param(name, marks=pytest.mark.long) for name in protocol_names()
-    ]
+def each_protocol(*, ranked: bool = False) -> list[Any]:
+    """Return the shipped protocols, or those that rank detections; those like others are for long runs."""
+    names = [name for name in protocol_names() if not ranked or load_protocol(name).matching.scores != "none"]
+    return [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.long) for name in names]
 
 
 def drawn(protocol: str, seed: int) -> tuple[boxscore.GroundTruth, boxscore.Detections]:
     """Draw objects side by side and detections near them, twice over; some flagged, ties, edges, regions."""
     rules, rng = boxscore.load_protocol(protocol), np.random.default_rng(seed)
     count = int(rng.integers(2, 6))
-    images = Images.build(range(1, count + 1), sizes=[[WIDTH, HEIGHT]] * count)
+    crowd_index = {"crowdIndex": np.arange(count) / count}
+    images = Images.build(range(1, count + 1), sizes=[[WIDTH, HEIGHT]] * count, columns=crowd_index)
     frequency = np.array(["r", "c", "f", "f"], dtype=object)
     categories = Categories.build(range(4), names=NAMES, columns={"frequency": frequency})
     G, D = 6 * count, 24 * count
@@ -45,7 +45,8 @@ def drawn(protocol: str, seed: int) -> tuple[boxscore.GroundTruth, boxscore.Dete
     scores = rng.integers(1, 400, D) / rng.choice([400, 401])
     order = np.argsort(-scores, kind="stable") if rules.matching.ranked_files else np.arange(D)
     near, moved, found_label, scores = near[order], moved[order], found_label[order], scores[order]
-    given, found = _shapes(rules.similarity, rng, boxes, moved)
+    given, found = _shapes(rules, rng, boxes, moved)
+    parts = [{name: some.pop(name) for name in [*some] if name in PARTS} for some in (given, found)]
     upright = rules.similarity == "box"
     truth = boxscore.GroundTruth.from_arrays(
         image,
@@ -64,6 +65,7 @@ def drawn(protocol: str, seed: int) -> tuple[boxscore.GroundTruth, boxscore.Dete
             **{name: (rng.random(G) < share) * 1.0 for name, share in GRADES.items()},
             "occluded": rng.integers(0, 4, G).astype(float),
             "truncated": rng.choice([0, 0.1, 0.3, 0.6], G),
+            **parts[0],
         },
         **given,
     )
@@ -74,6 +76,7 @@ def drawn(protocol: str, seed: int) -> tuple[boxscore.GroundTruth, boxscore.Dete
         scores,
         images=images,
         categories=categories,
+        columns=parts[1],
         **found,
     )
     return truth, detections
@@ -94,10 +97,15 @@ def _labels(rng: np.random.Generator, images: Images, categories: Categories) ->
     )
 
 
+PARTS = {"foot_kpts": 6, "face_kpts": 68, "lefthand_kpts": 21, "righthand_kpts": 21}
+"""Keypoints of COCO-WholeBody that lie in columns."""
+
+
 def _shapes(
-    similarity: str, rng: np.random.Generator, boxes: Any, moved: Any
+    rules: Protocol, rng: np.random.Generator, boxes: Any, moved: Any
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is compared in place of boxes, of the same places."""
+    similarity = rules.similarity
     if similarity == "box":
         return {}, {}
     if similarity in ("rotated", "probiou"):
@@ -105,8 +113,13 @@ def _shapes(
     if similarity == "quadrilateral":
         return tuple({"quadrilaterals": _corners(some)} for some in (boxes, moved))  # type: ignore[return-value]
     if similarity == "keypoints":
-        own = rng.random((17, 2))
-        return tuple({"keypoints": _points(own, some)} for some in (boxes, moved))  # type: ignore[return-value]
+        counts = (
+            {"keypoints": 17, **PARTS}
+            if rules.keypoints.parts
+            else {"keypoints": len(rules.keypoints.sigmas)}
+        )
+        own = {name: rng.random((number, 2)) for name, number in counts.items()}
+        return tuple({name: _points(own[name], some) for name in own} for some in (boxes, moved))  # type: ignore[return-value]
     return tuple({"masks": [_mask(box) for box in some]} for some in (boxes, moved))  # type: ignore[return-value]
 
 

@@ -79,12 +79,18 @@ def check(truth: boxscore.GroundTruth, found: boxscore.Detections, protocol: str
     return refused
 
 
-@pytest.mark.parametrize("protocol", each_protocol())
+@pytest.mark.parametrize("protocol", each_protocol(ranked=True))
 def test_a_row_is_suppression_and_then_evaluation(protocol: str) -> None:
     for seed in (0, 5):
         refused = check(*drawn(protocol, seed), protocol)
         # Lowered scores leave files in another order; everything else is evaluated.
         assert refused == (1 if load_protocol(protocol).matching.ranked_files else 0)
+
+
+def test_a_protocol_without_scores_is_refused() -> None:
+    with pytest.raises(boxscore.InputError) as error:
+        sweep(*drawn("scoreless", 0), protocol="scoreless")
+    assert str(error.value) == "the protocol must rank detections for a sweep. Got scoreless."
 
 
 @pytest.mark.parametrize(

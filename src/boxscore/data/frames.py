@@ -43,15 +43,16 @@ def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
     import pandas as pd
 
     schema = table.schema
-    for name, user_column in table.columns.items():
+    own = {name: column for name, column in table.columns.items() if names is None or name in names}
+    for name, user_column in own.items():
         if name in schema.frame_names:
             raise InputError("a column", "have a name that a table does not use itself", got=repr(name))
         check_one_number(name, user_column)
     instances = {column.frame[0]: column for column in schema.instances if not column.plain}
-    parts = {**_parts(table), **in_frame(table.columns)}
+    parts = {**_parts(table), **in_frame(own)}
     for name in names or ():
         if name not in parts and name not in instances:
-            cause = checks.did_you_mean(name, [*parts, *instances])
+            cause = checks.did_you_mean(name, [*parts, *instances, *table.columns])
             raise InputError("a column", "be in the table", got=repr(name), cause=cause)
     for name, column in instances.items():
         values = table.instances[column.name] if names is None or name in names else None

@@ -312,6 +312,12 @@ def refusal(evaluation: Evaluation, *, columns: Sequence[str] = ()) -> str:
     points = len(protocol.matching.iou_thresholds) * len(protocol.ap.recall_points)
     if not protocol.scope.is_matched_alone:
         return "match each image by itself to cost labels"
+    if protocol.matching.scores == "none":
+        return "rank detections to cost labels"
+    if protocol.ignore.image_ranges:
+        return "have no ranges of images to cost labels"
+    if protocol.keypoints.parts or protocol.keypoints.scale == "box":
+        return "compare one column of keypoints, by the annotated area, to cost labels"
     if protocol.group.weight not in (0, 1):
         return "weigh groups by 0 or 1 to cost labels"
     if protocol.ignore.column_ranges and not {*evaluation.ground_truth.columns} <= {*columns}:

@@ -79,7 +79,7 @@ class ThresholdFields(Rules):
         doc="Classes with IoU thresholds of their own, by name: as many as `iou_thresholds`, in whose place "
         "they stand (KITTI: `Car = [0.7]` beside 0.5).",
         word=Word("classiou", text=_class_thresholds_text, note="the classes with thresholds of their own"),
-        step=Step("IoU thresholds of classes", "thresholds", _class_thresholds_text),
+        step="matching.iou_thresholds",  # which are as many
         scope=matches(Scope.ROW),
     )
 
