@@ -159,8 +159,8 @@ def _parsed(fields: list[str], lines: TextLines, *, of_results: bool) -> tuple[I
         fields = fields[:-1]
     elif not of_results and len(fields) == 6 and fields[-1] in ("0", "1") and is_number(fields[1]):
         marked, fields = fields[-1] == "1", fields[:-1]
-    without = of_results and (len(fields) == count or not is_number(fields[-count]))
-    if without and len(fields) >= count:  # a class, perhaps of several words, and four numbers
+    without = of_results and len(fields) >= count and (len(fields) == count or not is_number(fields[-count]))
+    if without:  # a class, perhaps of several words, and four numbers
         fields = [*fields[: 1 - count], "nan", *fields[1 - count :]]
     words, values = fields[:-count], fields[-count:]
     extra = len(words) > 1 and is_number(words[-1])

@@ -402,7 +402,9 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
         if any(_types(of_truth[key]) != _types(header[key]) for key in ("image_ids", "category_ids")):
             return Judged("unknown", "ids that are text on one side")
         results = _records(header, arrays, protocol)
-        for record, score in zip(results, arrays["scores"].tolist(), strict=True):
+        if results and "scores" not in arrays:
+            return Judged("unknown", "detections without scores")
+        for record, score in zip(results, arrays["scores"].tolist() if results else [], strict=True):
             record["score"] = score
         _take_classes_by_name(results, header, of_truth)
         if not header.get("boxes_given", True) and all(map(_is_around, results)):
