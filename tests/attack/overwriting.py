@@ -20,6 +20,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from boxscore._utils.given_paths import path_of
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "src"))
 
@@ -67,7 +69,9 @@ def is_output(option: Option) -> bool:
 
 def is_input(option: Option) -> bool:
     """Whether the value is a path, or may be one."""
-    return not option.writes and (option.kind is Path or (option.kind is str and not option.choices))
+    return not option.writes and (
+        option.kind in (Path, path_of) or (option.kind is str and not option.choices)
+    )
 
 
 def pairs(commands: Sequence[str] = tuple(COMMANDS)) -> Iterator[Pair]:

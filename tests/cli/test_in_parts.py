@@ -44,6 +44,7 @@ def test_bootstrap(parquet: str, run: Run) -> None:
     assert run(*call, "--memory-limit", "1GB").out == run(*call).out
 
 
+@pytest.mark.long
 def test_compare(parquet: str, run: Run) -> None:
     call = ["compare", GT, parquet, parquet, "--names", "a", "b", "--resamples", "20", "--output", "csv"]
     lines = [run(*call, *more).out.splitlines() for more in ([], ["--memory-limit", "1GB"])]
@@ -88,6 +89,16 @@ def test_questions_about_boxes(workers: str, call: list[str], parquet: str, run:
     """What images say of themselves is asked of each partition."""
     whole = run(call[0], GT, parquet, *call[1:]).out
     assert run(call[0], GT, parquet, *call[1:], "--memory-limit", "2GB", "--workers", workers).out == whole
+
+
+@pytest.mark.parametrize("command", ["check", "errors", "evaluate"])
+def test_strict_says_what_partitions_cannot_see(command: str, parquet: str, run: Run) -> None:
+    """Findings about the input need all rows; a gate must not seem stricter than it is."""
+    rules = ["--min", "AP=0.1"] if command == "check" else []
+    said = "note: --strict sees warnings of partitions, not findings about the input"
+    call = [command, GT, parquet, *rules, "--memory-limit", "2GB", "--workers", "1"]
+    assert said in " ".join(run(*call, "--strict").err.split())
+    assert said not in " ".join(run(*call).err.split())
 
 
 def test_rows_of_images_must_fit(parquet: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,19 +167,3 @@ def test_an_unlisted_image_is_answered_at_once(parquet: str, tmp_path: Path, run
         "; --unlisted-images background adds it without objects, drop leaves its detections out.\n"
     )
     run(*call, "--unlisted-images", "drop")
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("s3://bucket/found", "s3://bucket/found"),
-        ("https://ann:secret@host/a/found.json?X-Amz-Signature=secret", "https://host/a/found.json"),
-    ],
-)
-@pytest.mark.parametrize("options", [[], ["--memory-limit", "1GB"], ["--shard", "1/2"]])
-def test_an_address_is_said_as_it_was_given_but_for_secrets(
-    given: str, said: str, options: list[str], run: Run
-) -> None:
-    error = run.error("evaluate", GT, given, *options)
-    assert f"a path must be that of a file or folder. Got '{said}'; mount the store as a folder" in error
-    assert "secret" not in error

@@ -10,11 +10,12 @@ import pytest
 
 from attack import overwriting
 from boxscore import load_ground_truth, save_as
+from boxscore._utils.given_paths import path_of
 from boxscore.cli import main
 from support.running import Run
 from support.samples import SHAPES, SHAPES_VOC
 
-LINKED = [pair for pair in overwriting.pairs() if pair.other.kind is Path]
+LINKED = [pair for pair in overwriting.pairs() if pair.other.kind in (Path, path_of)]
 
 
 @pytest.fixture

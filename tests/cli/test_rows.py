@@ -17,7 +17,7 @@ from boxscore.protocols import load_protocol, protocol_names
 from boxscore.reports.rows import Rows
 from support.running import Run
 from support.samples import DT, GT
-from support.scenes import CROWDS, SCORELESS
+from support.scenes import CROWDS, NO_SCORES
 
 
 def table(run: Run, *arguments: str) -> list[dict[str, str]]:
@@ -192,7 +192,7 @@ def test_rates_equal_a_slow_count(seed: int) -> None:
     [
         name
         for name in protocol_names()
-        if load_protocol(name).similarity == "box" and name not in (*CROWDS, *SCORELESS)
+        if load_protocol(name).similarity == "box" and name not in (*CROWDS, *NO_SCORES)
     ],
 )
 def test_rates_are_those_of_the_operating_point(protocol: str, recwarn: Any) -> None:
@@ -213,10 +213,12 @@ def test_rates_without_scores_are_of_every_detection() -> None:
     true = np.bincount(classes[outcomes.true], minlength=K)
     counted = np.bincount(classes[outcomes.counted], minlength=K)
     objects = result.ground_truth.category[~result.matcher.ignoring.ignored]
-    assert sorted(result.class_rates) == ["precision", "recall"]  # F1 is a metric of the protocol
-    with np.errstate(invalid="ignore"):
-        np.testing.assert_array_equal(result.class_rates["precision"], true / counted)
-        np.testing.assert_array_equal(result.class_rates["recall"], true / np.bincount(objects, minlength=K))
+    # Precision, recall and F1 are metrics of the protocol.
+    assert sorted(result.class_rates) == ["false_negatives", "false_positives"]
+    np.testing.assert_array_equal(result.class_rates["false_positives"], counted - true)
+    np.testing.assert_array_equal(
+        result.class_rates["false_negatives"], np.bincount(objects, minlength=K) - true
+    )
 
 
 def test_rates_of_nothing() -> None:

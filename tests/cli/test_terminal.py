@@ -76,6 +76,7 @@ def test_a_table_is_as_wide_as_it_may_be(columns: int, monkeypatch: pytest.Monke
     assert max(map(len, output.splitlines())) <= columns
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("command", PRINTING)
 def test_every_command_fits_80_columns(command: str, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:

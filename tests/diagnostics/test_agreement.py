@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import json
+import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import boxscore
 from boxscore.cli import main
+from boxscore.data.vocabulary import Images
 from boxscore.diagnostics import annotator_agreement
 from boxscore.diagnostics.agreement import best_pairs, cohens_kappa, krippendorffs_alpha
+from boxscore.diagnostics.label_edits import labels_of
 from boxscore.errors import InputError
+from oracles.polygons import overlap
+from support.drawn import drawn
 
 Tables = dict[str, boxscore.GroundTruth]
 
@@ -123,6 +130,7 @@ def test_three_annotators_share_units() -> None:
     assert two.alpha == krippendorffs_alpha(two.units, 5)
 
 
+@pytest.mark.long
 def test_known_errors_are_recovered() -> None:
     """Wilson's 95 % intervals hold the true rates in nearly all of 20 simulated pairs."""
     held = np.zeros(3)
@@ -169,3 +177,154 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["agreement", "--gt", *paths, "--by", "images", "--top", "2", "--output", "csv"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
     assert main(["agreement", "--gt", paths[0]]) == 2
+
+
+def similarities(kind: str, first: boxscore.GroundTruth, second: boxscore.GroundTruth) -> Any:
+    """Compare every label of one image with every other, by pixels, points or corners; [i, j]."""
+    rules = boxscore.load_protocol(kind)
+    if kind == "coco-segm":
+        pixels = [table.masks.arrays() for table in (first, second)]
+        return np.array([[(a & b).sum() / max((a | b).sum(), 1) for b in pixels[1]] for a in pixels[0]])
+    if kind == "coco-keypoints":
+        values = np.zeros((len(first), len(second)))
+        for i, person in enumerate(first.keypoints.tolist()):
+            for j, other in enumerate(second.keypoints.tolist()):
+                parts = [
+                    math.exp(
+                        -((x - u) ** 2 + (y - v) ** 2) / (2 * (2 * sigma) ** 2 * (first.area[i] + 2.0**-52))
+                    )
+                    for (x, y, seen), (u, v, _), sigma in zip(
+                        person, other, rules.keypoints.sigmas, strict=True
+                    )
+                    if seen > 0
+                ]
+                values[i, j] = sum(parts) / len(parts)
+        return values
+    return np.array(
+        [[overlap(one, two) for two in second.rotated.tolist()] for one in first.rotated.tolist()]
+    )
+
+
+def best_of(values: Any, row: int = 0, taken: int = 0) -> tuple[int, float]:
+    """Try every partner of every row: the most pairs, then the greatest sum."""
+    if row == len(values):
+        return 0, 0.0
+    best = best_of(values, row + 1, taken)
+    for column in range(values.shape[1]):
+        if not taken >> column & 1 and values[row, column] >= 0.5:
+            count, total = best_of(values, row + 1, taken | 1 << column)
+            best = max(best, (count + 1, total + float(values[row, column])))
+    return best
+
+
+@pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
+@pytest.mark.parametrize("kind", ["coco-segm", "coco-keypoints", "coco-rotated"])
+@pytest.mark.parametrize("seed", range(4))
+def test_masks_keypoints_and_rotated_boxes_by_slow_oracles(kind: str, seed: int) -> None:
+    truth, found = drawn(kind, seed)
+    truth = truth.take(np.flatnonzero(~(truth.crowd | truth.difficult | truth.ignore)))
+    evaluation = boxscore.evaluate(truth, found, protocol=kind, digest=False)
+    rows = np.random.default_rng(seed).permutation(len(found))[: len(truth)]
+    other = labels_of(evaluation, np.sort(rows))
+    row = annotator_agreement({"one": truth, "two": other}, protocol=kind).pairs[0].as_row()
+    count, total = 0, 0.0
+    for image in range(len(truth.images)):
+        sides = [table.take(np.flatnonzero(table.image == image)) for table in (truth, other)]
+        if all(map(len, sides)):
+            pairs, weight = best_of(similarities(kind, *sides))
+            count, total = count + pairs, total + weight
+    assert row["matched"] == count > 1
+    assert row["mean_iou"] == pytest.approx(total / count, abs=1e-9)
+    assert row["missed_by_first"] == len(other) - count
+
+
+def test_all_annotators_in_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = simulated(2, images=6)
+    paths = [str(tmp_path / f"{name}.json") for name in tables]
+    contents = []
+    for table, path in zip(tables.values(), paths, strict=True):
+        boxscore.save_as(table, path, lossy=True)
+        contents.append(json.loads(Path(path).read_text()))
+    whole = {**contents[0], "annotations": []}
+    for name, content in zip(tables, contents, strict=True):
+        whole["annotations"] += [{**one, "by": name} for one in content["annotations"]]
+    for number, one in enumerate(whole["annotations"], start=1):
+        one["id"] = number
+    together = tmp_path / "all.json"
+    together.write_text(json.dumps(whole))
+    assert main(["agreement", "--gt", *paths, "--output", "json"]) == 0
+    apart = capsys.readouterr().out
+    assert main(["agreement", "--gt", str(together), "--annotator-column", "by", "--output", "json"]) == 0
+    assert capsys.readouterr().out == apart
+    rows = ["image,class,x1,y1,x2,y2,by"]
+    for name, table in tables.items():
+        for image, label, box in zip(table.image, table.category, table.boxes.tolist(), strict=True):
+            rows.append(f"{table.images.ids[image]},c{label},{','.join(map(repr, box))},{name}")
+    (tmp_path / "all.csv").write_text("\n".join(rows) + "\n")
+    assert (
+        main(["agreement", "--gt", str(tmp_path / "all.csv"), "--annotator-column", "by", "--output", "json"])
+        == 0
+    )
+    of_csv, of_coco = json.loads(capsys.readouterr().out), json.loads(apart)
+    for mine, theirs in zip(of_csv["rows"], of_coco["rows"], strict=True):
+        assert mine["matched"] == theirs["matched"]
+        assert mine["kappa"] == theirs["kappa"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--annotator-column", "b"], "the annotators must be in a column b. Got none in"),
+        ([], "of one file with several annotators --annotator-column names the column"),
+        (["--annotator-column", "by", "--names", "x"], "--annotator-column must be beside one file, without"),
+        (
+            ["--annotator-column", "holes"],
+            "holes must name the annotator of each label. Got none in row 1 of",
+        ),
+        (["--annotator-column", "area"], "area must be a text or a whole number. Got 1.5 in annotation 0 of"),
+    ],
+)
+def test_annotators_that_are_not_named(
+    options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    box = {"image_id": 1, "category_id": 1, "bbox": [0, 0, 1, 1.5], "area": 1.5, "by": "a"}
+    content = {
+        "images": [{"id": 1, "width": 9, "height": 9}],
+        "categories": [{"id": 1, "name": "cat"}],
+        "annotations": [{**box, "id": 1, "holes": "a"}, {**box, "id": 2}],
+    }
+    (tmp_path / "all.json").write_text(json.dumps(content))
+    assert main(["agreement", "--gt", str(tmp_path / "all.json"), *options]) == 2
+    assert message in capsys.readouterr().err.replace("\n", " ")
+
+
+def labels(ids: list[Any], names: list[str] | None = None, crowd: bool = False) -> boxscore.GroundTruth:
+    """One cat in each of some images."""
+    table = boxscore.GroundTruth.from_arrays(
+        ids, ["cat"] * len(ids), [[0, 0, 30, 30]] * len(ids), images=ids, categories=["cat"]
+    )
+    images = Images.build(ids, file_names=names)
+    return table.replaced(images=images, image=images.rows(table.images.ids)[table.image])
+
+
+def test_images_of_one_file_only_are_said() -> None:
+    with pytest.warns(boxscore.BoxscoreWarning, match=r"2 of 4 images are not in every file, such as 3;"):
+        forth = annotator_agreement({"a": labels([1, 2, 3, 4]), "b": labels([1, 2])}).pairs[0]
+    with pytest.warns(boxscore.BoxscoreWarning, match="2 of 4 images"):
+        back = annotator_agreement({"b": labels([1, 2]), "a": labels([1, 2, 3, 4])}).pairs[0]
+    assert len(forth.iou) == len(back.iou) == 2
+
+
+def test_a_file_name_with_two_ids_is_refused() -> None:
+    names = ["1.jpg", "2.jpg"]
+    with pytest.raises(InputError, match=r"image '2.jpg' of .* have the id that it has in .*Got 1 for 2"):
+        annotator_agreement({"a": labels([1, 2], names), "b": labels([1, 2], names[::-1])})
+
+
+def test_crowds_are_measured_by_iou_on_either_side() -> None:
+    crowd = boxscore.GroundTruth.from_arrays([1], ["cat"], [[0, 0, 300, 300]], crowd=[True])
+    cats = boxscore.GroundTruth.from_arrays([1, 1], ["cat"] * 2, [[0, 0, 100, 100], [150, 150, 250, 250]])
+    for one, other in ((crowd, cats), (cats, crowd)):
+        result = annotator_agreement({"one": one, "other": other})
+        assert len(result.pairs[0].iou) == 0
+        assert result.alpha == pytest.approx(-2 / 3)

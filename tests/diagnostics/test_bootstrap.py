@@ -27,6 +27,7 @@ def with_classes(evaluation):
     return [row for row, key in enumerate(evaluation.metrics) if key in keys]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", BOX_PROTOCOLS)
 @pytest.mark.parametrize("seed", first_of(1, range(3)))
 def test_equal_to_evaluating_every_draw(scene, seed, protocol):

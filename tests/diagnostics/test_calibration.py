@@ -41,6 +41,7 @@ def direct(evaluation, label, bins):
     return expected, worst, localised
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bins", [10, 7])
 @pytest.mark.parametrize("seed", first_of(1, range(3)))
 def test_equal_to_a_loop(scene, seed, bins):
@@ -179,6 +180,7 @@ def residuals_of(random, images, curve):
     return BinnedResiduals.of(nothing, bin_, image, image, true - score, score * (1 - score), 1)
 
 
+@pytest.mark.long
 @each([15, 60])
 def test_bias(images):
     """Of 400 calibrated detectors: a design effect of 1 at least leaves the debiased error a little low."""

@@ -66,6 +66,7 @@ def test_every_form(run, name):
     assert run(*arguments, "--output", "markdown").out.startswith("## ")
 
 
+@pytest.mark.long
 def test_compare(run, tmp_path):
     rows = json.loads(Path(INPUT[3]).read_text())
     worse = tmp_path / "worse.json"
@@ -84,6 +85,7 @@ def test_explain_json_is_the_fixed_form(run):
     assert total == value["to"]["value"] - value["from"]["value"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -30,6 +30,7 @@ def test_equal_detectors(scene):
     assert row["verdict"] == "cannot tell"
 
 
+@pytest.mark.long
 def test_deltas_are_of_the_scores(scene):
     results = two(scene, noise=0.3)
     comparison = compare_detectors(results, resamples=50)
@@ -55,6 +56,7 @@ def test_pairing_is_surer_than_two_intervals(scene):
     assert paired < 0.7 * np.hypot(*apart)
 
 
+@pytest.mark.long
 def test_a_real_difference_is_found(scene):
     truth, detections = scene(0, images=80)
     shifted = dataclasses.replace(detections, boxes=detections.boxes + 8)
@@ -116,6 +118,7 @@ def test_own_intervals_are_those_of_the_bootstrap(four):
             np.testing.assert_array_equal(mine[i], its)
 
 
+@pytest.mark.long
 def test_every_pair_is_what_two_alone_are(four):
     every = compare_detectors(four, resamples=25, metrics=["AP", "AP75"])
     names, pairs = every.names, every.pairs
@@ -136,6 +139,7 @@ def test_every_pair_is_what_two_alone_are(four):
             np.testing.assert_array_equal(pairs.significant[i, j], pairs.significant[j, i])
 
 
+@pytest.mark.long
 def test_the_family_of_pairs_by_hand(four):
     """Swap tests of two alone, and Holm's steps from the smallest p-value on."""
     resamples, names = 200, list(four)
@@ -154,6 +158,7 @@ def test_the_family_of_pairs_by_hand(four):
     assert 0 < every.pairs.significant[..., 0].sum() / 2 < len(alone)
 
 
+@pytest.mark.long
 def test_verdicts_allow_for_the_detectors_and_the_classes(four):
     every = compare_detectors(four, resamples=200, metrics=["AP", "AP75"])
     np.testing.assert_array_equal(every.total.p_value, holm(every.unadjusted))
@@ -167,6 +172,7 @@ def test_verdicts_allow_for_the_detectors_and_the_classes(four):
         np.testing.assert_array_equal(told, part.p_value <= 0.05)
 
 
+@pytest.mark.long
 def test_the_best_is_clear_only_where_the_second_is_not_as_good(four):
     every = compare_detectors(four, resamples=40, metrics=["AP", "AP75", "AR100"])
     for m, key in enumerate(every.metrics):
@@ -192,3 +198,16 @@ def test_the_table_of_a_terminal_says_what_its_columns_are(scene, tmp_path, run)
         "of the resamples in which the other is better verdict: swap test, p_value at most 0.05: the chance of"
     ) in printed
     assert "-0.0000" not in printed
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_ranked_and_counted_boxes_are_told_apart(sample, turned):
+    truth, detections = sample
+    results = [boxscore.evaluate(truth, table) for table in (detections, detections.without_scores())]
+    pair = dict(zip(("ours", "theirs"), results[:: -1 if turned else 1], strict=True))
+    ranked, counted = ("theirs", "ours") if turned else ("ours", "theirs")
+    match = f"scores for '{ranked}' and none for '{counted}'.*--scoreless"
+    with pytest.raises(boxscore.InputError, match=match):
+        compare_detectors(pair)
+    both = [boxscore.evaluate(truth, table.without_scores()) for table in (detections, detections)]
+    assert compare_detectors(dict(zip(pair, both, strict=True)), resamples=20).total.delta[0, 0] == 0

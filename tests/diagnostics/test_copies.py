@@ -54,6 +54,7 @@ def test_no_metrics_are_no_columns(scene):
     assert metrics.detections.shape == (5,)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [2, 3])
 @pytest.mark.parametrize("sets", [Draws.of_seed(12, 41, 2), Swaps.of_seed(6, 40, 2), Swaps.of_seed(6, 20, 2)])
 def test_processes_share_the_sets_in_their_order(scene, monkeypatch, sets, workers):
@@ -98,6 +99,7 @@ def test_a_comparison_is_the_same_in_processes(scene, forked):
     assert forked == [1] * 3  # draws of two detectors, and the exchanges
 
 
+@pytest.mark.long
 def test_batches_are_the_same_in_processes(scene, forked):
     alone, parallel = (
         compare_sequentially(two(scene), batch=4, resamples=61, workers=workers) for workers in (1, 2)
@@ -107,6 +109,7 @@ def test_batches_are_the_same_in_processes(scene, forked):
     assert forked == [1] * len(alone.images)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("group", [None, np.repeat(range(10), 2).tolist()])
 def test_a_plan_is_the_same_in_processes(scene, forked, group):
     alone, parallel = (

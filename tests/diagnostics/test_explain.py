@@ -52,6 +52,7 @@ def test_same_tool_has_no_steps(sample):
     assert explain(*sample, "coco", "pycocotools").steps == ()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("alias", "protocol"),
     [
@@ -72,6 +73,7 @@ def test_aliases_are_known(sample, alias, protocol):
     assert explain(*sample, alias, protocol).first == alias
 
 
+@pytest.mark.long
 def test_each_name_of_a_tool_is_one_tools():
     assert len(set(tool_names())) == len(tool_names())
 
@@ -122,6 +124,7 @@ def test_number_is_found(fake100):
     assert find_number(*fake100, "69.7%").query("found")["metric"].unique().tolist() == ["AP50"]
 
 
+@pytest.mark.long
 def test_number_must_be_one(sample):
     with pytest.raises(boxscore.InputError, match="number must be a number"):
         find_number(*sample, "high")

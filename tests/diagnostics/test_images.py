@@ -39,6 +39,7 @@ def assert_as_alone(truth: boxscore.GroundTruth, found: boxscore.Detections, t: 
         np.testing.assert_allclose(scores.average_precision[row], expected[3], rtol=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("t", [0.5, 0.75])
 def test_every_image_scores_as_it_does_alone(t: float) -> None:
     truth = boxscore.load_ground_truth(SHAPES / "instances.json")

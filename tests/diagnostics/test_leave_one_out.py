@@ -13,6 +13,7 @@ from boxscore.diagnostics import LabelEdits, label_costs, label_suspects
 from boxscore.diagnostics.leave_one_out import refusal
 from boxscore.diagnostics.suspects import proposals
 from boxscore.errors import InputError
+from boxscore.protocols import load_protocol, protocol_names
 from support.drawn import drawn, each_protocol
 from support.real_data import real
 
@@ -78,6 +79,7 @@ def check_cases(scene: Any, seeds: range) -> int:
     return cases
 
 
+@pytest.mark.long
 def test_costs_are_those_of_evaluating_again(scene: Any) -> None:
     assert check_cases(scene, range(8)) > 40
 
@@ -87,25 +89,67 @@ def test_costs_of_2000_generated_cases(scene: Any) -> None:
     assert check_cases(scene, range(100, 370)) > 2000
 
 
+NOT_ALONE = [protocol for protocol in protocol_names() if not load_protocol(protocol).scope.is_matched_alone]
+OF_COLUMNS = ["caltech", "citypersons", "cityscapes", "kitti"]
+LONGER = ["bdd100k"]  # its prepared boxes would be made longer again
+
+
+@pytest.mark.long
+def test_what_is_refused() -> None:
+    refused = {}
+    for protocol in protocol_names():
+        reason = refusal(boxscore.evaluate(*drawn(protocol, 0), protocol=protocol, digest=False))
+        if reason:
+            refused[protocol] = reason.split(" to ")[0]
+    assert refused == {
+        **dict.fromkeys(NOT_ALONE, "match each image by itself"),
+        **dict.fromkeys(OF_COLUMNS, "have no ranges of columns"),
+        **dict.fromkeys(LONGER, "leave sides as they are given"),
+    }
+    assert len(NOT_ALONE) == 6
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", each_protocol())
 def test_every_metric_of_every_protocol(protocol: str) -> None:
     evaluation = boxscore.evaluate(*drawn(protocol, 0), protocol=protocol)
     truth, found = evaluation.ground_truth, evaluation.detections
     rng = np.random.default_rng(0)
     edits = some_edits(evaluation, rng, 3)
-    if refusal(evaluation, columns=tuple(edits.labels.columns)):
+    to_first = LabelEdits.relabelling(truth, rng.integers(0, len(truth), 2), np.zeros(2, dtype=int))
+    edits = LabelEdits.joined([edits, to_first])  # ignored regions, where there are any
+    if protocol in (*NOT_ALONE, *OF_COLUMNS, *LONGER):
         with pytest.raises(InputError, match="the protocol must"):
             label_costs(evaluation, edits)
         edits = LabelEdits.removing(truth, rng.integers(0, len(truth), 6))
-    if refusal(evaluation, columns=tuple(edits.labels.columns)):
+    if protocol in (*NOT_ALONE, *LONGER):
         return
     singles = [edits.take(slice(n, n + 1)) for n in range(len(edits))]
     again = [
         boxscore.evaluate(one.applied_to(truth), found, protocol=protocol, digest=False) for one in singles
     ]
+    changed = False
     for row in evaluation.protocol.rows:
         after = label_costs(evaluation, edits, metric=row.key).after
         np.testing.assert_array_equal(after, [result[row.key] for result in again], row.key)
+        changed |= bool((after != evaluation[row.key]).any())
+    assert changed
+
+
+def test_a_region_that_is_added_takes_detections_of_every_class_along() -> None:
+    truth, found = drawn("visdrone", 3)
+    evaluation = boxscore.evaluate(truth, found, protocol="visdrone")
+    truth = evaluation.ground_truth
+    boxes = np.array([[0.0, 0.0, 120.0, 90.0]])
+    region = truth.take(np.arange(1)).replaced(
+        category=np.zeros(1, dtype=np.int32), boxes=boxes, sizes=boxes[:, 2:], area=boxes[:, 2:].prod(axis=1)
+    )
+    edits = LabelEdits(np.array([-1]), np.array([0]), region)
+    again = boxscore.evaluate(edits.applied_to(truth), found, protocol="visdrone", digest=False)
+    assert label_costs(evaluation, edits).after.tolist() == [again["AP"]]
+    before, after = (result.per_class.set_index("class")["AP"] for result in (evaluation, again))
+    assert before["pedestrian"] != after["pedestrian"]
+    assert before["car"] != after["car"]
 
 
 def test_what_each_edit_is(scene: Any) -> None:
@@ -137,6 +181,7 @@ def test_several_edits_at_once(scene: Any) -> None:
     assert len(set(table.ids.tolist())) == len(table) == len(truth)
 
 
+@pytest.mark.long
 def test_the_difference_of_two_detectors(scene: Any) -> None:
     truth, found = scene(3)
     first = boxscore.evaluate(truth, found)

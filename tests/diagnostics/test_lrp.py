@@ -35,6 +35,7 @@ def test_worked_by_hand():
     assert last["false_negative"] == pytest.approx(1 / 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_equal_to_a_loop(scene, seed):
     evaluation = boxscore.evaluate(*scene(seed, images=30, decimals=1 if seed % 2 else None))

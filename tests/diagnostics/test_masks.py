@@ -96,6 +96,7 @@ def test_slices(boxes_for_masks: boxscore.Evaluation) -> None:
     assert result.detections.sum() == 1
 
 
+@pytest.mark.long
 def test_report(boxes_for_masks: boxscore.Evaluation, tmp_path: Path) -> None:
     write_report(boxes_for_masks, tmp_path / "report", tables="csv")
     assert (tmp_path / "report" / "tables" / "top_confusions.csv").is_file()

@@ -69,6 +69,7 @@ def test_published_sample_sizes(effect, power, expected):
         assert math.ceil(test.needed(effect, power)) == pytest.approx(expected, abs=1)
 
 
+@pytest.mark.long
 def test_a_mean_by_hand():
     first, other = some(80)
     difference = other.astype(float) - first
@@ -131,6 +132,7 @@ def test_the_critical_value_among_classes_by_a_loop():
         assert level > 0.95
 
 
+@pytest.mark.long
 def test_empty_images_are_to_be_collected_too():
     first, other = some(60)
     options = {"metrics": ["AR100"], "resamples": 1500, "difference": 0.1}
@@ -141,6 +143,7 @@ def test_empty_images_are_to_be_collected_too():
     assert half.images_needed[0] == pytest.approx(2 * full.images_needed[0], rel=0.2)
 
 
+@pytest.mark.long
 def test_copies_in_one_group_are_one():
     first, other = some(30)
     options = {"metrics": ["AR100"], "resamples": 300, "difference": 0.1}
@@ -157,6 +160,7 @@ def test_copies_in_one_group_are_one():
     assert alone.total.detectable[0] < 0.65 * single.total.detectable[0]
 
 
+@pytest.mark.long
 def test_a_class_among_others_needs_more_and_a_rare_one_gets_no_plan():
     labels = ["cat"] * 40 + ["dog"] * 36 + ["owl"] * 4
     pair = two_that_miss(*some(80), labels=labels)
@@ -201,6 +205,7 @@ def test_the_number_needed_is_the_first_that_is_enough():
     assert again.total.power[0] == pytest.approx(0.9, abs=0.005)
 
 
+@pytest.mark.long
 def test_the_observed_difference_is_planned_with_its_interval():
     pair = two_that_miss(*some(100, rates=(0.6, 0.62)))
     plan = plan_comparison(*pair, metrics=["AR100"], resamples=500)
@@ -310,6 +315,7 @@ def files(scene, tmp_path):
     return paths
 
 
+@pytest.mark.long
 def test_the_command_says_the_sentence_first(files, run):
     call = ["compare", *files, "--plan", "--difference", "0.02", "--resamples", "50"]
     text = run(*call).out
@@ -324,6 +330,7 @@ def test_the_command_says_the_sentence_first(files, run):
     assert value["rows"][0]["images_needed"] == plan.total.images_needed[0]
 
 
+@pytest.mark.long
 def test_the_command_plans_per_class(files, run):
     call = ["compare", *files, "--plan", "--per-class", "--resamples", "50", "--metrics", "AP", "AP50"]
     rows = json.loads(run(*call, "--output", "json").out)["rows"]

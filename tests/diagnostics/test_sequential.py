@@ -59,6 +59,7 @@ def pair(truth, sides):
     return dict(zip("ab", (evaluated(truth, side) for side in sides), strict=True))
 
 
+@pytest.mark.long
 def test_the_mean_capital_over_all_exchanges_is_one():
     """After each of two batches, of every exchange of their images: so a bet is fair."""
     truth, sides = scene(5)
@@ -75,6 +76,7 @@ def test_the_mean_capital_over_all_exchanges_is_one():
         np.testing.assert_allclose(every.mean(axis=0), [1.0, 1.0], rtol=1e-12)
 
 
+@pytest.mark.long
 def test_the_mean_capital_over_all_exchanges_of_groups_is_one():
     truth, sides = scene(6, 1)
     group = ["u", "v", "u", "w", "v", "w"]
@@ -146,6 +148,7 @@ def test_more_images_leave_earlier_batches_as_they_are():
         np.testing.assert_array_equal(getattr(named, column), getattr(every, column)[:2])
 
 
+@pytest.mark.long
 def test_it_stops_at_the_first_batch_that_is_enough():
     truth, sides = scene(60, 5)
     worse = [([], [], []) if number % 2 else one for number, one in enumerate(sides[1])]
@@ -173,6 +176,7 @@ def test_a_detector_and_itself():
         np.testing.assert_array_equal(column, np.ones(4))
 
 
+@pytest.mark.long
 def test_a_metric_that_falls_when_a_detector_gets_better():
     truth, sides = scene(40, 6, classes=1)
     protocol = {
@@ -198,6 +202,7 @@ def test_batches_without_a_value_pay_nothing():
     assert result.better[2] != result.better[1]
 
 
+@pytest.mark.long
 def test_a_random_order_is_that_of_the_seed():
     truth, sides = scene(30, 8)
     named = pair(truth, sides)
@@ -210,6 +215,7 @@ def test_a_random_order_is_that_of_the_seed():
     assert by_ids.value_first[0] == pytest.approx(named["a"].metrics["AP"], abs=1e-12)
 
 
+@pytest.mark.long
 def test_equal_detectors_and_any_stop():
     """150 sequences of 30 batches of 6 images whose differences are as often here as there."""
     random = np.random.default_rng(9)
@@ -227,6 +233,7 @@ def test_equal_detectors_and_any_stop():
     assert np.mean(ever) <= 0.05
 
 
+@pytest.mark.long
 def test_a_gate_reads_every_batch():
     truth, sides = scene(40, 10)
     named = pair(truth, sides)

@@ -25,7 +25,9 @@ from support.scenes import CROWDS
 BOX_PROTOCOLS = [
     name
     for name in protocol_names()
-    if load_protocol(name).similarity == "box" and name not in CROWDS  # which ask for more than boxes
+    if load_protocol(name).similarity == "box"
+    and name not in CROWDS  # which ask for more than boxes
+    and name != "rex-omni-coco"  # goes by the order of one file; that of two files mixed is not defined
 ]
 
 
@@ -167,6 +169,7 @@ def test_a_verdict_takes_six_images():
         assert np.isnan(row["low"])  # below ten images there is no interval
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("group", [None, "night"])
 def test_merged_parts_are_exchanged_as_one_result_is(group):
     tables = scene_in_parts()

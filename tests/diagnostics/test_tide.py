@@ -41,7 +41,7 @@ def xywh(table, row):
 def assert_equal_to_tidecv(evaluation, iou=0.5):
     ap, costs, counts = run_tidecv(evaluation.ground_truth, evaluation.detections, iou)
     ours = error_types(evaluation, iou_threshold=iou, absent_classes="zero").total
-    assert ours.ap[0] == pytest.approx(ap, abs=TOLERANCE)
+    assert ours.value[0] == pytest.approx(ap, abs=TOLERANCE)
     np.testing.assert_allclose(ours.cost, costs, atol=TOLERANCE, rtol=0)
     assert ours.counts.tolist()[:6] == counts
 
@@ -89,8 +89,8 @@ def test_absent_classes_only_change_the_mean(scene):
     evaluation = boxscore.evaluate(*scene(1, images=30))  # the last class has no object
     skip = error_types(evaluation)
     zero = error_types(evaluation, absent_classes="zero")
-    np.testing.assert_array_equal(skip.per_class.ap, zero.per_class.ap)
-    assert skip.total.ap[0] > zero.total.ap[0]
+    np.testing.assert_array_equal(skip.per_class.value, zero.per_class.value)
+    assert skip.total.value[0] > zero.total.value[0]
     np.testing.assert_array_equal(skip.per_class.counts.sum(axis=0), skip.total.counts)
     totals = skip.to_frame().groupby("error")["count"].sum()
     overall = skip.total_frame().set_index("error")["count"]

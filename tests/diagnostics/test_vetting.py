@@ -13,7 +13,7 @@ import pytest
 import boxscore
 from boxscore.cli import main
 from boxscore.diagnostics import label_suspects, vetted_suspects
-from boxscore.diagnostics.leave_one_out import labels_of
+from boxscore.diagnostics.label_edits import labels_of
 from boxscore.diagnostics.suspects import reasons
 from boxscore.errors import InputError
 from boxscore.formats.proposals import write_proposals
@@ -59,7 +59,7 @@ def test_written_files_are_read_without_loss(
 def test_the_reason_is_a_tag(evaluation: boxscore.Evaluation, tmp_path: Path) -> None:
     suspects = written(evaluation, tmp_path / "a.json", "labelstudio", limit=1)
     (text,) = reasons(suspects)
-    assert text == "wrong class: annotated as star, score 0.76"
+    assert text == "wrong class: annotated as hexagon, score 0.74"
     (task,) = json.loads((tmp_path / "a.json").read_text())
     assert task["annotations"][0]["result"][0]["meta"]["text"] == [text]
     written(evaluation, tmp_path / "a.xml", "cvat", limit=1)
@@ -122,6 +122,7 @@ def test_tools_that_need_sizes(tmp_path: Path) -> None:
         write_proposals(truth, ["why"], tmp_path / "a.json", tool="labelstudio")
 
 
+@pytest.mark.long
 def test_fix_touches_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = GT.read_bytes()
     call = [str(GT), str(DT), "--top", "12"]

@@ -93,6 +93,7 @@ SCORES: dict[str, list[float]] = {
 ROWS_ARE_KNOWN = {"image_order": {"own", "shared"}, "file_order": {"shared"}}
 
 
+@pytest.mark.long
 @given(
     seed=st.integers(0, 10_000),
     ids=st.sampled_from(list(IDS)),

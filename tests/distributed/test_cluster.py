@@ -104,6 +104,7 @@ def test_frames_and_tables(client: Any) -> None:
         assert bits(result)["metrics"] == expected
 
 
+@pytest.mark.long
 def test_ground_truth_in_another_format(client: Any, tmp_path: Path) -> None:
     truth, folder = written(tmp_path)
     boxscore.save_as(boxscore.load_ground_truth(truth), tmp_path / "truth.json")
@@ -111,6 +112,7 @@ def test_ground_truth_in_another_format(client: Any, tmp_path: Path) -> None:
     assert bits(result)["metrics"] == bits(whole((truth, folder), "coco"))["metrics"]
 
 
+@pytest.mark.long
 def test_bounds_hold_the_exact_values(client: Any, tmp_path: Path) -> None:
     paths = written(tmp_path)
     bounds = evaluate(*paths, client=client, partitions=10, exact=False)
@@ -182,6 +184,7 @@ def test_a_bad_row_is_named(client: Any, tmp_path: Path) -> None:
         evaluate(truth, folder, client=client, partitions=3)
 
 
+@pytest.mark.long
 def test_a_detection_of_an_unknown_image(client: Any, tmp_path: Path) -> None:
     truth, folder = written(tmp_path)
     frame = pd.read_parquet(folder / "1.parquet")
@@ -191,6 +194,7 @@ def test_a_detection_of_an_unknown_image(client: Any, tmp_path: Path) -> None:
         evaluate(truth, folder, client=client, partitions=3)
 
 
+@pytest.mark.long
 def test_an_image_of_the_truth_in_two_files(client: Any, tmp_path: Path) -> None:
     truth, folder = written(tmp_path)
     frame = pd.read_parquet(truth)
@@ -226,6 +230,7 @@ def test_folders_are_removed(client: Any, tmp_path: Path) -> None:
     assert not list((tmp_path / "scratch").iterdir())
 
 
+@pytest.mark.long
 def test_a_client_that_is_closed(client: Any, tmp_path: Path) -> None:
     import distributed
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import boxscore
 from boxscore._utils.resampling import Groups
 from boxscore.distributed import Part, merge
+from boxscore.protocols.rules.pooling import OF_IMAGES
 from boxscore.protocols.rules.score_levels import LEVEL_METRICS
 from boxscore.protocols.summary import SUMMARY_KINDS
 from support import crowd_cases, every_kind, limits
@@ -84,7 +85,9 @@ def test_every_kind(
         },
         "miss_rate": {"false_positives_per_image": [0.1, 0.5, 1, 3], "reading": reading},
         "summary": [
-            {"key": kind, "metric": kind} for kind in SUMMARY_KINDS if kind not in ("JI", *LEVEL_METRICS)
+            {"key": kind, "metric": kind}
+            for kind in SUMMARY_KINDS
+            if kind not in ("JI", *LEVEL_METRICS, *OF_IMAGES)
         ],
     }
     check(case.load(folder), protocol, data)

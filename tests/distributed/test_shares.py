@@ -71,6 +71,7 @@ def test_shares_are_merged(ids: str, order: str, protocol: str, tmp_path: Path, 
     assert run("merge", *files, "--per-class", "--memory-limit", "1GB").out == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shares", [3, 30])
 def test_shares_of_what_is_read_at_once_are_merged(shares: int, tmp_path: Path, run: Run) -> None:
     """More shares than images, too: the last ones are of none."""
@@ -81,6 +82,7 @@ def test_shares_of_what_is_read_at_once_are_merged(shares: int, tmp_path: Path, 
     assert run("merge", *files, "--memory-limit", "1GB", "--workers", "1").out == expected
 
 
+@pytest.mark.long
 def test_a_file_of_several_parts(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     sides = written(tmp_path, "numbers", "by id")
     expected = run("evaluate", *sides, "--no-digest").out
@@ -95,6 +97,7 @@ def test_a_file_of_several_parts(tmp_path: Path, run: Run, monkeypatch: pytest.M
         load_part(files[0])
 
 
+@pytest.mark.long
 def test_a_share_that_is_missing_is_named(tmp_path: Path, run: Run) -> None:
     sides = written(tmp_path, "numbers", "by id")
     files = saved(run, sides, 3, tmp_path)
@@ -113,6 +116,7 @@ def test_what_is_no_share(text: str, run: Run) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_share_reads_its_row_groups_only(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from boxscore.formats.parquet_groups import ParquetGroups
 
@@ -145,6 +149,7 @@ def test_a_footer_that_says_other_images_is_refused(tmp_path: Path, run: Run) ->
     assert "image_id must be one of those that the file's footer says" in said
 
 
+@pytest.mark.long
 def test_detections_by_file_name(tmp_path: Path, run: Run) -> None:
     """Where they have other names than ids, these are looked up here, and the rows regrouped."""
     sides = written(tmp_path, "numbers", "by id")
@@ -164,6 +169,7 @@ def test_detections_by_file_name(tmp_path: Path, run: Run) -> None:
     assert run("merge", *files).out == expected
 
 
+@pytest.mark.long
 def test_unlisted_images_of_all_partitions_are_counted(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -274,6 +274,7 @@ def test_regions_are_of_a_class_that_is_not_chosen(tmp_path: Path, run: Run) -> 
     assert expected["counts"]["detections"] > 0
 
 
+@pytest.mark.long
 def test_parts_of_crowds_by_the_command_line(tmp_path: Path, run: Run) -> None:
     """Shares of one data set, files of their own: clipped, in file order, with miss rate and Jaccard index."""
     images = [image for seed in range(3, 9) for image in crowd_cases.scene(seed)]
@@ -305,6 +306,7 @@ def changed(folder: Path, column: str, row: int, value: Any) -> None:
     pq.write_table(table.set_column(at, column, pa.array(cells)), path, row_group_size=50)
 
 
+@pytest.mark.long
 @each(
     [
         ("left", None, "row 20 of row group 1 of "),

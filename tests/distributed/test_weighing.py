@@ -232,6 +232,7 @@ def test_what_needs_rows_is_refused_by_name(name: str, what: str, of: Any) -> No
         getattr(diagnostics, name)(of(scene()), *OTHER_ARGUMENTS.get(name, ()))
 
 
+@pytest.mark.long
 @each([({"by": "height", "bins": bins}, of) for bins in (3, [0, 5, 9, 20]) for of in (merged, distributed)])
 def test_slices_of_numbers(options: dict[str, Any], of: Any) -> None:
     ours, one = (
@@ -371,6 +372,7 @@ def test_numbers_only() -> None:
             question()
 
 
+@pytest.mark.long
 def test_too_many_detections_to_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     result = distributed(scene())
     limits.few_detections_fetched(monkeypatch, 10)

@@ -26,6 +26,7 @@ def script() -> ModuleType:
     return module
 
 
+@pytest.mark.long
 def test_pages_have_the_figures_of_the_table(script: ModuleType) -> None:
     stale = [
         page.relative_to(ROOT)

@@ -45,6 +45,7 @@ TRUTH = {
     "citypersons": "citypersons/truth.json",
     "visdrone": "visdrone/annotations",
     "kitti": "kitti/label_2",
+    "xview": "xview/truth.geojson",
     "saco": "saco/annotator_a.json",
     "refcoco": "refcoco/testA.json",
     "omnilabel": "omnilabel/truth.json",
@@ -62,16 +63,18 @@ DETECTIONS = {
     "crowdhuman": "crowdhuman/detections.odgt",
     "visdrone": "visdrone/results",
     "kitti": "kitti/results",
+    "xview": "xview/results",
     "widerface": "widerface/results",
     "answers": "answers/answers.jsonl",
     "omnilabel": "omnilabel/predictions.json",
 }
-NOT_TEXT = {"columns", "parquet", "tfrecord", "widerface"}
+NOT_TEXT = {"cityscapes", "columns", "parquet", "tfrecord", "widerface"}
 """Whose ground truth has no example: binary files."""
 
 CAT, DOG = [10.0, 20.0, 110.0, 70.0], [30.5, 40.0, 50.5, 60.0]
 FOUND = [12.0, 20.0, 110.0, 68.0]
-UNUSUAL = {"hrsc": [CAT], "visdrone": [CAT, [30.0, 40.0, 50.0, 60.0]]}
+WHOLE = [CAT, [30.0, 40.0, 50.0, 60.0]]
+UNUSUAL = {"hrsc": [CAT], "visdrone": WHOLE, "xview": WHOLE}
 """One rotated ship, and whole pixels."""
 
 FRACTIONS = {"yolo", "darknet", "openimages"}
@@ -106,7 +109,7 @@ def test_a_format_has_its_section(name: str) -> None:
 def test_every_example_is_loaded_by_a_test() -> None:
     assert set(SECTIONS) == set(format_names(auto=False))
     assert set(TRUTH) | NOT_TEXT | {"darknet", "answers"} == set(SECTIONS)
-    paths = (*TRUTH.values(), *DETECTIONS.values())
+    paths = (*TRUTH.values(), *DETECTIONS.values(), "cityscapes/results")
     assert [name for name in EXAMPLES if not name.startswith(paths)] == []
 
 

@@ -58,6 +58,7 @@ def test_summary() -> None:
     assert voc["max_detections"].isna().all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", first_of(1, [3, 2, 40]))
 @pytest.mark.parametrize("protocol", ["coco", "voc2007", "lvis"])
 def test_processes_share_the_summary(protocol: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:

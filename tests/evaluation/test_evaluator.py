@@ -117,6 +117,7 @@ def test_merging_is_updating() -> None:
     assert bits(one.compute()) == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", ["coco", "voc2007", "coco-segm", "pooled"])
 def test_parts_of_several_levels(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches merge two by two, levels deep; equal scores fall in the order of the images' ids all the same."""
@@ -225,6 +226,37 @@ def test_a_refused_batch_leaves_nothing_behind() -> None:
         fed(evaluator, broken)
     assert len(evaluator) == 3
     assert bits(fed(evaluator, pairs[3:]).compute()) == bits(fed(Evaluator(), pairs).compute())
+
+
+def test_a_refused_share_leaves_nothing_behind() -> None:
+    with_area = (
+        {"boxes": [[0, 0, 9, 9]], "labels": [1], "scores": [0.5]},
+        {"boxes": [[0, 0, 9, 9]], "labels": [1]},
+    )
+    plain, given = copy.deepcopy(with_area), copy.deepcopy(with_area)
+    given[1]["area"] = [81.0]
+    one, other = Evaluator(), Evaluator()
+    one.update([{"boxes": [], "labels": [], "scores": []}], [{"boxes": [], "labels": []}], image_ids=[1])
+    other.update([given[0]], [given[1]], image_ids=[1])
+    with pytest.raises(InputError, match="image_id must occur only once"):
+        one.merge(other)
+    one.update([plain[0]], [plain[1]], image_ids=[2])
+    assert len(one) == 2
+
+
+def test_other_classes_and_flags_are_another_truth() -> None:
+    def result(**changes: Any) -> boxscore.Evaluation:
+        truth = GroundTruth.from_arrays(
+            [1, 1], ["a", "b"], [[0, 0, 9, 9], [5, 5, 20, 20]], categories=["a", "b"]
+        )
+        return boxscore.evaluate(
+            truth.replaced(**changes), Detections.from_arrays([1], ["a"], [[0, 0, 9, 9]], [1.0])
+        )
+
+    assert result().has_same_truth(result())
+    assert not result().has_same_truth(result(category=np.array([1, 1], dtype=np.int32)))
+    assert not result().has_same_truth(result(crowd=np.array([True, False])))
+    assert not result().has_same_truth(result(difficult=np.array([True, False])))
 
 
 def test_reset_and_compute_again() -> None:

@@ -58,6 +58,7 @@ def assert_same(one: boxscore.Evaluation, other: boxscore.Evaluation) -> None:
     pd.testing.assert_frame_equal(*frames)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_bits_of_evaluate(
     protocol: str, truth: GroundTruth, by_image: Any, monkeypatch: pytest.MonkeyPatch

@@ -25,6 +25,7 @@ def counts(truth: Any, found: Any, threshold: float, base: str) -> tuple[int, in
     return int((outcome == "true positive").sum()), int((outcome == "false positive").sum())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("base", ["coco", "voc2012"])
 @given(st.lists(BOX, min_size=1, max_size=5), st.lists(BOX, min_size=1, max_size=8))
 def test_true_positives_never_increase(base: str, objects: Any, detections: Any) -> None:

@@ -224,3 +224,74 @@ def test_flags_of_files_are_read_where_a_protocol_says_so(tmp_path: Path) -> Non
         for flags in ((), ("ignore",), ("ignore", "uncertain"), ("unheard",))
     }
     assert list(counted.values()) == [2, 1, 0, 2]
+
+
+@pytest.mark.parametrize(("sigma", "warned"), [(1 / 3, True), (0.3333, True), (0.3, False)])
+def test_sigmas_of_one_over_n_are_warned_of(
+    sigma: float, warned: bool, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    three = [50, 50, 2, 60, 60, 2, 70, 70, 2]
+    paths = write(tmp_path, [{"keypoints": three}], [{"keypoints": three, "score": 0.5}])
+    protocol = {
+        "extends": "ultralytics-pose",
+        "keypoints": {"names": [], "skeleton": [], "sigmas": [sigma] * 3},
+    }
+    boxscore.evaluate(*paths, protocol=protocol)
+    assert any("all 3 sigmas are 1/3" in str(one.message) for one in recwarn) == warned
+
+
+PARTS = [
+    "coco-wholebody",
+    *(f"coco-wholebody-{part}" for part in ("body", "foot", "face", "lefthand", "righthand")),
+]
+
+
+def whole_bodies(folder: Path, images: int = 6) -> None:
+    """Write persons with all parts, each with a detection near it."""
+    rng = np.random.default_rng(5)
+    joints = {"keypoints": 17, "foot_kpts": 6, "face_kpts": 68, "lefthand_kpts": 21, "righthand_kpts": 21}
+    truth, found = [], []
+    for n in range(images * 3):
+        parts = {
+            key: np.column_stack([rng.uniform(10, 190, (count, 2)), rng.choice([0, 1, 2], count)])
+            for key, count in joints.items()
+        }
+        box = [5, 5, 190, 190]
+        one = {"image_id": n % images, "category_id": 1, "bbox": box, "area": 9000}
+        stated = {"id": n + 1, "iscrowd": 0, "num_keypoints": 17}
+        truth.append(one | stated | {key: part.ravel().tolist() for key, part in parts.items()})
+        moved = {key: part + np.append(rng.normal(0, 4, 2), 0) for key, part in parts.items()}
+        scores = {"score": float(rng.integers(10)) / 10, "face_score": 0.5, "wholebody_score": 0.25}
+        found.append(one | scores | {key: part.ravel().tolist() for key, part in moved.items()})
+    content = {
+        "images": [{"id": n, "width": 200, "height": 200} for n in range(images)],
+        "annotations": truth,
+        "categories": [{"id": 1, "name": "person"}],
+    }
+    paths = folder / "gt.json", folder / "dt.json"
+    for path, written in zip(paths, (content, found), strict=True):
+        path.write_text(json.dumps(written))
+
+
+@pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_bodies_merge_to_one_evaluation(name: str, tmp_path: Path) -> None:
+    whole_bodies(tmp_path)
+    protocol = boxscore.load_protocol(name)
+    result = boxscore.evaluate(tmp_path / "gt.json", tmp_path / "dt.json", protocol=protocol)
+    content, found = (json.loads((tmp_path / side).read_text()) for side in ("gt.json", "dt.json"))
+    parts = []
+    for first in (0, 1):
+        folder = tmp_path / str(first)
+        folder.mkdir()
+        some = [one for one in content["annotations"] if one["image_id"] % 2 == first]
+        images = [one for one in content["images"] if one["id"] % 2 == first]
+        (folder / "gt.json").write_text(json.dumps(content | {"images": images, "annotations": some}))
+        (folder / "dt.json").write_text(json.dumps([one for one in found if one["image_id"] % 2 == first]))
+        part = boxscore.evaluate(folder / "gt.json", folder / "dt.json", protocol=protocol)
+        part.save_part(folder / "part.npz")
+        parts.append(Part.from_bytes((folder / "part.npz").read_bytes()))
+    merged = merge(parts)
+    np.testing.assert_array_equal(list(merged.metrics.values()), list(result.metrics.values()))
+    with pytest.raises(InputError):
+        boxscore.diagnostics.keypoint_errors(merged)

@@ -99,7 +99,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow  # moments are random: on a busy machine one fell where "compare" answered an interrupt with an error
+@pytest.mark.long
 @pytest.mark.parametrize("act", ["interrupt", "kill"])
 @pytest.mark.parametrize("call", ["evaluate", "draws", "compare"])
 def test_no_process_is_left_and_no_number_is_another(call: str, act: str, folder: Path) -> None:

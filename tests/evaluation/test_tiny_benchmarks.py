@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth
+from boxscore.distributed import Part, merge
+from support.parted import bits, parts_of, whole
 
 FOUND = (0, 0, 10, 10)  # its area is 100
 
@@ -54,3 +57,32 @@ def test_of_a_crowd_too_much_is_held(share: str, held: bool) -> None:
     """The share, 0.5, is taken for an IoU: 0.5 / 1.5 * (1 + 200 / 100) = 1."""
     ours = counted((5, 0, 25, 10), 200, crowd=True, share=share, threshold=0.9)
     assert ours == pytest.approx(1 if held else 0.5, abs=1e-15)
+
+
+@pytest.mark.parametrize("name", ["aitod", "sodad", "tinyperson"])
+@pytest.mark.parametrize("seed", range(3))
+def test_images_apart_or_at_once(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count, images = 80, 5
+    corners = rng.uniform(0, 300, (count, 2))
+    sides = rng.choice([2, 5, 8, 12, 16, 20, 32, 40, 60], (count, 2)).astype(float)
+    boxes = np.column_stack([corners, corners + sides])
+    image, label = np.arange(count) % images, rng.integers(2, size=count)
+    truth = GroundTruth.from_arrays(
+        image,
+        label,
+        boxes,
+        crowd=rng.random(count) < 0.05,
+        ignore=rng.random(count) < 0.1,
+        images=range(images),
+        columns={"uncertain": (rng.random(count) < 0.1).astype(float)},
+    )
+    found = Detections.from_arrays(
+        np.tile(image, 2),
+        np.tile(label, 2),
+        np.tile(boxes, (2, 1)) + rng.normal(0, 1, (2 * count, 2)).repeat(2, axis=1)[:, [0, 2, 1, 3]],
+        rng.integers(8, size=2 * count) / 8,
+    )
+    parts = parts_of((truth, found), name, np.arange(images) % 2)
+    merged = merge([Part.from_bytes(part.to_bytes()) for part in parts])
+    assert bits(merged) == bits(whole((truth, found), name))

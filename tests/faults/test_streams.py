@@ -40,6 +40,7 @@ def in_shell(command: str, arguments: list[str], **environment: str) -> tuple[in
 # ---------------------------------------------------------------- stdout and stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "status"),
     [
@@ -58,6 +59,7 @@ def test_a_failed_gate_fails(line: str, status: int) -> None:
     assert errors == ("" if status == 1 else "boxscore: error: No space left on device.\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", ['"$@" >&-', '"$@" 2>&-', '"$@" 2>/dev/full'])
 def test_files_are_written_without_streams(line: str, tmp_path: Path) -> None:
     output = tmp_path / "out.json"

@@ -523,6 +523,7 @@ DETECTIONS = {name: f"{name}/data/database/dets/{name}" for name in ("abs_xywh",
 DETECTIONS["coco_format"] = "coco_format/data/database/dets/coco_format/coco_dets.json"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TRUTHS)
 def test_a_hundred_images_of_voc_score_alike_in_every_pair_of_layouts(name: str) -> None:
     pixels = load_ground_truth(real("formats", f"padilla100_gt_{TRUTHS['coco v1']}"))
@@ -637,6 +638,7 @@ OURS = {
 }
 
 
+@pytest.mark.long
 def test_no_other_sample_is_taken_for_an_annotation_format() -> None:
     for sample in sorted(real("formats").iterdir()):
         paths = [

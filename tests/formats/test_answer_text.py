@@ -159,6 +159,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.long
 def test_time_in_proportion_to_length() -> None:
     """Also where nothing fits; twice the text may take three times as long, on a busy machine."""
     begin = time.perf_counter()
@@ -170,12 +171,14 @@ def test_time_in_proportion_to_length() -> None:
     assert time.perf_counter() - begin < 20
 
 
+@pytest.mark.long
 def test_depth_is_no_matter() -> None:
     deep = "[" * 30_000 + f"{CAT}" + "]" * 30_000
     assert boxes_of(read_answer(deep)) == BOTH[:1]
     assert boxes_of(read_answer('{"a": ' * 30_000 + CAT)) == BOTH[:1]
 
 
+@pytest.mark.long
 def test_mutants(tmp_path: Path) -> None:
     answers = answer_mutants.prepare(tmp_path)
     statuses = {

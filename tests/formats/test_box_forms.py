@@ -651,7 +651,7 @@ OF_COCO = {"saco", "refcoco", "omnilabel"}
 
 def test_every_format_is_here() -> None:
     known = {name.split()[0] for name in (*DETECTIONS, *TRUTHS)}
-    assert set(format_names(auto=False)) - known == {"hrsc", "answers", *OF_COCO}
+    assert set(format_names(auto=False)) - known == {"hrsc", "answers", "cityscapes", "xview", *OF_COCO}
 
 
 def test_the_option_on_the_command_line(tmp_path: Path, run: Run) -> None:

@@ -57,14 +57,19 @@ def test_expressions_become_a_column_of_images(key: str, tmp_path: Path) -> None
     ]
 
 
-def test_ids_written_as_text(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore:.*read by value")
+@pytest.mark.parametrize(
+    "ids",
+    [("007", "3"), ("1", "2"), ("a", "7"), (1.0, 2.0), (7, "08"), (7, "9a"), (2**53 + 2, "1"), ("7", 7.0)],
+)
+def test_each_question_has_its_phrase_however_ids_are_written(ids: tuple[Any, ...], tmp_path: Path) -> None:
     content = questions("caption", {7: [[1, 2, 30, 40]]})
-    for image in content["images"]:
-        image["id"] = f"{image['id']:03d}" if image["id"] == 7 else str(image["id"])
-    content["annotations"][0]["image_id"] = "007"
-    table = load_ground_truth(dumped(tmp_path / "gt.json", content))
-    by_id = dict(zip(table.images.ids.tolist(), table.images.columns["phrase"].tolist(), strict=True))
-    assert by_id == {"3": "a dog", "007": "a red cat"}
+    for image, identifier in zip(content["images"], ids, strict=True):
+        image |= {"id": identifier, "width": 100 + len(image["caption"])}
+    content["annotations"][0]["image_id"] = ids[0]
+    images = load_ground_truth(dumped(tmp_path / "gt.json", content)).images
+    phrases = dict(zip((images.sizes[:, 0] - 100).tolist(), images.columns["phrase"].tolist(), strict=True))
+    assert phrases == {9: "a red cat", 5: "a dog"}
 
 
 def test_captions_and_results_are_others(tmp_path: Path) -> None:
@@ -150,6 +155,7 @@ def test_annotators_of_other_questions(change: dict[str, Any], message: str, tmp
     assert str(raised.value).startswith(rule + message)
 
 
+@pytest.mark.long
 def test_many_phrases_cost_a_text_each(tmp_path: Path) -> None:
     """100,000 phrases in as many images, of one class; and as many descriptions, which are classes."""
     count = 100_000

@@ -155,6 +155,7 @@ def test_numbers_that_are_file_names_stay_so(tmp_path: Path) -> None:
     assert table.images.ids[table.image].tolist() == [1, "1", 2, 3, 9]  # 1 is the id of another
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["background", "drop"])
 def test_every_command_takes_the_option(how: str, tmp_path: Path, run: Run) -> None:
     truth, detections = str(write(tmp_path, "gt.csv", TRUTH)), str(write(tmp_path, "dt.csv", DETECTIONS))
@@ -382,6 +383,7 @@ def test_what_is_said_of_unlisted_images_wins_over_a_table_of_sizes(
     assert table.images.sizes.tolist() == [[100, 100]] * len(table.images)
 
 
+@pytest.mark.long
 def test_an_error_that_is_asked_for_is_one_beside_a_table_or_a_folder(tmp_path: Path, run: Run) -> None:
     truth, detections = write(tmp_path, "gt.csv", TRUTH), write(tmp_path, "dt.csv", DETECTIONS)
     sizes = ["--image-sizes", str(write(tmp_path, "sizes.csv", SIZES))]

@@ -286,7 +286,8 @@ def test_a_parts_rules_and_classes_must_be_those_of_the_others() -> None:
 
 def test_every_shipped_rule_loads_and_has_its_own_signature() -> None:
     rules = [load_semantic_rules(name) for name in semantic_rule_names()]
-    assert {rule.name for rule in rules} == {"cityscapes", "coco-stuff", "detectron2", "mmseg", "plain"}
+    names = {"cityscapes", "cityscapes-instances", "coco-stuff", "detectron2", "mmseg", "plain"}
+    assert {rule.name for rule in rules} == names
     assert len({rule.signature() for rule in rules}) == len(rules)
     assert load_semantic_rules("mmsegmentation") == load_semantic_rules("mmseg")
     assert load_panoptic_rules("coco").signature().startswith("boxscore|panoptic|panopticapi|area:table|")

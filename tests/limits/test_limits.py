@@ -47,6 +47,7 @@ assert len(evaluation.matched) == {detections}
 """
 
 
+@pytest.mark.long
 def test_a_crowded_image(tmp_path: Path) -> None:
     assert megabytes_of(IMAGE.format(objects=500, detections=4000), tmp_path) < 300
 
@@ -94,6 +95,7 @@ assert len(set(truth.categories.labels)) == K
 """
 
 
+@pytest.mark.long
 def test_a_thousand_classes(tmp_path: Path) -> None:
     assert megabytes_of(CLASSES.format(classes=1000), tmp_path) < 100 + 100
 
@@ -142,6 +144,7 @@ def write_detections(folder: Path, images: int, an_image: int) -> None:
         file.write("]")
 
 
+@pytest.mark.long
 def test_fifty_thousand_detections(tmp_path: Path) -> None:
     write_detections(tmp_path, 1000, 50)
     assert megabytes_of(FILES, tmp_path) < 300
@@ -187,6 +190,7 @@ assert boxscore.evaluate(truth, found, protocol="coco-boundary").matches["iou"].
 """
 
 
+@pytest.mark.long
 def test_masks_of_a_billion_pixels(tmp_path: Path) -> None:
     """As pixels one of them takes 900 MB, and its boundary several times that."""
     assert megabytes_of(MASKS, tmp_path) < 200

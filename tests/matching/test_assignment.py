@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from boxscore import Detections, GroundTruth, evaluate
 from boxscore.protocols import load_protocol
-from support.insides import Pairs, match_most_pairs, most_and_heaviest
+from support.insides import Pairs, components, match_whole_groups, most_and_heaviest
 
 RULES = load_protocol("scoreless").matching
 
@@ -61,7 +62,7 @@ def matched(a: np.ndarray, b: np.ndarray, value: np.ndarray) -> tuple[np.ndarray
     """Whether each edge is matched at each threshold, [T, P]."""
     flags = np.ones((5, 1), dtype=bool)
     boxes = (lambda rows: rows[:, None] * np.ones(4), lambda rows: rows[:, None] * np.ones(4))
-    outcome = match_most_pairs(
+    outcome = match_whole_groups(
         [Pairs(a, b, value)], np.zeros(5, dtype=np.int64), flags, ~flags[:, 0], RULES, boxes=boxes
     )
     count = len(RULES.iou_thresholds)
@@ -117,13 +118,13 @@ def test_groups_that_blocks_cut_are_matched_whole() -> None:
     once = np.unique(np.stack([found, truth]), axis=1)
     pairs = Pairs(once[0], once[1], rng.uniform(0.5, 1, once.shape[1]))
     flags, boxes = np.ones((18, 1), dtype=bool), (lambda rows: rows[:, None] * np.ones(4),) * 2
-    whole = match_most_pairs([pairs], group, flags, ~flags[:, 0], RULES, boxes=boxes)
+    whole = match_whole_groups([pairs], group, flags, ~flags[:, 0], RULES, boxes=boxes)
     for size in (1, 2, 7):
         cuts = [
             pairs.take(np.arange(low, min(low + size, once.shape[1])))
             for low in range(0, once.shape[1], size)
         ]
-        cut = match_most_pairs(cuts, group, flags, ~flags[:, 0], RULES, boxes=boxes)
+        cut = match_whole_groups(cuts, group, flags, ~flags[:, 0], RULES, boxes=boxes)
         assert np.array_equal(whole.bits, cut.bits)
         assert np.array_equal(whole.pairs.iou, cut.pairs.iou)
 
@@ -137,9 +138,41 @@ def test_a_crowd_takes_what_is_left_over() -> None:
     assert outcome.counted.tolist() == [True, False, True]
 
 
+@pytest.mark.long
 def test_very_many_equal_boxes_take_no_time() -> None:
     """300 times one box on 300 times one object: 90,000 edges in one component."""
     truth = GroundTruth.from_arrays([1] * 300, [1] * 300, [[0, 0, 10, 10]] * 300)
     found = Detections.from_arrays([1] * 400, [1] * 400, [[0, 0, 10, 10]] * 400)
     outcome = evaluate(truth, found, digest=False).matched.detection_outcomes(0, 0)
     assert outcome.true.sum() == 300
+
+
+def test_components_of_chains() -> None:
+    random = np.random.default_rng(4)
+    for _ in range(200):
+        count = int(random.integers(1, 25))
+        first, second = random.integers(0, 12, (2, count))
+        number = components(first, second)
+        joined = {row: row for row in range(count)}
+
+        def root(row: int, joined: dict[int, int] = joined) -> int:
+            return row if joined[row] == row else root(joined[row])
+
+        for i, j in itertools.combinations(range(count), 2):
+            if first[i] == first[j] or second[i] == second[j]:
+                low, high = sorted((root(i), root(j)))
+                joined[high] = low
+        assert number.tolist() == [root(row) for row in range(count)]
+    chain = random.permutation(60_000)
+    edges = np.concatenate([chain, chain[:-1]]), np.concatenate([chain, chain[1:]])
+    assert len(set(components(*edges).tolist())) == 1  # a round for each link would take minutes
+
+
+@pytest.mark.parametrize("false", [900, 5_000, 60_000])
+def test_a_single_true_detection_is_expected_exactly(false: int) -> None:
+    """Also where orders are drawn: precision 1 / M of the first true one has a heavy tail."""
+    boxes = np.array([[0.0, 0.0, 9.0, 9.0]] + [[50.0, 50.0, 60.0, 60.0]] * false)
+    truth = GroundTruth.from_arrays([1], ["a"], boxes[:1])
+    found = Detections.from_arrays([1] * (false + 1), ["a"] * (false + 1), boxes)
+    harmonic = math.fsum(1 / n for n in range(1, false + 2)) / (false + 1)
+    assert evaluate(truth, found, protocol="scoreless")["AP_expected"] == pytest.approx(harmonic, rel=1e-12)

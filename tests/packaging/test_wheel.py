@@ -116,6 +116,7 @@ def test_the_wheel_works_without_the_repository(wheel: Path, tmp_path: Path) -> 
     assert "AP      0.3399" in run("-m", "boxscore", "evaluate", *files)
 
 
+@pytest.mark.long
 def test_the_source_distribution_has_what_the_makefile_needs(
     sources: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -29,6 +29,7 @@ def check(case: Case, folder: Path) -> None:
     assert_equal_to_pycocotools(evaluation, reference)
 
 
+@pytest.mark.long
 @given(case=coco_cases())
 @settings(max_examples=examples(2_000))
 def test_arrays_equal_pycocotools(case: Case, folder: Path) -> None:
@@ -72,6 +73,7 @@ def outcomes_of_pycocotools(case: Case, reference: Any, thresholds: int) -> dict
     return counted
 
 
+@pytest.mark.long
 @given(case=coco_cases(repeated_ids=False))
 @settings(max_examples=examples(400))
 def test_matches_table_equals_evalimgs(case: Case, folder: Path) -> None:

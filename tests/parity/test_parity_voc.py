@@ -25,6 +25,7 @@ def evaluate(case: Case, *loaded: Any) -> boxscore.Evaluation:
         return boxscore.evaluate(*(loaded or tables(case)), protocol=case.rules)
 
 
+@pytest.mark.long
 @given(case=voc_cases())
 @settings(max_examples=examples(1_500))
 def test_ap_equals_the_kit(case: Case) -> None:

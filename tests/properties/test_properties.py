@@ -105,6 +105,7 @@ def test_any_number_of_workers_by_voc_rules(case: voc_cases.Case, workers: int) 
     assert bits(many) == bits(one)
 
 
+@pytest.mark.long
 @given(case=coco_cases(), wide=st.integers(0, 4))
 @settings(max_examples=examples(150))
 def test_detections_taken_one_by_one_or_slot_by_slot(case: Case, folder: Path, wide: int) -> None:
@@ -224,6 +225,7 @@ def test_images_with_nothing_in_them(case: Case, folder: Path) -> None:
 # ---------------------------------------------------------------- the measure
 
 
+@pytest.mark.long
 @given(case=coco_cases(), power=st.integers(-8, 8))
 @settings(max_examples=examples(100))
 def test_scale_of_coordinates(case: Case, folder: Path, power: int) -> None:
@@ -293,6 +295,7 @@ def doubled(case: Case) -> Case:
     return dataclasses.replace(case, truth=truth, results=results)
 
 
+@pytest.mark.long
 @given(case=coco_cases(repeated_ids=False))
 @settings(max_examples=examples(100))
 def test_a_doubled_data_set_scores_the_same(case: Case, folder: Path) -> None:

@@ -65,6 +65,7 @@ def test_signature(name: str) -> None:
     assert load_protocol(name).signature() == SIGNATURES[name]
 
 
+@pytest.mark.long
 def test_every_shipped_protocol_is_printed_as_toml_that_loads_as_itself(tmp_path: Path) -> None:
     for name in protocol_names():
         path = tmp_path / f"{name}.toml"
@@ -322,6 +323,7 @@ CHANGES = [
     ({"matching": {"cap_scope": "image_each"}}, "cap:per image, each"),
     ({"matching": {"ranked_files": True}}, "files:ranked"),
     ({"boxes": {"clip": "image"}}, "clip:image"),
+    ({"boxes": {"longer_sides": 1}}, "longer:1"),
     ({"boxes": {"aspect_ratio": 0.41}}, "aspect:0.41"),
     ({"boxes": {"edges": "corners"}}, "edges:corners"),
     ({"boxes": {"foreground_share": "from_iou"}}, "share:from_iou"),
@@ -331,8 +333,17 @@ CHANGES = [
     ({"ap": {"interpolation": "lines_as_they_are"}}, "ap:101-as-they-are"),
     ({"ap": {"recall_above": 0.1}}, "recallabove:0.1"),
     ({"ap": {"precision_above": 0.1}}, "precisionabove:0.1"),
+    ({"ap": {"interpolation": "ends_of_ties"}}, "ap:ends-of-ties"),
+    ({"similarity": "mask", "ignore": {"share": "sum"}}, "shares:sum"),
+    ({"ignore": {"void": "void"}}, "void:void"),
+    ({"matching": {"order": "file", "max_detections": []}}, "by:file"),
+    ({"labels": {"undetected": "drop"}}, "undetected:drop"),
     ({"similarity": "distance", "distance": {"largest": 8}}, "sim:distance/centre/8"),
     ({"similarity": "distance", "distance": {"anchor": "point"}}, "sim:distance/point/100"),
+    ({"similarity": "point_in_box"}, "sim:point-in-box/centre"),
+    ({"similarity": "point_in_mask", "distance": {"anchor": "point"}}, "sim:point-in-mask/point"),
+    ({"matching": {"candidate": "best_pair_first"}}, "candidate:best_pair_first"),
+    ({"matching": {"candidate": "assigned_before_threshold"}}, "candidate:assigned_before_threshold"),
     ({"matching": {"equal_scores": "last_in_file_first"}}, "order:last_in_file_first"),
     ({"ap": {"recall_over": "all"}}, "recall:all"),
     ({"ap": {"class_mean": "by_images"}}, "classmean:by_images"),
@@ -450,7 +461,7 @@ def test_signatures_of_two_grids_differ() -> None:
         ),
         (
             {"ap": {"interpolation": "11"}},
-            "ap.interpolation must be one of 'points', 'area', 'trapezoid', 'trapezoid_to_one', 'every_point', 'lines_as_they_are'. Got '11'.",
+            "ap.interpolation must be one of 'points', 'area', 'trapezoid', 'trapezoid_to_one', 'every_point', 'lines_as_they_are', 'ends_of_ties'. Got '11'.",
         ),
         (
             {"froc": {"false_positives_per_image": []}},
@@ -467,7 +478,7 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"ap": {"precision_epsilon": -1}}, "ap.precision_epsilon must be a number in [0, 1]. Got -1."),
         (
             {"similarity": "masks"},
-            "similarity must be one of 'box', 'rotated', 'quadrilateral', 'probiou', 'mask', 'boundary', 'keypoints', 'distance'. Got 'masks'; did you mean 'mask'?",
+            "similarity must be one of 'box', 'rotated', 'quadrilateral', 'probiou', 'mask', 'boundary', 'keypoints', 'distance', 'point_in_box', 'point_in_mask'. Got 'masks'; did you mean 'mask'?",
         ),
         ({"similarity": "keypoints"}, "keypoints.sigmas must be given. Got none."),
         ({"name": 3}, "name must be a string. Got 3."),

@@ -27,6 +27,7 @@ from support.scenes import evaluate as evaluate_scene
 FIELDS = all_fields(Protocol)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.path)
 def test_every_field_says_what_it_does_and_by_what_it_decides(field: Field) -> None:
     acts = field.rule.scope
@@ -164,7 +165,7 @@ def old_parts(p: Protocol) -> Iterator[tuple[str, str, Any, str]]:
 
 def old_bounds(p: Protocol) -> Iterator[tuple[str, str, Any, str]]:
     for wrong, field, rule, got in (
-        (p.matching.scores == "none", "matching.scores", "be 'given', for bounds", "none"),
+        (p.matching.scores != "given", "matching.scores", "be 'given', for bounds", p.matching.scores),
         (
             p.ap.interpolation not in ("points", "area"),
             "ap.interpolation",
@@ -239,18 +240,22 @@ def test_what_ranges_and_sweeps_asked_is_answered_the_same() -> None:
                 p.boxes.clip != "none",
                 p.ignore.regions,
                 p.keypoints.unplaced == "drop",
+                p.labels.undetected == "drop",
+                p.ignore.void,
             )
         )
         more = (
             *(p.ignore.column_ranges, p.ignore.regions, p.matching.ranked_files, p.boxes.clip != "none"),
-            *(p.ignore.flags,),
-            p.matching.scores == "none",
+            *(p.ignore.flags, p.boxes.longer_sides > 0, p.labels.undetected == "drop"),
+            *(p.ignore.void, p.matching.order == "file"),
         )
         labels = p.labels.unlisted == "drop" or p.labels.not_exhaustive == "ignore"
+        splits = splits and p.ap.interpolation != "ends_of_ties"
         assert p.scope.allows("ranges") == (splits and p.matching.scores == "given")
         assert p.scope.is_prepared_by_row == by_row
         assert p.scope.is_prepared_alone == (not p.rounding.stretch_scores)
         ranked = p.matching.scores == "given" and p.matching.candidate != "most_pairs"
+        ranked = ranked and p.labels.undetected != "drop" and p.matching.order != "file"
         assert p.scope.allows("cuts") == (p.rounding.scores is None and not p.keypoints.scores and ranked)
         assert p.scope.allows("plain_tables") == (not any(more))
         assert p.scope.allows("unlabelled_images") == (not labels)
@@ -395,14 +400,15 @@ def is_prepared_apart(protocol: Protocol, groups: list[list[int]]) -> bool:
 OF_BOXES = [name for name in protocol_names() if load_protocol(name).similarity == "box"]
 
 
+@pytest.mark.long
 @each([*OF_BOXES, *(p for p in itertools.islice(every_protocol(), 80) if p.name == "custom")])
 def test_what_is_prepared_by_row_is_prepared_apart(case: str | Protocol) -> None:
     protocol = load_protocol(case)
     apart = is_prepared_apart(protocol, [[0], [1], [2], [3], [4]])
     if protocol.scope.is_prepared_by_row:
         assert apart
-    elif not protocol.matching.ranked_files:
-        assert not apart
+    elif not protocol.matching.ranked_files and protocol.labels.undetected != "drop":
+        assert not apart  # no class of this data is undetected
     if protocol.scope.is_prepared_alone and not protocol.ignore.regions:
         assert is_prepared_apart(protocol, [[0, 1, 2], [3, 4]])
     elif protocol.rounding.stretch_scores:

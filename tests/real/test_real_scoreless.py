@@ -1,4 +1,4 @@
-"""Detections without scores: every figure of ``shared/data/scoreless`` that is this protocol's own."""
+"""Detections without scores: every figure of ``shared/data/scoreless`` that a protocol gives."""
 
 from __future__ import annotations
 
@@ -186,3 +186,79 @@ def test_partitions_of_parquet_have_the_bits_of_the_whole(tmp_path: Path) -> Non
     made = scan(tmp_path / "gt.parquet", tmp_path / "dt.parquet", protocol="scoreless")
     for key, value in evaluate(truth, found).metrics.items():
         assert np.array(value).tobytes() == np.array(made[key]).tobytes(), key
+
+
+SETS = [("made", "detections.json"), ("coco100", "detections_shuffled.json")]
+RATES = {"P": "precision", "R": "recall", "F1_": "F1"}
+
+
+def same_rates(result: Evaluation, expected: Mapping[str, float], at: str, suffix: str = "") -> None:
+    """Compare precision, recall and F1 at some threshold in per cent, or their means where it is empty."""
+    for key, name in RATES.items():
+        got = result[f"{key}{at}".removesuffix("_")]
+        assert got == pytest.approx(expected[f"{name}{suffix}"], abs=EXACT)
+
+
+@pytest.mark.parametrize(("folder", "detections"), SETS)
+def test_rex_omni(folder: str, detections: str) -> None:
+    truth, found, expected = tables(folder, detections)
+    result = evaluate(truth, found, protocol="rex-omni", digest=False)
+    figures = expected["rex_other_metric_common_object_detection"]
+    for name, at in (("0.5", "50"), ("0.75", "75"), ("0.95", "95"), ("mIoU", "")):
+        same_rates(result, figures[name], at)
+
+
+@pytest.mark.parametrize("order", ["as it is", "reversed"])
+@pytest.mark.parametrize("classes", ["positive_only", "all_classes"])
+@pytest.mark.parametrize(("folder", "detections"), SETS)
+def test_rex_omni_on_coco(folder: str, detections: str, classes: str, order: str) -> None:
+    truth, found, expected = tables(folder, detections)
+    name = f"rex_fastevaluate_{classes}"
+    if order == "reversed":
+        found, name = found[np.arange(len(found))[::-1]], f"{name}_images_and_boxes_reversed"
+    if name not in expected:
+        return
+    unlisted = {"positive_only": "drop_beside_others", "all_classes": "count"}[classes]
+    protocol = {"extends": "rex-omni-coco", "labels": {"unlisted": unlisted}}
+    result = evaluate(truth, found, protocol=protocol, digest=False)
+    for suffix, at in (("@50", "50"), ("@95", "95"), ("@mIoU", "")):
+        same_rates(result, expected[name]["table"], at, suffix)
+
+
+@pytest.mark.parametrize("model", ["qwen25vl", "internvl", "llava", "dino"])
+def test_accuracies_of_referring_expressions(model: str) -> None:
+    truth, found, expected = tables("refcoco", f"{model}.json")
+    figures, lmms = (
+        expected[model][key] for key in ("accuracy_of_the_files_here", "lmms_eval_refcoco_first_box")
+    )
+    for name, whose in (("referring", "first"), ("referring-any", "any")):
+        result = evaluate(truth, found, protocol=name, digest=False)
+        for percent in (50, 75, 90, 95):
+            assert result[f"acc{percent}"] == figures[f"acc@{percent / 100:g}_{whose}_box"]
+        if whose == "first":
+            assert result["IoU"] == pytest.approx(lmms["IoU"], abs=EXACT)
+            for percent in (10, 30, 50, 70, 90):
+                assert result[f"acc{percent}"] == lmms[f"ACC@{percent / 100:g}"]
+    names_ignored = {"extends": "rex-omni", "labels": {"unlisted": "count"}}
+    result = evaluate(truth, found, protocol=names_ignored, digest=False)
+    for name, at in (("0.5", "50"), ("0.75", "75"), ("0.95", "95"), ("mIoU", "")):
+        same_rates(result, expected[model]["rex_other_metric_referring"][name], at)
+
+
+def test_rex_omni_of_every_case(tmp_path: Path) -> None:
+    paths = tmp_path / "gt.json", tmp_path / "dt.json"
+    for case in json.loads(real("scoreless", "cases.json").read_text()):
+        for path, side in zip(paths, ("ground_truth", "detections"), strict=True):
+            path.write_text(json.dumps(case[side]))
+        truth = load_ground_truth(paths[0])
+        found = load_detections(paths[1], truth).without_scores()
+        result = evaluate(truth, found, protocol="rex-omni", digest=False)
+        for name, at in (("0.5", "50"), ("0.75", "75"), ("0.95", "95")):
+            same_rates(result, case["expected"]["rex_other_metric"][name], at)
+        figures = case["expected"].get("rex_fastevaluate")
+        if (
+            figures is not None and case["case"] != "wrong_class"
+        ):  # whose first class is read from unset memory
+            result = evaluate(truth, found, protocol="rex-omni-coco", digest=False)
+            for at in ("50", "95"):
+                same_rates(result, figures, at, f"@{at}")

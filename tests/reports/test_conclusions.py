@@ -349,6 +349,7 @@ def every_kind() -> list[boxscore.Evaluation]:
     ]
 
 
+@pytest.mark.long
 def test_every_sentence_points_at_a_section_that_is_there() -> None:
     for result in every_kind():
         view = report_view(result, options=ReportOptions(resamples=0, gallery=2, date=""))

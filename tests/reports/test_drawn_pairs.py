@@ -140,6 +140,7 @@ def test_what_is_refused() -> None:
         plots.draw_pairs(None, [[1, 2, 3]], [[1, 1, 2, 2]])
 
 
+@pytest.mark.long
 def test_the_command(tmp_path: Path, run: Run) -> None:
     named = ["--gt", GT, "--dt", DT, "--image-folder", SHAPES / "images", "--images", 248, 101, "--pairs"]
     out = run("draw", *named, "--form", "svg", "--output", tmp_path / "pictures").out

@@ -130,6 +130,7 @@ def fewer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("tolerance", "confidence"), [(0.0036, 0.95), (0.02, 0.5)])
 def test_a_drop_fails_where_its_whole_interval_lies_beyond_the_tolerance(
     fewer: Path, tolerance: float, confidence: float, capsys: pytest.CaptureFixture[str]
@@ -502,6 +503,7 @@ def test_a_new_result_that_lacks_a_metric_fails(tmp_path: Path, run: Run) -> Non
     run("check", "--result", new, "--no-regression", old, "--metrics", "AP", status=1)
 
 
+@pytest.mark.long
 def test_half_the_images_fail(tmp_path: Path, run: Run) -> None:
     images = boxscore.load_ground_truth(GT).images.ids.tolist()[:12]
     arguments = baseline_of(tmp_path / "b.json", images=images)

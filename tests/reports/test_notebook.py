@@ -201,6 +201,7 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyplot, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("inline")
 def test_a_notebook_shows_a_plot_once() -> None:
     """As the value of the cell alone: the figure is not among those that the cell's end shows."""

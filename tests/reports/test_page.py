@@ -27,6 +27,7 @@ def menu(page: str) -> list[str]:
     return re.findall(r'href="#(\w+)"', page.partition('<nav class="bar-nav"')[2].partition("</nav>")[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [shapes, empty_evaluation, hostile_evaluation])
 def test_the_menu_has_the_sections_in_the_order_of_the_page(make) -> None:  # type: ignore[no-untyped-def]
     page = render_page(report_view(make(), options=FAST))
@@ -34,6 +35,7 @@ def test_the_menu_has_the_sections_in_the_order_of_the_page(make) -> None:  # ty
     assert menu(page)[0] == "summary"
 
 
+@pytest.mark.long
 def test_the_lowest_classes_stand_first() -> None:
     result = shapes()
     table = report_view(result, options=ReportOptions(resamples=5, gallery=2))["table"]
@@ -79,6 +81,7 @@ def test_classes_without_objects_and_detections_are_only_counted() -> None:
     }
 
 
+@pytest.mark.long
 def test_a_page_says_no_absolute_path(tmp_path: Path) -> None:
     for name in ("instances.json", "detections.json"):
         shutil.copy(SHAPES / name, tmp_path)

@@ -125,6 +125,7 @@ def test_hostile_names_stay_names() -> None:
     assert latex.startswith("% A name has letters that pdflatex lacks")
 
 
+@pytest.mark.long
 def test_the_command(tmp_path: Path, run: Run) -> None:
     truth, detections = GT, DT
     call = [

@@ -49,6 +49,7 @@ def test_every_plot_draws(name: str, make: Callable[[], boxscore.Evaluation]) ->
     assert len(bytes_of(figure)) > 1000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["png", "svg", "pdf"])
 def test_every_form(form: str) -> None:
     assert len(bytes_of(plots.pr_curve(shapes(), iou_threshold=0.75, classes=["star"]), form)) > 1000
@@ -140,6 +141,7 @@ def test_what_is_not_there_is_refused(plot: Any, arguments: dict[str, Any], mess
         plot(shapes(), **arguments)
 
 
+@pytest.mark.long
 def test_boxes_over_an_image() -> None:
     folder = PROJECT / "datasets" / "shapes_coco"
     truth = boxscore.load_ground_truth(folder / "instances.json")
@@ -154,6 +156,7 @@ def test_boxes_over_an_image() -> None:
     assert len(bytes_of(figure, "png")) > 10_000
 
 
+@pytest.mark.long
 def test_boxes_take_arrays_and_blank_frames() -> None:
     truth = boxscore.GroundTruth.from_arrays(["a"], ["<b>$x$"], [[1, 1, 9, 9]])
     for image in (None, np.zeros((20, 30)), np.zeros((20, 30, 3), dtype=np.uint8)):
@@ -173,6 +176,7 @@ def test_boxes_refuse_what_they_cannot_draw(tmp_path: Path) -> None:
         plots.draw_boxes(tmp_path / "broken.png", truth, image_id=1)
 
 
+@pytest.mark.long
 def test_importing_plots_does_not_import_matplotlib() -> None:
     import subprocess
 

@@ -40,6 +40,7 @@ def moved(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_differences_first_and_classes_folded(tmp_path: Path, moved: Path) -> None:
     status, text = summary_of(
         tmp_path, "--baseline-detections", str(moved), "--metrics", "AP", "--name", "run 7"

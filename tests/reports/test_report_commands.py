@@ -24,6 +24,7 @@ def result_file(folder: Path, run: Run, **metrics: float | None) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_report_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         main(["report", *INPUTS, "--report", str(tmp_path / "out"), "--resamples", "0", "--title", "My run"])
@@ -93,6 +94,7 @@ def test_draw_writes_the_worst_images(tmp_path: Path, run: Run, form: str) -> No
     assert all(Path(name).is_file() and name.endswith(form) for name in printed)
 
 
+@pytest.mark.long
 def test_draw_takes_chosen_images(tmp_path: Path, run: Run) -> None:
     pytest.importorskip("matplotlib")
     assert len(run("draw", *INPUTS, "--images", "101", "109", "--output", tmp_path).out.split()) == 2
@@ -159,6 +161,7 @@ def test_bounds_given_one_by_one_all_count(run: Run) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_comparison_keeps_its_verdict_in_80_columns(
     monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
 ) -> None:
@@ -177,6 +180,7 @@ def test_a_comparison_keeps_its_verdict_in_80_columns(
     assert remarks == ""
 
 
+@pytest.mark.long
 def test_a_comparison_says_what_is_odd_about_each_detector(run: Run, tmp_path: Path) -> None:
     detections = json.loads((SHAPES / "detections.json").read_text())
     few = tmp_path / "few.json"
@@ -187,6 +191,7 @@ def test_a_comparison_says_what_is_odd_about_each_detector(run: Run, tmp_path: P
     assert "have no detection. Are these results of another split" in remarks
 
 
+@pytest.mark.long
 def test_check_against_a_baseline(tmp_path: Path, run: Run) -> None:
     same = result_file(tmp_path, run)
     run("check", "--result", same, "--no-regression", same)

@@ -33,6 +33,7 @@ def data_of(page: str) -> dict[str, object]:
     return dict(json.loads(match[1]))
 
 
+@pytest.mark.long
 def test_the_folder_holds_what_the_evaluation_says(tmp_path: Path) -> None:
     result = shapes()
     written = write_report(result, tmp_path / "new" / "report", options=ReportOptions(resamples=50))
@@ -47,6 +48,7 @@ def test_the_folder_holds_what_the_evaluation_says(tmp_path: Path) -> None:
     assert "| AP |" in (tmp_path / "new" / "report" / "report.md").read_text()
 
 
+@pytest.mark.long
 def test_options_by_name(tmp_path: Path) -> None:
     result = shapes()
     write_report(result, str(tmp_path), options=FAST, title="Mine")
@@ -65,6 +67,7 @@ def test_options_by_name(tmp_path: Path) -> None:
     assert not (tmp_path / "refused").exists()
 
 
+@pytest.mark.long
 def test_equal_results_give_equal_files(tmp_path: Path) -> None:
     options = ReportOptions(resamples=20, date="")
     for name in ("a", "b"):
@@ -73,6 +76,7 @@ def test_equal_results_give_equal_files(tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", first_of(2, ["json", "csv", "parquet"]))
 @pytest.mark.parametrize("make", first_of(1, [hostile_evaluation, shapes, empty_evaluation]))
 def test_every_table_reads_back(tmp_path: Path, form: str, make: object) -> None:
@@ -90,6 +94,7 @@ def test_every_table_reads_back(tmp_path: Path, form: str, make: object) -> None
     np.testing.assert_array_equal(matches["score"], result.detections.scores)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [shapes, hostile_evaluation, empty_evaluation])
 def test_the_json_keeps_its_schema(tmp_path: Path, make: object) -> None:
     jsonschema = pytest.importorskip("jsonschema")
@@ -156,6 +161,7 @@ def test_the_script_never_parses_text_as_html() -> None:
     assert len(script) < 120_000  # an eighth of the megabyte that a page of 80 classes may have
 
 
+@pytest.mark.long
 def test_a_half_written_report_is_never_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_report(shapes(), tmp_path, options=FAST)
     before = (tmp_path / "report.html").read_bytes()
@@ -211,6 +217,7 @@ def test_a_comparison_has_a_page_of_all_and_of_each(tmp_path: Path) -> None:
         write_comparison({"a": evaluation()}, tmp_path)
 
 
+@pytest.mark.long
 def test_two_hundred_resamples_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = evaluation(images=40, classes=365, boxes=30)
     assert ReportOptions().resamples_for(many) == 200

@@ -43,6 +43,7 @@ def looks(path: Path) -> list[int]:
     return [record.whole["sequential"]["look"] for record in read_history(path).records]
 
 
+@pytest.mark.long
 def test_every_look_spends_its_share(tmp_path: Path, half: Path, run: Run) -> None:
     path = tmp_path / "h.jsonl"
     call = ["check", "--gt", GT, "--baseline-detections", DT, *ASKED, "--history", path, "--output", "json"]
@@ -71,6 +72,7 @@ def read_plain() -> dict[str, Any]:
     return {**record, "metrics": {"AP": 0.5}, "signature": "boxscore|coco|v:1", "inputs": {}}
 
 
+@pytest.mark.long
 def test_the_same_run_again_is_the_same_look(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "h.jsonl"
     call = ["check", "--gt", GT, "--baseline-detections", DT, *ASKED, "--history", path]
@@ -121,6 +123,7 @@ def _look(path: Path, process: int) -> None:
         append_after(path, made)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_runs_at_the_same_time_have_different_looks(tmp_path: Path) -> None:
     path = tmp_path / "h.jsonl"
@@ -199,6 +202,7 @@ def test_too_few_images_for_a_batch_leave_no_line(tmp_path: Path, run: Run) -> N
 # ---------------------------------------------------------------- compare --sequential
 
 
+@pytest.mark.long
 def test_compare_prints_the_batches(half: Path, run: Run) -> None:
     result = compare_sequentially(
         {"detections": boxscore.evaluate(GT, DT), "half": boxscore.evaluate(GT, half)},
@@ -215,6 +219,7 @@ def test_compare_prints_the_batches(half: Path, run: Run) -> None:
     assert f"worse: stopped after {result.images_read} of 24 images. AP of all that was read" in text
 
 
+@pytest.mark.long
 def test_compare_reads_in_the_order_of_a_file(tmp_path: Path, half: Path, run: Run) -> None:
     ids = boxscore.evaluate(GT, DT).images.ids.tolist()[::-1]
     order = tmp_path / "ids.txt"

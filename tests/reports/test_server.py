@@ -472,6 +472,7 @@ def test_many_connections_leave_room_again(client: Client) -> None:
     raise AssertionError("no answer")
 
 
+@pytest.mark.long
 def test_many_at_once_are_the_same(client: Client) -> None:
     replies: list[bytes] = []
 

@@ -103,6 +103,7 @@ def test_ties_that_decide_are_said() -> None:
     )
 
 
+@pytest.mark.long
 def test_of_three_the_two_best_are_compared() -> None:
     results = {"first": detected([0.3]), "best": detected([1.0]), "near": detected([0.6])}
     comparison = compared(results)
@@ -139,6 +140,7 @@ def test_where_less_is_better_the_lower_one_leads(tmp_path: Path) -> None:
     assert '<b class="best">0.000</b>' in page
 
 
+@pytest.mark.long
 def test_classes_that_turn_the_order_round() -> None:
     results = {"a": detected([1.0, 0.9, 0.2, 0.5]), "b": detected([0.3, 0.5, 0.9, 0.5])}
     said = turned_classes(compared(results))

@@ -71,7 +71,7 @@ def test_what_is_said_of_a_class_is_counted(seed: int) -> None:
     listed = error_list(result)
     errors = error_types(result).per_class
     costs = errors.cost.copy()
-    none = errors.ap[:, 0] == 0
+    none = errors.value[:, 0] == 0
     costs[none, 5] = errors.counts[none, 5] / result.class_counts["ground_truths"][none]
     counted = [not crowd for crowd in truth.crowd.tolist()]
     said = set()

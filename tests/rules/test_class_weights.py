@@ -59,6 +59,7 @@ def words(evaluation: boxscore.Evaluation, weights: Sequence[float]) -> dict[str
 # ---------------------------------------------------------------- the mean
 
 
+@pytest.mark.long
 @pytest.mark.oracle
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("seed", [0, 1])
@@ -144,6 +145,7 @@ def weighted() -> boxscore.Evaluation:
     return boxscore.evaluate(*tables(3), protocol=protocol_of(weights))
 
 
+@pytest.mark.long
 def test_under_image_weights(weighted: boxscore.Evaluation) -> None:
     ones = weighted_summary(weighted, np.ones(len(weighted.images)))
     assert ones[:, -1].tobytes() == np.array([*weighted.metrics.values()]).tobytes()
@@ -154,6 +156,7 @@ def test_under_image_weights(weighted: boxscore.Evaluation) -> None:
         same(table[:, -1].tolist(), plain)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_in_partitions_and_within_bounds(weighted: boxscore.Evaluation, partitions: int) -> None:
     parts = boxscore.scan(*tables(3), protocol=weighted.protocol, partitions=partitions)
@@ -184,7 +187,7 @@ def test_means_of_diagnostics(weighted: boxscore.Evaluation) -> None:
     lrp = localisation_recall_precision(weighted)
     same([lrp.total.lrp], [plain_mean(lrp.per_class.lrp.tolist(), weights)])
     types = error_types(weighted)
-    same([types.total.ap[0]], [plain_mean(types.per_class.ap[:, 0].tolist(), weights)])
+    same([types.total.value[0]], [plain_mean(types.per_class.value[:, 0].tolist(), weights)])
 
 
 # ---------------------------------------------------------------- a column of classes

@@ -22,6 +22,7 @@ def everything(evaluation: boxscore.Evaluation) -> dict[str, bytes]:
     return {key: value.tobytes() for key, value in values.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("thresholds", [1, 3])
 def test_sums_have_the_bits_of_numpy(thresholds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the NumPy installed does: these lengths lie on both sides of its blocks of 8 and 128."""

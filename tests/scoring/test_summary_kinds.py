@@ -9,6 +9,7 @@ import pytest
 from tests.scoring.test_curves import K, tables
 
 import boxscore
+from boxscore.protocols.rules.pooling import OF_IMAGES
 from boxscore.protocols.summary import SUMMARY_KINDS
 
 
@@ -16,7 +17,10 @@ def case(thresholds: int, points: int, kind: str = "AP") -> boxscore.Evaluation:
     rules: dict[str, Any] = {
         "extends": "coco",
         "name": "case",
-        "matching": {"iou_thresholds": np.linspace(0.2, 0.9, thresholds).tolist()},
+        "matching": {
+            "iou_thresholds": np.linspace(0.2, 0.9, thresholds).tolist(),
+            "per_class": kind not in OF_IMAGES,
+        },
         "ap": {"recall_points": np.linspace(0, 1, points).tolist()},
         "summary": [{"key": "every", "metric": kind}, {"key": "first", "metric": kind, "iou": 0.2}],
     }
@@ -57,7 +61,7 @@ def test_every_kind_that_a_protocol_may_name_is_computed(kind: str) -> None:
         assert evaluation["first"] >= 0
     else:
         assert 0 < evaluation["first"] < 1
-    assert len(evaluation.class_values["every"]) == K
+    assert len(evaluation.class_values["every"]) == (1 if kind in OF_IMAGES else K)
 
 
 def test_an_unknown_kind_is_refused() -> None:

@@ -12,6 +12,7 @@ from tests.support.weights import evaluated_anew
 import boxscore
 from boxscore._utils.resampling import Groups
 from boxscore.protocols import load_protocol, protocol_names
+from boxscore.protocols.rules.pooling import OF_IMAGES
 from boxscore.protocols.rules.score_levels import LEVEL_METRICS
 from boxscore.protocols.summary import SUMMARY_KINDS
 from support.every_cell import summary_of, weighted_summary, with_every_cell
@@ -106,10 +107,11 @@ def by_false_positives(tie_order: str, reading: str) -> boxscore.Protocol:
         "miss_rate": {"false_positives_per_image": [0.1, 0.5, 1, 3], "reading": reading},
     }
     # Undefined without a true positive: the mean IoU, in the smallest range.
-    left_out = ("JI", "mean_iou", *LEVEL_METRICS)
+    left_out = ("JI", "mean_iou", *LEVEL_METRICS, *OF_IMAGES)
     return with_every_cell(rules, *(kind for kind in SUMMARY_KINDS if kind not in left_out))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("order", TIE_ORDERS)
 @pytest.mark.parametrize("seed", [3, 5])
@@ -119,6 +121,7 @@ def test_every_kind_under_weights_of_one(seed: int, order: str, reading: str) ->
     check_ones(evaluation)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("weights", [[2, 0, 1, 1, 3, 0], [0, 1, 0, 1, 1, 1], [0] * 6, [0, 0, 0, 0, 0, 4]])
 def test_every_kind_where_images_are_repeated(weights: list[int], reading: str) -> None:
@@ -128,6 +131,16 @@ def test_every_kind_where_images_are_repeated(weights: list[int], reading: str) 
     ours = weighted_summary(boxscore.evaluate(truth, found, protocol=protocol), weights)
     again = evaluated_anew(truth, found, np.array(weights), protocol)
     assert ours.tobytes() == summary_of(again).tobytes()
+
+
+@pytest.mark.parametrize("weights", [[2, 0, 1, 1, 3, 0], [1] * 6, [0] * 6, [0, 0, 0, 0, 0, 4]])
+def test_metrics_of_images_where_images_are_repeated(weights: list[int]) -> None:
+    truth, found = tables(5, scores=10**9)
+    protocol = boxscore.load_protocol("rex-omni")
+    ours = weighted_summary(boxscore.evaluate(truth, found, protocol=protocol), weights)
+    again = summary_of(evaluated_anew(truth, found, np.array(weights), protocol))
+    assert ours.tobytes() == again.tobytes()
+    assert np.isfinite(again).all() == bool(sum(weights))
 
 
 @pytest.mark.long

@@ -41,11 +41,13 @@ def check_sets(seed: int, protocol: boxscore.Protocol, sets: list[FloatArray]) -
     assert together.detections.tolist() == [int(weights[found.image].sum()) for weights in sets]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 9])
 def test_some_sets(count: int) -> None:
     check_sets(count, CELLS, drawn(6, count, seed=count))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("exchanges", [1, 2, 3])
 def test_the_sides_of_exchanges(exchanges: int) -> None:
     """Their weights add up to 1, and so do their counts."""

@@ -71,6 +71,7 @@ def test_processes_find_the_same(
         assert_same_matches(alone.matched, shared.matched)
 
 
+@pytest.mark.long
 def test_what_children_have_measured_is_not_measured_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

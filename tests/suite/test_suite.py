@@ -15,62 +15,9 @@ from boxscore.diagnostics.bootstrap import bootstrap_intervals
 from boxscore.errors import InputError
 from boxscore.suite import Suite, SuiteResult, run_suite
 from boxscore.suite import running as running_module
+from support.suites import MODELS, SETS, TOML, write_sets
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
-
-SETS, MODELS = 6, 2
-
-
-def write_sets(root: Path, *, sets: int = SETS, models: int = MODELS, images: int = 12) -> None:
-    """Write sets whose models find fewer and fewer objects."""
-    for s in range(sets):
-        rng = np.random.default_rng(s)
-        folder = root / f"set{s}"
-        folder.mkdir(parents=True)
-        places = [
-            (i, [30.0 * n, 10.0, 20.0, 20.0 + s]) for i in range(images) for n in range(1 + (i + s) % 3)
-        ]
-        truth = {
-            "images": [
-                {"id": i, "file_name": f"{i}.jpg", "width": 200, "height": 100} for i in range(images)
-            ],
-            "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
-            "annotations": [
-                {"id": n + 1, "image_id": i, "category_id": 1 + n % 2, "bbox": box, "area": 400, "iscrowd": 0}
-                for n, (i, box) in enumerate(places)
-            ],
-        }
-        (folder / "instances.json").write_text(json.dumps(truth))
-        for m in range(models):
-            found = [
-                {
-                    "image_id": i,
-                    "category_id": 1 + n % 2,
-                    "bbox": [box[0] + rng.uniform(0, 2 + 3 * m), *box[1:]],
-                    "score": round(rng.uniform(0.1, 1), 3),
-                }
-                for n, (i, box) in enumerate(places)
-                if rng.random() < 0.9 - 0.2 * m
-            ]
-            (folder / f"model{m}.json").write_text(json.dumps(found))
-
-
-TOML = """
-[suite]
-name = "test"
-ground_truth = "data/{set}/instances.json"
-[models]
-model0 = "data/{set}/model0.json"
-model1 = "data/{set}/model1.json"
-[sets.set0]
-group = "small"
-[sets.set1]
-group = ["small", "large"]
-[sets.set2]
-[sets.set3]
-[sets.set4]
-[sets.set5]
-"""
 
 
 @pytest.fixture
@@ -84,6 +31,7 @@ def run(path: Path, **options: Any) -> SuiteResult:
     return run_suite(Suite.read(path), **{"resamples": 40, "workers": 1, **options})
 
 
+@pytest.mark.long
 def test_every_cell_is_that_of_evaluating_alone(folder: Path) -> None:
     result = run(folder / "suite.toml")
     for s in range(SETS):
@@ -113,6 +61,7 @@ def test_means_by_hand(folder: Path) -> None:
         assert table.loc[model, "low"] < table.loc[model, "mean"] < table.loc[model, "high"]
 
 
+@pytest.mark.long
 def test_differences(folder: Path) -> None:
     result = run(folder / "suite.toml")
     (row,) = result.difference_frame().to_dict("records")
@@ -153,6 +102,7 @@ def test_what_has_no_result_counts_zero_and_is_named(folder: Path) -> None:
     assert np.isnan(whole.draws).sum() == 0
 
 
+@pytest.mark.long
 def test_kept_cells_are_not_done_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(folder / "suite.toml", keep=folder / "kept")
     done: list[str] = []
@@ -182,10 +132,12 @@ def test_kept_cells_are_not_done_again(folder: Path, monkeypatch: pytest.MonkeyP
     assert len(done) == SETS * MODELS
 
 
+@pytest.mark.long
 def test_processes_change_nothing(folder: Path) -> None:
     assert run(folder / "suite.toml", workers=3).to_json() == run(folder / "suite.toml").to_json()
 
 
+@pytest.mark.long
 def test_a_folder_is_a_suite(folder: Path) -> None:
     result = run(folder / "data")
     assert result.sets == [f"set{s}" for s in range(SETS)]
@@ -193,6 +145,7 @@ def test_a_folder_is_a_suite(folder: Path) -> None:
     assert (result.values == run(folder / "suite.toml").values).all()
 
 
+@pytest.mark.long
 def test_sets_are_those_that_patterns_fit(folder: Path) -> None:
     head = TOML.partition("[sets")[0]
     (folder / "found.toml").write_text(head)

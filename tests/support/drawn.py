@@ -21,7 +21,9 @@ ALWAYS = ("coco", "coco-segm", "voc2007", "lvis", "openimages-v2", "crowdhuman",
 
 def each_protocol(*, ranked: bool = False) -> list[Any]:
     """Return the shipped protocols, or those that rank detections; those like others are for long runs."""
-    names = [name for name in protocol_names() if not ranked or load_protocol(name).matching.scores != "none"]
+    names = [
+        name for name in protocol_names() if not ranked or load_protocol(name).matching.scores == "given"
+    ]
     return [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.long) for name in names]
 
 

@@ -5,10 +5,11 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 
 - ``Matches``, ``merge_matches``: matches are values, which merge in any order.
 - ``heaviest_matching``: the pairs of the largest sum, each row and column once.
-- ``most_and_heaviest``, ``match_most_pairs``, ``Pairs``: the most pairs, and of these the largest sum; in blocks.
+- ``components``, ``most_and_heaviest``, ``match_whole_groups``, ``Pairs``: the most pairs, and of these the largest sum; in blocks.
 - ``BoundBins``, ``score_keys``: counts of bounded number, which add up in any order.
 - ``bounds_of``, ``largest_cell``: bounds of parts, added up in groups of one's choice.
 - ``distributed_evaluation``, ``Here``, ``LocalEngine``: parts to a result as on a cluster, without one.
+- ``asked_again``: a result whose partitions are read again for questions about boxes.
 - ``plan_within``, ``Load``, ``bytes_of_plan``: how large partitions may be within a memory limit.
 - ``score_classes``, ``StreamTask``: where a worker is held up, to be killed while it scores or matches.
 - ``evaluate_tasks``, ``local_cluster``: a cluster, and tasks that die on it.
@@ -18,7 +19,9 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from boxscore.distributed import BoundedEvaluation, DistributedEvaluation, Part, local
@@ -34,14 +37,16 @@ from boxscore.distributed.pieces import Cut, cut
 from boxscore.distributed.plan import asked_keys
 from boxscore.distributed.reduction import score_classes
 from boxscore.distributed.result import evaluation_of, headers_of
+from boxscore.distributed.scanning import streamed
 from boxscore.distributed.streaming import StreamTask
+from boxscore.matching.assignment import components
 from boxscore.matching.assignment import heaviest as most_and_heaviest
-from boxscore.matching.assignment import match_most_pairs
 from boxscore.matching.matches import Matches, bit_type
 from boxscore.matching.matches import merge as merge_matches
 from boxscore.matching.packed import packed
 from boxscore.matching.pairs import Pairs
 from boxscore.matching.preparing import prepared
+from boxscore.matching.whole_groups import match_whole_groups
 from boxscore.protocols import Protocol
 from boxscore.scoring.kinds.ji import heaviest_matching
 
@@ -55,19 +60,21 @@ __all__ = [
     "MergedParts",
     "Pairs",
     "StreamTask",
+    "asked_again",
     "bit_type",
     "bounds_of",
     "bytes_of_plan",
     "check_bounds",
     "check_mergeable",
+    "components",
     "cut",
     "distributed_evaluation",
     "evaluate_tasks",
     "heaviest_matching",
     "largest_cell",
     "local_cluster",
-    "match_most_pairs",
     "match_part",
+    "match_whole_groups",
     "merge_matches",
     "most_and_heaviest",
     "packed",
@@ -106,3 +113,15 @@ def bytes_of_plan(plan: Any, load: Load, workers: int) -> int:
     at_a_time = max(plan.partition * load.box, plan.most * local.SCORED)
     first = local.BASE + load.first + load.read
     return first + at_a_time if workers == 1 else first + workers * (local.BASE + load.read + at_a_time)
+
+
+@contextlib.contextmanager
+def asked_again(
+    truth: Any, detections: Path, protocol: Any, *, partition: int
+) -> Iterator[DistributedEvaluation]:
+    """Evaluate Parquet in partitions of about so many boxes, which can be read again."""
+    engine = Here()
+    with streamed(truth, detections, protocol, partition=partition) as tasks:
+        assert len(tasks) > 1
+        parts = engine.match(tasks)
+        yield evaluation_of(engine, parts, headers_of(engine, parts), tasks=tasks)

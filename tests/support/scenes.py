@@ -47,12 +47,29 @@ FEDERATED = (
     "openimages-v2",
 )
 """Their cases are in tests/evaluation: what a class in an image means depends on labels of the image."""
+XVIEW = ("xview", "xview-by-score", "xview-every-object")
 TINY = ("aitod", "sodad", "tinyperson")
-CROWDS = ("caltech", "citypersons", "crowdhuman", "kitti", "visdrone", "widerface", *TINY)
+CROWDS = (
+    "bdd100k",
+    "caltech",
+    "cityscapes",
+    "citypersons",
+    "crowdhuman",
+    "kitti",
+    "visdrone",
+    "widerface",
+    *XVIEW,
+    *TINY,
+)
 """Their cases are in tests/evaluation: they ask for columns, sizes of images, ranked files or flags of COCO's."""
 
 SCORELESS = ("scoreless",)
 """Its cases are in tests/matching: it ranks nothing."""
+
+LANGUAGE_MODELS = ("referring", "referring-any", "rex-omni", "rex-omni-coco")
+"""Their cases are in tests/evaluation: they read no score either, and each counts in its own way."""
+
+NO_SCORES = (*SCORELESS, *LANGUAGE_MODELS)
 
 
 def rules(base: str = "coco", **changes: Any) -> boxscore.Protocol:

@@ -120,6 +120,7 @@ def test_only_masks_that_may_overlap_enough_are_compared(monkeypatch: pytest.Mon
     assert sum(compared) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "method", ["hard", "soft-linear", "soft-gaussian", "matrix-linear", "fast", "cluster"]
 )

@@ -640,6 +640,7 @@ FORMS = {"xyxy": "xyxy", "yxyx": "xyxy", "xywh": "", "yxhw": "", "cxcywh": "cxcy
 """Forms of boxes, and the option that is named where they are read as x,y,width,height without images."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("method", ["hard", "nmm"])
 @pytest.mark.parametrize("fractions", [False, True])

@@ -30,6 +30,7 @@ def data_set(images, each, classes):
     return np.concatenate([corner, corner + size], axis=1), random.random(count), groups
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.95])
 def test_near_identical_boxes_stay_bounded(threshold):
     random = np.random.default_rng(0)
@@ -63,6 +64,7 @@ def test_one_stray_box_costs_nothing():
     assert peak(lambda: nms(far, np.arange(len(far)), iou_threshold=0.5)) < 100
 
 
+@pytest.mark.long
 def test_groups_of_very_unequal_size_equal_groups_alone():
     random = np.random.default_rng(1)
     boxes, scores, groups = data_set(300, 40, 3)
@@ -82,6 +84,7 @@ def test_groups_of_very_unequal_size_equal_groups_alone():
         assert by[rows].tolist() == np.where(alone_by < 0, -1, rows[alone_by]).tolist()
 
 
+@pytest.mark.long
 def test_soft_and_matrix_and_fusion_take_a_data_set():
     boxes, scores, groups = data_set(1000, 100, 20)
     start = time.perf_counter()

@@ -210,6 +210,7 @@ def test_many_classes_are_shown_when_asked_for(monkeypatch: pytest.MonkeyPatch, 
     assert "hexagon" in run(*command, "--best").out
 
 
+@pytest.mark.long
 def test_forms(run: Run) -> None:
     given = ["sweep", *COCO, "--method", "hard,diou", "--iou-threshold", ".3,.5"]
     value = call(run, *given)

@@ -79,6 +79,7 @@ def check(truth: boxscore.GroundTruth, found: boxscore.Detections, protocol: str
     return refused
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", each_protocol(ranked=True))
 def test_a_row_is_suppression_and_then_evaluation(protocol: str) -> None:
     for seed in (0, 5):
@@ -93,6 +94,7 @@ def test_a_protocol_without_scores_is_refused() -> None:
     assert str(error.value) == "the protocol must rank detections for a sweep. Got scoreless."
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "protocol", first_of(2, ["widerface", "lvis", "crowdhuman", "visdrone", "detectron2-voc2012"])
 )
@@ -101,6 +103,7 @@ def test_some_images_and_classes(protocol: str) -> None:
     check(*drawn(protocol, 3), protocol, images=[2, 1], classes=["pedestrian"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", first_of(1, ["crowdhuman", "coco", "lvis"]))
 def test_classes_without_ground_truth_are_suppressed_too(protocol: str) -> None:
     """A detection of a class that is not evaluated suppresses and fills caps like any other."""

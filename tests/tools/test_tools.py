@@ -18,9 +18,10 @@ NO_TOOLS = (
     *("coco", "voc2007", "voc2007-numpy", "voc2012"),
     *("lvis", "lvis-fixed", "lvis-pooled", "openimages-challenge", "openimages-v2"),
     "dota-task2",
-    *("caltech", "citypersons", "crowdhuman", "kitti", "visdrone", "widerface"),
+    *("bdd100k", "caltech", "citypersons", "crowdhuman", "kitti", "visdrone", "widerface"),
+    *("xview", "xview-by-score", "xview-every-object"),
     *("aitod", "sodad", "tinyperson"),
-    "scoreless",
+    *("scoreless", "referring", "referring-any", "rex-omni", "rex-omni-coco"),
 )
 """Compared with the reference itself, or with its rules in plain loops, cell by cell."""
 

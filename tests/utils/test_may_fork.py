@@ -39,6 +39,7 @@ def test_a_plain_program_forks() -> None:
     assert answer(ANSWER) == "True"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NOT_TO_BE_FORKED)
 def test_not_beside_a_framework(name: str) -> None:
     assert answer(f"sys.modules[{name!r}] = sys\n{ANSWER}") == "False"
@@ -76,11 +77,13 @@ WHERE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", WHERE)
 def test_not_where_it_is_not_safe(where: str) -> None:
     assert answer(WHERE[where]) == "False"
 
 
+@pytest.mark.long
 def test_a_thread_that_has_ended_is_no_harm() -> None:
     code = f"""
         import threading, time

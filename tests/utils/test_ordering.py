@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from boxscore._utils.ordering import (
     descending_order,
+    distinct_rows,
     group_order,
     inverse_order,
     ragged_ranges,
@@ -145,3 +150,36 @@ def test_inverse_order_undoes_an_order() -> None:
     order = np.array([2, 0, 3, 1])
     assert inverse_order(order).tolist() == [1, 3, 0, 2]
     assert order[inverse_order(order)].tolist() == [0, 1, 2, 3]
+
+
+@given(
+    arrays(
+        st.sampled_from([np.float64, np.int32, np.uint8, np.bool_]),
+        st.tuples(st.integers(0, 30), st.integers(0, 4)),
+        elements=st.integers(0, 1),
+    )
+)
+def test_distinct_rows(rows: np.ndarray) -> None:
+    first, number = distinct_rows(rows)
+    assert rows[first][number].tolist() == rows.tolist()
+    known = sorted({*map(tuple, rows.tolist())})
+    assert [*map(tuple, rows[first].tolist())] == known
+    assert first.tolist() == [[*map(tuple, rows.tolist())].index(row) for row in known]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such timer")
+def test_an_interrupt_amid_distinct_rows_is_no_other_error() -> None:
+    """NumPy's comparison of records answers it with a TypeError."""
+    rows, interrupts = np.zeros((40, 6)), 0
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for _ in range(200):
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0.001)
+                interrupts += 1
+                while True:
+                    distinct_rows(rows)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert interrupts == 200

@@ -215,6 +215,7 @@ class Stop(BaseException):
     """A signal's exception, where it falls."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("leaves", [False, True])
 def test_a_signal_between_any_two_steps(
     leaves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -114,6 +114,7 @@ def test_children_that_nobody_waits_for(act: Callable[[], object]) -> None:
     forked.close()
 
 
+@pytest.mark.long
 def test_a_host_that_waits_for_every_child() -> None:
     """Its handler takes our children's ends before we ask for them."""
 
@@ -131,6 +132,7 @@ def test_a_host_that_waits_for_every_child() -> None:
         signal.signal(signal.SIGCHLD, before)
 
 
+@pytest.mark.long
 def test_interrupted_waits() -> None:
     """A signal that is handled while we wait changes nothing."""
     rings: list[int] = []
@@ -144,6 +146,7 @@ def test_interrupted_waits() -> None:
     assert rings
 
 
+@pytest.mark.long
 def test_ctrl_c_while_waiting_leaves_nothing() -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -162,6 +165,7 @@ def test_ctrl_c_while_waiting_leaves_nothing() -> None:
     assert time.perf_counter() - started < 10
 
 
+@pytest.mark.long
 def test_close_does_not_wait_for_what_nobody_wants() -> None:
     started = time.perf_counter()
     Forked([in_child(hang), in_child(nothing)]).close()
@@ -177,6 +181,7 @@ def test_systems_that_refuse(what: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert run(in_child(nothing)) == ["child" if what == "memfd_create" else "here"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["fork", "pipe"])
 def test_systems_that_refuse_some(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit of processes or of open files is reached on the way; those that run are waited for."""
@@ -192,6 +197,7 @@ def test_systems_that_refuse_some(what: str, monkeypatch: pytest.MonkeyPatch) ->
     assert run(*[in_child(nothing)] * 4) == ["child", "child", "here", "here"]
 
 
+@pytest.mark.long
 def test_a_child_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has given its result and hangs on the way out: it is killed, and waited for."""
     leave = os._exit
@@ -207,6 +213,7 @@ def test_a_child_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert time.perf_counter() - started < 10
 
 
+@pytest.mark.long
 def test_a_result_that_cannot_be_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(12, "Cannot allocate memory")

@@ -21,7 +21,6 @@ import difflib
 import errno
 import itertools
 import os
-import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from boxscore._utils import checks
+from boxscore._utils.addresses import address_of, is_address
 from boxscore._utils.unfinished import unfinished
 from boxscore.errors import FileFormatError, InputError
 
@@ -112,14 +112,6 @@ def bytes_below(path: Path) -> int:
     return sum(entry.stat().st_size for entry in path.rglob("*") if entry.is_file())
 
 
-def address_of(path: Path) -> str | None:
-    """Return the address that a path was made of, ``s3://bucket/key``, without name, password and query."""
-    match = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/+(?:[^/@]*@)?(.*)", path.as_posix(), re.DOTALL)
-    if match is None or is_there(path):
-        return None
-    return f"{match[1]}://{match[2].partition('?')[0]}"
-
-
 def nearest_file(path: Path) -> str:
     """Suggest the file nearest to one that is not there, or say what is missing."""
     folder = path.parent
@@ -196,6 +188,7 @@ def write_folder(folder: Path, files: Mapping[str, Content] | Iterable[tuple[str
 
 def write_new_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     """Write many files into a folder that is not there yet; it appears when all are written."""
+    _refuse_address(folder)
     temporary = _beside(folder)
     with unfinished(lambda: shutil.rmtree(temporary, ignore_errors=True)):
         try:
@@ -237,6 +230,7 @@ class _Writing:
 
     def make(self, folder: Path) -> None:
         """Make a folder where it is missing."""
+        _refuse_address(folder)
         try:
             missing = [at for at in (folder, *folder.parents) if not at.exists()]
             self._made += reversed(missing)
@@ -247,6 +241,7 @@ class _Writing:
     def add(self, path: Path, content: Content) -> None:
         """Write a file's content under a temporary name."""
         refuse_replacing("an output", path)
+        _refuse_address(path)
         with _naming(path):
             target = _followed(path)
             old = _state(target)
@@ -334,6 +329,12 @@ class _Writing:
         for folder in reversed(self._made if not self._placed else []):
             with contextlib.suppress(OSError, ValueError):
                 folder.rmdir()
+
+
+def _refuse_address(path: Path) -> None:
+    if is_address(str(path)):
+        address = address_of(str(path))
+        raise InputError(f"{address}: cannot be written: boxscore reads from stores, and writes files here.")
 
 
 def _back_up(part: _Part) -> None:

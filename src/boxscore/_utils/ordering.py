@@ -180,6 +180,20 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return ordered[run_starts(ordered)]
 
 
+def distinct_rows(rows: NDArray[Any]) -> tuple[Positions, Positions]:
+    """Return where each distinct row of [N, M] occurs first, rows ascending, and the number of each row, [N].
+
+    ``np.unique`` compares rows as records: that is slow, and NumPy answers an interrupt with a TypeError.
+    """
+    order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
+    ordered = rows[order]
+    starts = np.ones(len(rows), dtype=bool)
+    starts[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    number = np.empty(len(rows), dtype=np.intp)
+    number[order] = np.cumsum(starts) - 1
+    return order[starts], number
+
+
 def inverse_order(order: Positions) -> Positions:
     """Position of each entry after reordering: ``inverse_order(order)[order]`` counts from 0."""
     inverse = np.empty_like(order)

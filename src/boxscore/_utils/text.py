@@ -26,6 +26,9 @@ from boxscore._utils.widths import aligned, cut, display_width, folded, wrapped
 Columns = Mapping[str, Sequence[Any]]
 """Values by column name."""
 
+Digits = int | Mapping[str, int]
+"""Decimals of numbers; or those of some columns, of the others 4."""
+
 Paint = Callable[[int, str, str], str]
 """Adds colour to a cell: of a row, of a column, a text."""
 
@@ -41,6 +44,18 @@ def printable(text: str) -> str:
     return "".join(
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in _UNPRINTABLE else c for c in text
     )
+
+
+def decimals_of(values: Iterable[float], *, significant: int = 3, most: int = 8) -> int:
+    """Return how many decimals, at least 4, the least of some numbers needs; 0 and NaN need none.
+
+    Examples
+    --------
+    >>> decimals_of([0.0146, 0.0000712])
+    7
+    """
+    sizes = [abs(value) for value in values if value and math.isfinite(value)]
+    return min(most, max(4, significant - 1 - math.floor(math.log10(min(sizes))))) if sizes else 4
 
 
 def fixed(value: float | np.floating[Any], digits: int = 4, *, signed: bool = False) -> str:
@@ -85,7 +100,7 @@ _TABLE = "border-collapse:collapse;white-space:nowrap;margin:.3em 0"
 _HEAD = "border-bottom:1px solid rgba(128,128,128,.6);"
 
 
-def html_table(columns: Columns, *, digits: int = 4, most: int | None = None) -> str:
+def html_table(columns: Columns, *, digits: Digits = 4, most: int | None = None) -> str:
     """Write a table for a notebook: colours are the notebook's, and nothing in it is run or fetched.
 
     Of more than ``most`` rows the first and the last are shown.
@@ -143,9 +158,13 @@ def _cell(value: Any, digits: int) -> str:
     return printable(str(value))
 
 
-def _lines(columns: Columns, digits: int) -> list[list[str]]:
-    cells = [[_cell(value, digits) for value in values] for values in columns.values()]
-    return [list(line) for line in zip(*cells, strict=True)]
+def _cells(columns: Columns, digits: Digits) -> dict[str, list[str]]:
+    of = digits if isinstance(digits, Mapping) else dict.fromkeys(columns, digits)
+    return {name: [_cell(value, of.get(name, 4)) for value in values] for name, values in columns.items()}
+
+
+def _lines(columns: Columns, digits: Digits) -> list[list[str]]:
+    return [list(line) for line in zip(*_cells(columns, digits).values(), strict=True)]
 
 
 def _is_numeric(values: Iterable[Any]) -> bool:
@@ -155,7 +174,7 @@ def _is_numeric(values: Iterable[Any]) -> bool:
 def text_table(
     columns: Columns,
     *,
-    digits: int = 4,
+    digits: Digits = 4,
     longest: int = 40,
     width: int | None = None,
     first_out: Sequence[str | tuple[str, ...]] = (),
@@ -170,7 +189,7 @@ def text_table(
     """
     names = list(columns)
     heads = {name: printable(name) for name in names}
-    cells = {name: _cut_apart([_cell(value, digits) for value in columns[name]], longest) for name in names}
+    cells = {name: _cut_apart(texts, longest) for name, texts in _cells(columns, digits).items()}
     right = {name: _is_numeric(values) for name, values in columns.items()}
     shown = names
     widths = _fitting_widths(heads, cells, right, width)
@@ -268,7 +287,7 @@ def _head_lines(heads: Mapping[str, str], widths: Mapping[str, int], right: Mapp
     return lines
 
 
-def markdown_table(columns: Columns, *, digits: int = 4) -> str:
+def markdown_table(columns: Columns, *, digits: Digits = 4) -> str:
     """Write a table in GitHub's Markdown."""
     right = [_is_numeric(values) for values in columns.values()]
     lines = [
@@ -287,7 +306,7 @@ def markdown_text(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def latex_table(columns: Columns, *, digits: int = 4) -> str:
+def latex_table(columns: Columns, *, digits: Digits = 4) -> str:
     r"""Write a table as a LaTeX ``tabular`` with the rules of booktabs (``\usepackage{booktabs}``)."""
     right = [_is_numeric(values) for values in columns.values()]
     rows = [

@@ -8,6 +8,7 @@ Examples
   boxscore agreement --gt anna.json ben.json
   boxscore agreement --gt anna.json ben.json cleo.json --names anna ben cleo --protocol coco-segm
   boxscore agreement --gt anna.json ben.json --by images --top 20
+  boxscore agreement --gt all.csv --annotator-column annotator
 """
 
 from __future__ import annotations
@@ -16,19 +17,25 @@ import argparse
 from pathlib import Path
 
 from boxscore._utils import checks
+from boxscore._utils.text import counted
 from boxscore.cli.arguments import GROUND_TRUTH, OUTPUT, READERS, Option
 from boxscore.cli.inputs import detector_names, readers
 from boxscore.cli.output import Section, table_columns, table_rows, written
 from boxscore.cli.streams import show
-from boxscore.diagnostics import annotator_agreement
+from boxscore.diagnostics import annotator_agreement, labels_by_annotator
 from boxscore.errors import InputError
-from boxscore.formats import load_ground_truth
+from boxscore.formats.reading import read_ground_truth, read_options
 
 BY = ("pairs", "classes", "images")
 
 OPTIONS = (
     GROUND_TRUTH.but(help="the labels of each annotator, two files or more", many=True, key=""),
     Option("names", "names of the annotators (default: the file names)", many=True, metavar="NAME"),
+    Option(
+        "annotator-column",
+        "the column, or the key of COCO's annotations, that says whose a label is: all labels in one file",
+        metavar="NAME",
+    ),
     Option("protocol", "what is compared: boxes, masks, keypoints, ...", default="coco", metavar="NAME"),
     Option(
         "iou-threshold",
@@ -52,15 +59,24 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     """Read, compare, print; return the exit status."""
     paths: list[Path] = arguments.ground_truth
-    if len(paths) < 2:
-        raise InputError("--ground-truth", "name two files or more to compare", got=len(paths))
+    column: str | None = arguments.annotator_column
+    if column is None and len(paths) < 2:
+        cause = "of one file with several annotators --annotator-column names the column"
+        raise InputError("--ground-truth", "name two files or more to compare", got=len(paths), cause=cause)
+    if column is not None and (len(paths) > 1 or arguments.names):
+        rule = "be beside one file, without --names"
+        raise InputError("--annotator-column", rule, got=counted(len(paths), "file"))
     checks.one_of(arguments.by, BY, name="--by")
     if arguments.top is not None:
         checks.whole_number(arguments.top, 1, name="--top")
     names = detector_names(paths, arguments.names)
-    tables = [load_ground_truth(path, workers=readers(arguments)) for path in paths]
+    keys = () if column is None else (column,)
+    options = read_options(processes=readers(arguments), text_keys=keys)
+    tables = dict(zip(names, [read_ground_truth(path, options) for path in paths], strict=True))
+    if column is not None:
+        tables = labels_by_annotator(tables[names[0]], column)
     result = annotator_agreement(
-        dict(zip(names, tables, strict=True)),
+        tables,
         protocol=arguments.protocol,
         iou_threshold=arguments.iou_threshold,
     )
@@ -70,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         f"{result.units.shape[1]:,} objects in {len(result.image_ids):,} images; Krippendorff's alpha "
         f"{result.alpha:.4f} over classes and nothing; pairs from IoU {arguments.iou_threshold:g} on"
     )
-    section = Section(f"Agreement of {len(names)} annotators", table_columns(frame), note)
+    section = Section(f"Agreement of {len(tables)} annotators", table_columns(frame), note)
     value = {"table": "Agreement", "alpha": result.alpha, "rows": table_rows(frame)}
     show(written(arguments.output, [section], value=value))
     return 0

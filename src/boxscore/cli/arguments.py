@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from boxscore._utils.checks import nearest
+from boxscore._utils.given_paths import path_of
 from boxscore.errors import FileFormatError, InputError
 
 OUTPUT_FORMS = ("text", "json", "csv", "markdown", "latex")
@@ -212,7 +213,7 @@ GROUND_TRUTH = Option(
     "ground-truth",
     "a COCO file, a VOC folder, a YOLO data set, a table, ...",
     short="--gt",
-    kind=Path,
+    kind=path_of,
     metavar="PATH",
     required=True,
     key="ground_truth.path",
@@ -222,7 +223,7 @@ DETECTIONS = Option(
     "detections",
     "COCO results, predictions.json, a folder of text files, a table, ...",
     short="--dt",
-    kind=Path,
+    kind=path_of,
     metavar="PATH",
     required=True,
     key="detections.path",

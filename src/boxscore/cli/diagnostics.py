@@ -64,6 +64,8 @@ class Diagnostic(NamedTuple):
     sort : str, optional
         The columns by which its rows are printed unless ``--sort`` names others, the order of the result if
         empty; None where rows have no other order.
+    sort_without_scores : str
+        The same for detections without scores, where it differs.
     examples : tuple of str
         Options of one call each.
     """
@@ -84,6 +86,7 @@ class Diagnostic(NamedTuple):
     in_title: Mapping[str, Callable[[argparse.Namespace], str]] = {}
     in_parts: bool = False
     sort: str | None = ""
+    sort_without_scores: str = ""
     note: str = ""
 
     @property
@@ -138,6 +141,8 @@ class Diagnostic(NamedTuple):
                 digest = digest_of(evaluation, warned=messages) if in_memory else Digest([], {})
             if arguments.strict:
                 refuse_errors(digest)
+            if self.sort_without_scores and evaluation.protocol.matching.scores != "given":
+                rows = rows_of(arguments, sort=self.sort_without_scores)
             self._print(evaluation, arguments, rows)
         for line in digest.lines:
             say(line)
@@ -188,7 +193,7 @@ class Diagnostic(NamedTuple):
         stage(f"computing: {usual_title}")
         result = function(evaluation, **options)
         frame, totals = _frames(result, per_class=per_class)
-        note = "" if instead else self.note.format(protocol=evaluation.protocol.name)
+        note = "" if instead else self.note
         note = note or getattr(result, "note", "")
         if arguments.output == "text" and hasattr(result, "terminal_rows"):
             frame, rest = result.terminal_rows(frame)
@@ -281,7 +286,7 @@ DIAGNOSTICS = {
     ),
     "errors": Diagnostic(
         "what each kind of error costs (TIDE)",
-        "Show how much AP each kind of error costs (TIDE).",
+        "Show how much AP each kind of error costs (TIDE), or F1 where detections have no scores.",
         "error_types",
         "Error types (TIDE) at IoU {iou_threshold:g}, background below {background_iou:g}",
         (
@@ -289,7 +294,7 @@ DIAGNOSTICS = {
             Option("list", "list every error instead", kind=bool, default=False),
         ),
         instead={"list": "error_list"},
-        note="ap is TIDE's: 101 recall points and its own matching; evaluate's, under {protocol}, can differ",
+        in_parts=True,
         examples=("", "--per-class --output csv", "--list --output csv"),
     ),
     "error-curves": Diagnostic(
@@ -422,6 +427,7 @@ DIAGNOSTICS = {
         digits=3,
         first_out=lambda _: ["detections", "objects"],
         sort="AP,FN,FP",
+        sort_without_scores="F1,FN,FP",
         examples=("", "--score-threshold 0.5 --top 20", "--sort FP --output csv"),
     ),
     "slices": Diagnostic(
@@ -451,9 +457,9 @@ DIAGNOSTICS = {
     ),
     "ties": Diagnostic(
         "how far the order of equal scores could move AP",
-        "Print the lowest and highest AP over all orders of equally scored detections.",
+        "Print the expected, lowest and highest AP over all orders of equally scored detections.",
         "tie_bounds",
-        "Lowest and highest values over the orders of equal scores",
+        "Expected, lowest and highest values over the orders of equal scores",
         (METRICS, PER_CLASS),
         digits=6,
         examples=("", "--metrics AP --per-class"),

@@ -24,6 +24,7 @@ from boxscore.cli.inputs import (
     refuse_unlisted,
     unlisted_in_partitions,
 )
+from boxscore.cli.streams import say
 from boxscore.distributed.bounds import (
     BoundedEvaluation,
     bounds_of,
@@ -51,10 +52,15 @@ from boxscore.formats.reading import read_options
 from boxscore.formats.registry import detect_format, is_parquet
 from boxscore.protocols.protocol import Protocol
 
+NOT_STRICT = (
+    "--strict sees warnings of partitions, not findings about the input, which need all rows at once: "
+    "boxscore validate on some of the images has them"
+)
+
 MANY = 1 << 23
 """Boxes of detections from which they are evaluated in partitions unless something needs all at once."""
 
-NEEDS_ROWS = {"report": "--report", "verify": "--verify", "images": "--images"}
+NEEDS_ROWS = {"report": "--report", "verify": "--verify", "images": "--images", "scoreless": "--scoreless"}
 """Options that need all rows at once, and what they are called."""
 
 
@@ -202,6 +208,8 @@ def _partitions(
         sides.append(ParquetGroups.open(truth, read_options(**truth_options)))
     load = Load.of(sides, None if in_parquet else truth).of_share(shard.shares)
     plan = plan_within(limit, load, workers, beside=beside)
+    if arguments.strict:
+        say(f"note: {NOT_STRICT}", name="boxscore")
     by_option = _chosen_by(arguments) is not None  # else another call takes the option that the message names
     with (
         unlisted_in_partitions() if by_option else contextlib.nullcontext(),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from boxscore._utils.progress import stage
 from boxscore._utils.text import (
     Columns,
+    Digits,
     Paint,
     csv_table,
     json_text,
@@ -58,7 +59,7 @@ class Section(NamedTuple):
     title: str
     columns: Columns
     note: str = ""
-    digits: int = 4
+    digits: Digits = 4
     first_out: Sequence[str | tuple[str, ...]] = ()
     paint: Paint | None = None
 
@@ -221,7 +222,7 @@ def print_frame(
     form: str,
     *,
     title: str,
-    digits: int = 4,
+    digits: Digits = 4,
     first_out: Sequence[str | tuple[str, ...]] = (),
     words: str = "",
     note: str = "",

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from boxscore._utils.files import guarded, refuse_replacing
+from boxscore._utils.given_paths import files_of
 from boxscore.cli.arguments import Form, Option
 from boxscore.errors import BoxscoreError, InputError
 
@@ -85,7 +86,8 @@ def _paths(
         for item in value if isinstance(value, list | tuple) else [value]:
             path = item.path if isinstance(item, Form) else item
             if isinstance(path, Path) and "\0" not in str(path):  # which whoever opens it refuses
-                yield _Named(option, name, path)
+                for one in files_of(path):
+                    yield _Named(option, name, one)
             elif isinstance(path, str) and not (option.choices or written) and _is_file(Path(path)):
                 yield _Named(option, name, Path(path))
 

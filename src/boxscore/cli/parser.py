@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from boxscore._utils.given_paths import path_of, together
 from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, Option
 from boxscore.cli.streams import say
 from boxscore.errors import InputError, shortened
@@ -41,6 +42,8 @@ def _add(parser: Any, option: Option) -> None:
             how["choices"] = option.known() or None
         if option.many:
             how |= {"nargs": "+", "action": _Extend}
+        elif option.kind is path_of:
+            how["action"] = _Together
         elif option.positional and not option.required:
             how["nargs"] = "?"
     if option.positional:
@@ -48,6 +51,14 @@ def _add(parser: Any, option: Option) -> None:
     else:
         names = [f"--{option.name}", *([option.short] if option.short else [])]
         parser.add_argument(*names, dest=option.dest, required=option.required, **how)
+
+
+class _Together(argparse.Action):
+    """Makes one input of the files of an option that is given several times."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        before = getattr(namespace, self.dest, self.default)
+        setattr(namespace, self.dest, values if before is self.default else together(before, values))
 
 
 class _Extend(argparse.Action):
@@ -60,7 +71,7 @@ class _Extend(argparse.Action):
 
 def _read(kind: Callable[[str], Any]) -> Callable[[str], Any]:
     """Return a converter whose own error reaches the user."""
-    if kind in (str, int, float, Path):
+    if kind in (str, int, float, Path, path_of):
         return kind
 
     def read(text: str) -> Any:
@@ -82,10 +93,10 @@ def _items(kind: Callable[[str], Any]) -> Callable[[str], Any]:
     return items
 
 
-def _numbers(paths: Sequence[Path]) -> list[float] | None:
+def _numbers(paths: Sequence[str]) -> list[float] | None:
     """Read words as numbers, if there are more than the two paths of an input and all of them are."""
     try:
-        return [float(str(path)) for path in paths] if len(paths) > 2 else None
+        return [float(path) for path in paths] if len(paths) > 2 else None
     except ValueError:
         return None
 
@@ -186,7 +197,7 @@ class ArgumentParser(argparse.ArgumentParser):
         if not sides:
             return
         self._sides = sides[:1] if sides[0].nargs else sides  # after many of the first no second can begin
-        self.add_argument("paths", nargs="*", type=Path, metavar=" ".join(self.sides), help="in place of ...")
+        self.add_argument("paths", nargs="*", metavar=" ".join(self.sides), help="in place of ...")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse; paths without an option are the ground truth, then detections, unless options give them."""
@@ -211,13 +222,15 @@ class ArgumentParser(argparse.ArgumentParser):
                 setattr(parsed, option.dest, numbers := _numbers(paths))
                 if numbers is not None:
                     return parsed
+        kinds = {option.dest: option.kind for option in self.options}
         for action in self._sides:
             if paths and getattr(parsed, action.dest) is None:
                 taken = len(paths) if action.nargs else 1
-                setattr(parsed, action.dest, paths[:taken] if action.nargs else paths[0])
+                given = [kinds[action.dest](path) for path in paths[:taken]]
+                setattr(parsed, action.dest, given if action.nargs else given[0])
                 paths = paths[taken:]
         if paths:
-            self.error(f"unrecognized arguments: {' '.join(map(str, paths))}")
+            self.error(f"unrecognized arguments: {' '.join(paths)}")
         missing = [
             "/".join(action.option_strings) for action in needed if getattr(parsed, action.dest) is None
         ]

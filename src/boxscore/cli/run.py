@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
+from boxscore._utils.addresses import is_address
+from boxscore._utils.given_paths import path_of
 from boxscore.cli import evaluate
 from boxscore.cli.arguments import Form, Option, errors_as_typed, form_of
 from boxscore.cli.overwriting import inputs_protected
@@ -82,6 +84,7 @@ def _read_config(path: Path) -> argparse.Namespace:
 _KINDS: Mapping[Any, tuple[Any, str]] = {
     str: (str, "a string"),
     Path: (str, "a string"),
+    path_of: (str, "a string"),
     bool: (bool, "true or false"),
     float: (float, "a number"),
     int: (int, "a whole number"),
@@ -113,7 +116,9 @@ def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) ->
         return _form(value, option.key, folder)
     if option.known():
         checks.one_of(value, option.known(), name=option.key)
-    if option.kind is Path or (option.ending and value.endswith(option.ending)):
+    if option.kind is path_of and is_address(value):
+        return path_of(value)
+    if option.kind in (Path, path_of) or (option.ending and value.endswith(option.ending)):
         return option.kind(os.path.normpath(folder / value))
     return value
 

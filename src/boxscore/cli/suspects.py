@@ -1,6 +1,7 @@
-"""List confident detections that contradict the ground truth: labels to look at, those first that cost most.
+"""List confident detections that contradict the ground truth: labels that are worth looking at.
 
-cost is the exact change of a metric if the label alone were as the detector says.
+cost is the exact change of a metric if the label alone were as the detector says. First come those that the
+detector is sure of and that cost their class much; --order cost lists what costs the metric most.
 
 Examples
 --------
@@ -18,14 +19,14 @@ from pathlib import Path
 from typing import get_args
 
 from boxscore._utils.progress import stage
-from boxscore._utils.text import counted
+from boxscore._utils.text import counted, decimals_of
 from boxscore.cli.arguments import OUTPUT, Option, inputs_beside
 from boxscore.cli.inputs import evaluate_each, readers
 from boxscore.cli.output import Digest, digest_of, print_frame, refuse_errors, remembered_warnings
 from boxscore.cli.parameters import options_of
 from boxscore.cli.streams import say
 from boxscore.diagnostics import label_suspects, vetted_suspects
-from boxscore.diagnostics.leave_one_out import labels_of
+from boxscore.diagnostics.label_edits import labels_of
 from boxscore.diagnostics.suspects import LabelSuspects, reasons
 from boxscore.diagnostics.vetting import VettedSuspects
 from boxscore.errors import InputError
@@ -109,6 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
         evaluation,
         arguments.output,
         title="Likely label errors",
+        digits={"cost": decimals_of(suspects.cost.tolist())},
         first_out=[("x1", "y1", "x2", "y2"), "annotation_id", "image_id", "suspicion"],
         note=note,
     )

@@ -19,7 +19,6 @@ from typing import Any
 from boxscore._utils.text import Columns, counted, printable
 from boxscore._utils.widths import wrapped
 from boxscore.cli.arguments import (
-    DEFAULT_PROTOCOL,
     DETECTION_FILES,
     DETECTIONS,
     FORMAT,
@@ -28,19 +27,22 @@ from boxscore.cli.arguments import (
     IMAGE_SET,
     OUTPUT,
     PROTOCOL,
+    SCORELESS,
 )
 from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
 from boxscore.cli.output import Section, written
 from boxscore.cli.streams import as_typed, coloured, show, signature_lines, width
-from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation import SEVERITIES, Finding, validate_files
+from boxscore.validation.checking import judging_protocol
+from boxscore.validation.semantic import NO_SCORES
 
 OPTIONS = (
     GROUND_TRUTH,
     DETECTIONS.but(help=f"{DETECTIONS.help} (default: only ground truth)", required=False),
     FORMAT,
     PROTOCOL.but(help="the rules, and the metric that effects are measured in"),
+    SCORELESS,
     IMAGE_SET,
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
     OUTPUT,
@@ -49,14 +51,16 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Check and print; return the exit status."""
-    protocol = load_protocol(arguments.protocol or DEFAULT_PROTOCOL)
     findings = validate_files(
         arguments.ground_truth,
         arguments.detections,
-        protocol=protocol,
+        protocol=arguments.protocol,
         options=ground_truth_arguments(arguments),
         detection_options=detection_arguments(arguments),
+        scoreless=arguments.scoreless,
     )
+    scored = all(finding.code != NO_SCORES for finding in findings)
+    protocol = judging_protocol(arguments.protocol, scored=scored)
     if arguments.output == "text":
         show(_text(findings, protocol))
     else:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore._utils.ordering import distinct_rows
 from boxscore._utils.records import record
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
@@ -352,7 +353,9 @@ class _ClassPairs(NamedTuple):
 def _by_evidence(pairs: _ClassPairs, count: int) -> NDArray[np.int32]:
     """Return the class on which most of each lie, [count]; -1 where none has most or two share it."""
     rows = np.full(count, -1, dtype=np.int32)
-    distinct, most = np.unique(np.stack([pairs.detected, pairs.truth]), axis=1, return_counts=True)
+    classes = np.stack([pairs.detected, pairs.truth], axis=1)
+    firsts, number = distinct_rows(classes)
+    distinct, most = classes[firsts].T, np.bincount(number)
     totals = np.bincount(pairs.detected, minlength=count)[distinct[0]]
     detected, best = distinct[:, (totals >= FEWEST_OF_CLASS) & (most > MAJORITY * totals)]
     _, position, times = np.unique(best, return_inverse=True, return_counts=True)

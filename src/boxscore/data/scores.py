@@ -26,6 +26,10 @@ SCORELESS = (
 """What is said once of every result of detections without scores."""
 
 
+ALL_EQUAL = "No score is read: all detections count as equally sure, and the order of the files decides."
+"""What is said once of every result of a protocol that takes all scores for equal."""
+
+
 COUNTED = "the protocol scoreless counts boxes without ranking them"
 """What to do about detections without scores where a protocol ranks them."""
 

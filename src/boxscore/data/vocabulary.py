@@ -151,12 +151,11 @@ class Vocabulary:
         """Return the positions that sort the ids, each id once: the last of its repetitions."""
         if ids.dtype != object:
             order = np.argsort(ids, kind="stable")
-            in_order = ids[order]
-            return order[np.append(in_order[1:] != in_order[:-1], True)] if len(ids) else order
-        values = ids.tolist()
-        are_texts = all(type(identifier) is str for identifier in values)
-        key = values.__getitem__ if are_texts else lambda row: sort_key(values[row])
-        order = np.array(sorted(range(len(values)), key=key), dtype=np.int64)
+        else:
+            values = ids.tolist()
+            are_texts = all(type(identifier) is str for identifier in values)
+            key = values.__getitem__ if are_texts else lambda row: sort_key(values[row])
+            order = np.array(sorted(range(len(values)), key=key), dtype=np.int64)
         in_order = ids[order]
         return order[np.append(in_order[1:] != in_order[:-1], True)] if len(ids) else order
 

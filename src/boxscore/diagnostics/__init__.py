@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.agreement import Agreement as Agreement
     from boxscore.diagnostics.agreement import AnnotatorPair as AnnotatorPair
     from boxscore.diagnostics.agreement import annotator_agreement as annotator_agreement
+    from boxscore.diagnostics.agreement import labels_by_annotator as labels_by_annotator
     from boxscore.diagnostics.analysis import error_areas as error_areas
     from boxscore.diagnostics.analysis import error_curves as error_curves
     from boxscore.diagnostics.annotator_sigmas import keypoint_sigmas as keypoint_sigmas
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.guarantee import threshold_guarantee as threshold_guarantee
     from boxscore.diagnostics.images import image_scores as image_scores
     from boxscore.diagnostics.keypoint_distances import correct_keypoints as correct_keypoints
+    from boxscore.diagnostics.label_edits import LabelEdits as LabelEdits
     from boxscore.diagnostics.leave_one_out import LabelCosts as LabelCosts
-    from boxscore.diagnostics.leave_one_out import LabelEdits as LabelEdits
     from boxscore.diagnostics.leave_one_out import label_costs as label_costs
     from boxscore.diagnostics.lrp import localisation_recall_precision as localisation_recall_precision
     from boxscore.diagnostics.misplaced_keypoints import keypoint_errors as keypoint_errors
@@ -66,7 +67,7 @@ else:
     _NAMES = {
         "_result": "DiagnosticResult",
         "_tools": "tool_names",
-        "agreement": "Agreement AnnotatorPair annotator_agreement",
+        "agreement": "Agreement AnnotatorPair annotator_agreement labels_by_annotator",
         "analysis": "error_areas error_curves",
         "bootstrap": "bootstrap_intervals",
         "calibration": "calibration_error reliability",
@@ -77,7 +78,8 @@ else:
         "froc": "froc_curve froc_scores",
         "guarantee": "threshold_guarantee",
         "images": "image_scores",
-        "leave_one_out": "LabelCosts LabelEdits label_costs",
+        "label_edits": "LabelEdits",
+        "leave_one_out": "LabelCosts label_costs",
         "keypoint_distances": "correct_keypoints",
         "misplaced_keypoints": "keypoint_errors",
         "annotator_sigmas": "keypoint_sigmas",

@@ -2,8 +2,9 @@
 
 Conventions
 -----------
-A tool is a protocol reduced to what its AP over all areas at the largest max detections depends on. A choice
-is one or more fields of it that belong together, as the fields themselves say.
+A tool is a protocol reduced to what its AP over all areas at the largest max detections depends on; where it
+ranks nothing, to what its first summary metric depends on. A choice is one or more fields of it that belong
+together, as the fields themselves say.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import dataclasses
 import functools
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -22,6 +23,7 @@ from boxscore.errors import ProtocolError
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.fields import Field, Stage, Step, all_fields
 from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.scores import NEED_ORDER
 from boxscore.protocols.summary import SummaryRow
 
 ORIENTED = ("quadrilateral", "rotated", "probiou")
@@ -65,7 +67,7 @@ def _choices() -> tuple[Choice, ...]:
 
 
 CHOICES = _choices()
-"""The choices that move AP, in the order of the waterfall's steps."""
+"""The choices that move the number, in the order of the waterfall's steps."""
 
 
 def tool_names() -> list[str]:
@@ -84,9 +86,16 @@ def tool_protocols(*, oriented: bool = False) -> list[str]:
     ]
 
 
-def fits(protocol: Protocol, ground_truth: GroundTruth, detections: Detections) -> bool:
-    """Whether tables hold what a protocol compares, and the labels of images that it reads."""
-    if not protocol.scope.allows("plain_tables"):
+def fits(
+    protocol: Protocol, ground_truth: GroundTruth, detections: Detections, asked: Protocol | None = None
+) -> bool:
+    """Whether tables hold what a protocol compares, and the scores and labels of images that it reads.
+
+    ``asked`` is one that the user named: what else it reads of tables, others may read as well.
+    """
+    more = {*_beyond_plain(protocol)}
+    plain = more <= ({*_beyond_plain(asked)} if asked is not None else set())
+    if not plain or not fits_scores(protocol, detections):
         return False
     labelled = ground_truth.image_labels is not None
     if not labelled and not protocol.scope.allows("unlabelled_images"):
@@ -94,6 +103,16 @@ def fits(protocol: Protocol, ground_truth: GroundTruth, detections: Detections) 
     if protocol.group.treatment == "merge" and not (labelled or ground_truth.group.any()):
         return False
     return _holds_what_is_compared(ground_truth, detections, protocol)
+
+
+def fits_scores(protocol: Protocol, detections: Detections) -> bool:
+    """Whether detections have the scores that a protocol reads, or none where it reads none."""
+    return (protocol.matching.scores == "given") == detections.scored
+
+
+def _beyond_plain(protocol: Protocol) -> list[str]:
+    """Fields for which plain tables are not enough."""
+    return [refusal.name for refusal in protocol.scope.refusals("plain_tables")]
 
 
 def _holds_what_is_compared(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> bool:
@@ -133,8 +152,12 @@ def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) 
 
 
 def reduced_tool(name: str, protocol: Protocol, iou: float | None = None) -> Tool:
-    """Reduce a protocol to what its AP over all areas at the largest max detections depends on."""
+    """Reduce a protocol to what its number depends on, all areas together, at the largest max detections."""
     matching = dataclasses.replace(protocol.matching, max_detections=protocol.matching.max_detections[-1:])
+    metric = "AP"
+    if protocol.rows and not any(row.metric in NEED_ORDER for row in protocol.rows):
+        first = protocol.rows[0]
+        metric, iou = first.metric, first.iou if iou is None else iou
     if iou is not None:
         checks.number_between(iou, 0, 1, name="iou", open_low=True)
         matching = dataclasses.replace(matching, iou_thresholds=(iou,))
@@ -146,7 +169,11 @@ def reduced_tool(name: str, protocol: Protocol, iou: float | None = None) -> Too
         of_type={},
         matching=matching,
         ignore=dataclasses.replace(protocol.ignore, area_ranges={"all": (0.0, math.inf)}, image_ranges={}),
-        summary=(SummaryRow("AP"), SummaryRow("AP50", iou=0.5), SummaryRow("AP75", iou=0.75)),
+        summary=(
+            SummaryRow("AP", metric),
+            SummaryRow("AP50", metric, iou=0.5),
+            SummaryRow("AP75", metric, iou=0.75),
+        ),
     )
     return Tool(name, reduced)
 
@@ -169,9 +196,13 @@ def with_similarity(tool: Tool, other: Tool) -> Tool:
     return tool._replace(protocol=dataclasses.replace(tool.protocol, similarity=wanted))
 
 
-def with_choice(tool: Tool, other: Tool, choice: Choice) -> Tool:
-    """Return the tool with this choice made as the other makes it."""
-    return with_fields(tool, {path: operator.attrgetter(path)(other.protocol) for path in choice.paths})
+def with_choices(tool: Tool, other: Tool, choices: Sequence[Choice]) -> Tool | None:
+    """Return the tool with some choices made as the other makes them; None where rules do not allow them."""
+    paths = [path for choice in choices for path in choice.paths]
+    try:
+        return with_fields(tool, {path: operator.attrgetter(path)(other.protocol) for path in paths})
+    except ProtocolError:
+        return None
 
 
 def with_fields(tool: Tool, values: Mapping[str, Any]) -> Tool:

@@ -29,8 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, IntArray, Positions
-from boxscore.data.alignment import align
+from boxscore._utils.checks import did_you_mean
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.alignment import align, with_labels
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Id, Images
 from boxscore.diagnostics._result import DiagnosticResult
 from boxscore.errors import InputError
 from boxscore.evaluation import evaluate
@@ -194,6 +197,45 @@ class AnnotatorPair:
         }
 
 
+def labels_by_annotator(table: GroundTruth, column: str) -> dict[str, GroundTruth]:
+    """Split the labels of several annotators in one table.
+
+    Parameters
+    ----------
+    table : GroundTruth
+    column : str
+        Says of each label whose it is.
+
+    Returns
+    -------
+    dict of str to GroundTruth
+        By name, sorted; each with all images, for nobody says who saw which.
+
+    Raises
+    ------
+    InputError
+        When there is no such column, or a label has no annotator.
+
+    Examples
+    --------
+    >>> boxes, by = [[0, 0, 9, 9]] * 2, {"by": ["b", "a"]}
+    >>> table = GroundTruth.from_arrays([1, 1], ["cat", "cat"], boxes, columns=by)
+    >>> list(labels_by_annotator(table, "by"))
+    ['a', 'b']
+    """
+    if column not in table.columns:
+        cause = did_you_mean(column, table.columns)
+        raise InputError(
+            "the annotators", f"be in a column {column}", got="none", place=table.source, cause=cause
+        )
+    values = [None if value != value else value for value in table.columns[column].tolist()]
+    if None in values:
+        place = f"row {values.index(None)} of {table.source}"
+        raise InputError(column, "name the annotator of each label", got="none", place=place)
+    of_row = np.array([str(value) for value in values], dtype=object)
+    return {name: table.take(np.flatnonzero(of_row == name)) for name in sorted({*of_row.tolist()})}
+
+
 def annotator_agreement(
     annotators: Mapping[str, GroundTruth],
     *,
@@ -205,7 +247,8 @@ def annotator_agreement(
     Parameters
     ----------
     annotators : mapping of str to GroundTruth
-        By name; images and classes are those of the first.
+        By name. Images are those of all; one that a table does not list is without labels there. Classes
+        are those of the first.
     protocol : str, default "coco"
         Says what is compared: boxes, rotated boxes, masks or keypoints.
     iou_threshold : float, default 0.5
@@ -218,7 +261,7 @@ def annotator_agreement(
     Raises
     ------
     InputError
-        When there are fewer than two, or a label is of an image that the first does not list.
+        When there are fewer than two, or a file name has two ids, or a class is not one of the first.
     """
     if len(annotators) < 2:
         raise InputError("annotators", "be two or more", got=len(annotators))
@@ -231,7 +274,8 @@ def annotator_agreement(
     pairs = []
     for a, b in itertools.combinations(range(len(names)), 2):
         matcher = Matcher(tables[a], _as_detections(tables[b]), rules)
-        matchings[a, b] = cross = matcher.across_classes(iou_threshold=iou_threshold)
+        nowhere = np.zeros(len(tables[a]), dtype=bool)  # crowds are measured by IoU as well
+        matchings[a, b] = cross = matcher.across_classes(iou_threshold=iou_threshold, by_foreground=nowhere)
         pairs.append(_pair_of((names[a], names[b]), (tables[a], tables[b]), cross, rules, K))
     units, image = _units(tables, matchings, K)
     alone = [krippendorffs_alpha((units == k).astype(np.intp), 2) for k in range(K)]
@@ -256,8 +300,12 @@ def _as_detections(table: GroundTruth) -> Detections:
 
 
 def _aligned(tables: Sequence[GroundTruth]) -> list[GroundTruth]:
-    """Put all into the images and classes of the first."""
-    first = tables[0]
+    """Put all into the images of all and the classes of the first."""
+    _check_images(tables)
+    first, images = tables[0], Images.union([table.images for table in tables])
+    if not images.same_as(first.images):
+        rows = images.rows(first.images.ids)
+        first = with_labels(first.replaced(images=images, image=rows[first.image]), images=rows)
     aligned = [first]
     for table in tables[1:]:
         other = align(_as_detections(table), first)
@@ -270,6 +318,34 @@ def _aligned(tables: Sequence[GroundTruth]) -> list[GroundTruth]:
             )
         )
     return aligned
+
+
+def _check_images(tables: Sequence[GroundTruth]) -> None:
+    """Check that a file name has one id, and warn of images that not all list."""
+    first = tables[0]
+    known = _ids_by_name(first)
+    for table in tables[1:]:
+        for name, identifier in _ids_by_name(table).items():
+            if known.get(name, identifier) != identifier:
+                raise InputError(
+                    f"image {name!r} of {table.source}",
+                    f"have the id that it has in {first.source}",
+                    got=f"{identifier!r} for {known[name]!r}",
+                    cause="images are compared by id: number them alike",
+                )
+    listed = [{*table.images.ids.tolist()} for table in tables]
+    some = set.union(*listed) - set.intersection(*listed)
+    if some:
+        count, example = len(set.union(*listed)), min(some, key=str)
+        warn_user(
+            f"{len(some):,} of {count:,} images are not in every file, such as {example!r}; there they count "
+            "as images without labels"
+        )
+
+
+def _ids_by_name(table: GroundTruth) -> dict[str, Id]:
+    names, ids = table.images.file_names.tolist(), table.images.ids.tolist()
+    return {name: identifier for name, identifier in zip(names, ids, strict=True) if name is not None}
 
 
 def _pair_of(

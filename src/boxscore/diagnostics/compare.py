@@ -539,6 +539,16 @@ def check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> Non
                 "have the same ground truth",
                 got=f"two, for {names[0]!r} and {name!r}",
             )
+        ranked = [result.protocol.matching.scores == "given" for result in (first, other)]
+        if ranked[0] != ranked[1]:
+            scored, without = (names[0], name) if ranked[0] else (name, names[0])
+            raise InputError(
+                "compared results",
+                "have scores, or have none",
+                got=f"scores for {scored!r} and none for {without!r}",
+                cause="--scoreless (in Python Detections.without_scores()) counts the boxes of both, without "
+                "ranking them",
+            )
         if first.protocol != other.protocol:
             raise InputError(
                 "compared results",

@@ -8,6 +8,8 @@ Conventions
 - Detections are assigned one to one to objects of their image with an IoU of ``iou_threshold`` or more,
   whatever their classes. ``assign="score"``: by descending score, each to the free object it overlaps most.
   ``assign="iou"``: pairs by descending IoU. Of equal IoUs the object that comes first in the file is taken.
+- Without scores pairs go by IoU; of equal ones first those of one class, then by classes and boxes: no order
+  of a file decides.
 - Ignored ground truths (crowds, difficult objects) are left out, and so is an unassigned detection that
   overlaps an ignored ground truth of its class, or whose class is not annotated exhaustively in its image
   where the protocol ignores what matches nothing there.
@@ -17,8 +19,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, get_args
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,16 +28,21 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.text import counted
 from boxscore.data.class_names import BACKGROUND, TRUTH
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._reading import greedy_one_to_one, least_score, warn_of_subsets
 from boxscore.diagnostics._result import SHOWN_ROWS, DiagnosticResult, once_per_evaluation, over_images
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.matching.matcher import CrossPairs
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Assign = Literal["score", "iou"]
 Normalise = Literal["none", "truth", "predicted", "all"]
+
+SCORE_THRESHOLD = 0.25
+"""Where no other is given."""
 
 MOST_CELLS = 1 << 27
 """Cells of a whole matrix, 8 bytes each."""
@@ -224,8 +231,8 @@ def confusion_matrix(
     evaluation: Evaluation,
     *,
     iou_threshold: float = 0.5,
-    score_threshold: float = 0.25,
-    assign: Assign = "score",
+    score_threshold: float | None = None,
+    assign: Assign | None = None,
     normalise: Normalise = "none",
 ) -> ConfusionMatrix:
     """Count, for each true class, what it was predicted as.
@@ -235,10 +242,11 @@ def confusion_matrix(
     evaluation : Evaluation
     iou_threshold : float, default 0.5
         Minimum IoU of a match. It is above 0, and 1 at most.
-    score_threshold : float, default 0.25
-        Detections below it are left out.
-    assign : {"score", "iou"}, default "score"
-        What is matched first: the highest score, or the pair of the highest IoU.
+    score_threshold : float, optional
+        Detections below it are left out (default: 0.25, and none without scores).
+    assign : {"score", "iou"}, optional
+        What is matched first: the highest score, or the pair of the highest IoU (default: the highest score,
+        and the highest IoU without scores).
     normalise : {"none", "truth", "predicted", "all"}, default "none"
         Counts, or shares of the true class, of the predicted class, or of all. 0/0 is NaN.
 
@@ -263,8 +271,8 @@ def top_confusions(
     evaluation: Evaluation,
     *,
     iou_threshold: float = 0.5,
-    score_threshold: float = 0.25,
-    assign: Assign = "score",
+    score_threshold: float | None = None,
+    assign: Assign | None = None,
     limit: int | None = 20,
     background: bool = True,
 ) -> TopConfusions:
@@ -326,14 +334,33 @@ def _labels(evaluation: Evaluation) -> list[str]:
 
 
 def _checked_cells(
-    evaluation: Evaluation, iou_threshold: float, score_threshold: float, assign: Assign
+    evaluation: Evaluation, iou_threshold: float, score_threshold: float | None, assign: Assign | None
 ) -> _Cells:
-    checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
-    least = least_score(evaluation, score_threshold)
-    checks.one_of(assign, get_args(Assign), name="assign")
     evaluation.require_overlaps("confusions")
+    scored = evaluation.detections.scored
+    checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
+    if score_threshold is None:
+        score_threshold = SCORE_THRESHOLD if scored else -np.inf
+    least = least_score(evaluation, score_threshold)
+    if assign is None:
+        assign = "score" if scored else "iou"
+    checks.one_of(assign, get_args(Assign), name="assign")
+    if assign == "score" and not scored:
+        raise InputError("assign", "be 'iou' where detections have no scores", got="'score'")
     warn_of_subsets(evaluation, "confusions are")
     return _cells(evaluation, float(iou_threshold), least, assign)
+
+
+def _by_content(
+    truth: GroundTruth, detections: Detections, pairs: CrossPairs, rows: NDArray[np.intp]
+) -> Iterator[NDArray[Any]]:
+    """Yield what decides between equal overlaps, the weightiest last: same class, then classes and boxes."""
+    sides = [(table, side[rows]) for table, side in ((detections, pairs.detection), (truth, pairs.truth))]
+    for table, of_pair in sides:
+        yield from table.boxes[of_pair].T[::-1]
+    classes = [table.category[of_pair] for table, of_pair in sides]
+    yield from classes
+    yield classes[0] != classes[1]
 
 
 @once_per_evaluation
@@ -344,8 +371,11 @@ def _cells(evaluation: Evaluation, iou_threshold: float, score_threshold: float,
 
     real = np.flatnonzero(~ignored[pairs.truth])
     by_overlap, by_score = -pairs.iou[real], pairs.position[real]
-    first, second = (by_score, by_overlap) if assign == "score" else (by_overlap, by_score)
-    real = real[np.lexsort((pairs.truth[real], second, first))]
+    if detections.scored:
+        first, second = (by_score, by_overlap) if assign == "score" else (by_overlap, by_score)
+        real = real[np.lexsort((pairs.truth[real], second, first))]
+    else:
+        real = real[np.lexsort((*_by_content(truth, detections, pairs, real), by_overlap))]
     taken = real[greedy_one_to_one(pairs.detection[real], pairs.truth[real])]
     object_row, detection_row = pairs.truth[taken], pairs.detection[taken]
 

@@ -8,9 +8,10 @@ choice by choice, shows the effect of each.
 Conventions
 -----------
 - The number is the tool's AP over its IoU thresholds, all areas, largest max detections; with ``iou`` given,
-  AP at that one threshold in both.
+  AP at that one threshold in both. Of a tool that ranks nothing it is its first metric, at its threshold.
 - The steps come in a fixed order (:data:`CHOICES`), and each starts where the previous one ended: a step's
   ``delta`` depends on the order, their sum does not. Choices that two tools share have no step.
+- A choice that the others do not allow yet waits until they do; where all wait, they are one step.
 - Deltas add up to the difference exactly: values are rounded to multiples of 2**-53, which changes at most
   the last bit, and float64 subtraction of such numbers is exact.
 
@@ -24,7 +25,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,15 +41,16 @@ from boxscore.diagnostics._tools import (
     Choice,
     Tool,
     fits,
+    fits_scores,
     reduced_tool,
     tool_of,
     tool_protocols,
-    with_choice,
+    with_choices,
     with_fields,
     with_similarity,
 )
-from boxscore.diagnostics.ties import tie_bounds
-from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.diagnostics.ties import ends_of_ties
+from boxscore.errors import BoxscoreWarning, InputError, ProtocolError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.ignoring import ignoring
 from boxscore.matching.matcher import Matcher
@@ -143,16 +145,31 @@ def explain(
         text = f"similarity: {start.protocol.similarity} -> {end.protocol.similarity}"
         steps.append((text, after - value, after))
         value = after
-    for choice in CHOICES:
-        changed = with_choice(now, end, choice)
-        if changed == now:
-            continue
+    for changed, choices in _way(now, end):
         after = tables.value(changed)
-        old, new = choice.text(now), choice.text(changed)
-        text = f"{choice.title}: {old} -> {new}" if old != new else f"{choice.title}: last bits of {old}"
-        steps.append((text, after - value, after))
+        steps.append(
+            (" and ".join(_change(choice, now, changed) for choice in choices), after - value, after)
+        )
         now, value = changed, after
     return Explanation(start.name, end.name, first_value, value, tuple(steps))
+
+
+def _way(now: Tool, end: Tool) -> Iterator[tuple[Tool, Sequence[Choice]]]:
+    """Yield the tools on the way from one to another, and the choices that each has changed."""
+    left = [choice for choice in CHOICES if with_choices(now, end, [choice]) != now]
+    while left:
+        allowed = ([choice] for choice in left if with_choices(now, end, [choice]) is not None)
+        together = next(allowed, left)
+        changed = with_choices(now, end, together)
+        assert changed is not None, "all choices of a tool go together"
+        now, left = changed, [choice for choice in left if choice not in together]
+        yield now, together
+
+
+def _change(choice: Choice, old: Tool, new: Tool) -> str:
+    """Write a change in words; equal words differ in last bits."""
+    before, after = choice.text(old), choice.text(new)
+    return f"{choice.title}: {f'{before} -> {after}' if before != after else f'last bits of {before}'}"
 
 
 def _recall_points(interpolation: Interpolation, count: int) -> dict[str, Any]:
@@ -214,7 +231,10 @@ def ablation(
     value = tables.value(tool)
     rows = [(tool.name, math.nan, value)]
     for name, changes in VARIANTS.items():
-        changed = with_fields(tool, changes)
+        try:
+            changed = with_fields(tool, changes)
+        except ProtocolError:  # other rules of the tool do not allow it
+            continue
         if changed != tool:
             after = tables.value(changed)
             rows.append((name, after - value, after))
@@ -260,6 +280,8 @@ def find_number(
     rows, tables = [], _Tables(ground_truth, detections)
     oriented = fits(load_protocol("coco-rotated"), ground_truth, detections)
     for name in tool_protocols(oriented=oriented):
+        if not fits_scores(load_protocol(name), tables.detections):
+            continue
         metrics = dict(tables.metrics(tool_of(name, None)))
         if len(metrics) == 2 and metrics["AP"] == metrics.get("AP50"):
             del metrics["AP"]  # one threshold, one value
@@ -325,7 +347,8 @@ class Reading:
     metric : str
         What the protocol calls its number.
     value : float
-        AP over the protocol's IoU thresholds; NaN where it is undefined.
+        AP over the protocol's IoU thresholds; without scores the protocol's first metric. NaN where it is
+        undefined.
     AP50 : float
         At IoU 0.5; NaN where that is none of its thresholds.
     difference : float
@@ -403,10 +426,10 @@ def readings(
     """
     aligned = align(detections, ground_truth)
     shipped = [load_protocol(name) for name in protocol_names()]
-    fitting = [protocol for protocol in shipped if fits(protocol, ground_truth, aligned)]
-    if first is not None:
-        chosen = load_protocol(first)
-        if not fits(chosen, ground_truth, aligned):
+    chosen = None if first is None else load_protocol(first)
+    fitting = [protocol for protocol in shipped if fits(protocol, ground_truth, aligned, chosen)]
+    if chosen is not None:
+        if not fits(chosen, ground_truth, aligned, chosen):
             known = ", ".join(protocol.name for protocol in fitting)
             rule = "fit what the files hold"
             raise InputError("the first protocol", rule, got=repr(chosen.name), cause=f"these do: {known}")
@@ -440,7 +463,7 @@ def readings(
                     *(
                         _chosen(choice, start_tool, tool)
                         for choice in CHOICES
-                        if with_choice(start_tool, tool, choice) != start_tool
+                        if with_choices(start_tool, tool, [choice]) != start_tool
                     ),
                 ),
             )
@@ -464,7 +487,7 @@ def _closeness(protocol: Protocol, ground_truth: GroundTruth) -> tuple[int, bool
     column = similarity_of(protocol).column
     compared = column is not None and getattr(ground_truth, column, None) is not None
     flags = bool(ignoring(ground_truth, protocol).ignored.any())
-    plain = protocol == load_protocol("coco")
+    plain = protocol in (load_protocol("coco"), load_protocol("scoreless"))
     return (0 if plain else int(compared) + int(compared and flags), plain)
 
 
@@ -472,7 +495,7 @@ class _Tables:
     """Two tables scored under many protocols; overlaps that these measure alike are computed once."""
 
     def __init__(self, ground_truth: GroundTruth, detections: Detections) -> None:
-        self._truth, self._given = ground_truth, align(detections, ground_truth)
+        self._truth, self.detections = ground_truth, align(detections, ground_truth)
         self._matchers: dict[Any, Matcher] = {}
 
     def metrics(self, tool: Tool) -> dict[str, float]:
@@ -482,8 +505,11 @@ class _Tables:
     def bounds(self, tool: Tool) -> tuple[dict[str, float], tuple[float, float]]:
         """Evaluate, and bound the AP over the orders of equal scores."""
         result = self.evaluation(tool)
-        bounds = tie_bounds(result, metrics=["AP"]).total
-        return result.metrics, (float(bounds.lowest[0]), float(bounds.highest[0]))
+        if not tool.protocol.asks_for("AP"):  # counted: no order decides, or not that of equal scores alone
+            value = result.metrics["AP"] if tool.protocol.matching.scores == "none" else math.nan
+            return result.metrics, (value, value)
+        _, lowest, highest = ends_of_ties(result, ["AP"]).total[:, 0].tolist()
+        return result.metrics, (lowest, highest)
 
     def evaluation(self, tool: Tool) -> Evaluation:
         """Evaluate under a tool's protocol."""
@@ -492,7 +518,7 @@ class _Tables:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoxscoreWarning)
             if rules not in self._matchers:
-                self._matchers[rules] = Matcher(*prepared(self._truth, self._given, protocol), protocol)
+                self._matchers[rules] = Matcher(*prepared(self._truth, self.detections, protocol), protocol)
             matcher = self._matchers[rules].under(protocol)
             return Evaluation(matcher.ground_truth, matcher.detections, protocol, matcher.match())
 

@@ -225,6 +225,7 @@ def threshold_guarantee(
     asked = {"recall": recall, "precision": precision, "fppi": fppi}
     measure, level = _asked({name: value for name, value in asked.items() if value is not None})
     _refuse_unread(measure, at_most=at_most, confidence=confidence)
+    evaluation.require_scores()
     protocol = evaluation.protocol
     if not protocol.scope.is_matched_alone:
         raise InputError(

@@ -46,6 +46,8 @@ class ImageScores(DiagnosticResult):
     true_positives, false_positives, false_negatives : ndarray of int64, [I]
     precision, recall, f1, average_precision : ndarray of float64, [I]
         NaN where undefined.
+    scored : bool
+        Whether the detections have scores; AP is undefined without, and has no column.
     """
 
     image_ids: NDArray[np.generic]
@@ -57,6 +59,7 @@ class ImageScores(DiagnosticResult):
     recall: FloatArray
     f1: FloatArray
     average_precision: FloatArray
+    scored: bool
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per image."""
@@ -77,13 +80,16 @@ class ImageScores(DiagnosticResult):
         }
         if all(name is None for name in self.file_names.tolist()):
             del columns["file_name"]
+        if not self.scored:
+            del columns["AP"]
         return pd.DataFrame(columns)
 
 
 def _joined(answers: Sequence[ImageScores]) -> ImageScores:
     """Put the rows of disjoint images below each other, in the order of their ids."""
-    names = [field.name for field in dataclasses.fields(ImageScores)]
-    return ImageScores(*(np.concatenate([getattr(one, name) for one in answers]) for name in names))
+    names = [field.name for field in dataclasses.fields(ImageScores) if field.name != "scored"]
+    columns = {name: np.concatenate([getattr(one, name) for one in answers]) for name in names}
+    return ImageScores(**columns, scored=all(one.scored for one in answers))
 
 
 @over_images(_joined, rows_of_images=True)
@@ -146,6 +152,7 @@ def image_scores(
         recall,
         _ratio(2 * true, 2 * true + false + missed),
         _average_precision(evaluation, t, a),
+        table.scored,
     )
 
 
@@ -161,7 +168,7 @@ def _ratio(part: Counts, whole: Counts) -> FloatArray:
 def _average_precision(evaluation: Evaluation, threshold: int, area: int) -> FloatArray:
     """AP of each image, [I]: to the curves every image and class is a class; NaN without scores."""
     matched = evaluation.matched
-    if evaluation.protocol.matching.scores == "none":
+    if evaluation.protocol.matching.scores != "given":
         return np.full(len(matched.images), np.nan)
     classes = len(matched.categories)
     truth_group = matched.truth_image.astype(np.int64) * classes + matched.truth_category

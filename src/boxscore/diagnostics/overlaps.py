@@ -32,6 +32,7 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.candidates import MOST_HELD
 from boxscore.matching.outcomes import outcomes_by_row
+from boxscore.matching.ranking import listed_scores
 from boxscore.similarity.box import (
     box_iof,
     complete_box_iou,
@@ -96,7 +97,7 @@ class PairOverlaps(DiagnosticResult):
             "class": labels[truth.category[self.truth]],
             "annotation_id": truth.ids[self.truth],
             "detection": self.detection,
-            "score": detections.scores[self.detection],
+            "score": listed_scores(detections)[self.detection],
             **self.overlaps,
             "matched": self.matched,
         }

@@ -274,7 +274,7 @@ def _column_bins(column: NDArray[Any], bins: Bins, name: str, whose: str) -> tup
 
 def _summary(protocol: Protocol, area: str) -> tuple[SummaryRow, ...]:
     """Summary rows of one slice, where the protocol has the threshold; without scores, precision to F1."""
-    if protocol.matching.scores == "none":
+    if protocol.matching.scores != "given":
         given = [row for row in protocol.summary if row.metric in COUNTED] or list(protocol.summary)
         return tuple(dataclasses.replace(row, area=area) for row in given)
     rows = [SummaryRow("AP", area=area)]

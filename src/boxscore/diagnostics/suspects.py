@@ -21,7 +21,9 @@ Conventions
 - ``cost`` is the exact change of a summary metric if the label alone were as the detector says: relabelled,
   added, or redrawn (:mod:`boxscore.diagnostics.leave_one_out`). NaN where the protocol does not allow it, and
   beyond the most suspicious :data:`MOST_COSTED`.
-- The most costly come first, or the most suspicious. Ties of cost go by suspicion, ties of both by score.
+- First come those that are high in two orders at once, by the sum of their places (Borda's count): by
+  suspicion, and by cost times the ground truths of the class, since else a class with few objects comes first
+  whatever the detector knows of it. Or one order alone. Ties go by suspicion, ties of that by score.
 """
 
 from __future__ import annotations
@@ -33,12 +35,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.ordering import rank_in_runs, stable_order
+from boxscore._utils.ordering import inverse_order, rank_in_runs, stable_order
 from boxscore.data.boxes import without_inverted
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._reading import check_overlaps, warn_of_subsets
 from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
-from boxscore.diagnostics.leave_one_out import LabelEdits, label_costs, refusal, row_named
+from boxscore.diagnostics.label_edits import LabelEdits
+from boxscore.diagnostics.leave_one_out import label_costs, refusal, row_named
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
 from boxscore.scoring.counts import tie_starts
@@ -53,7 +56,15 @@ WRONG_CLASS, MISSING, POOR_BOX = range(3)
 MOST_COSTED = 10_000
 """Suspects whose cost is computed, the most suspicious; a millisecond each."""
 
-Order = Literal["cost", "suspicion"]
+FIRST = {
+    "both": "what the detector is sure of and costs its class much",
+    "class_cost": "what costs its class most",
+    "cost": "what costs most",
+    "suspicion": "what the detector is surest of",
+}
+"""What an order lists first."""
+
+Order = Literal["both", "class_cost", "cost", "suspicion"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -66,6 +77,8 @@ class LabelSuspects(DiagnosticResult):
         What the metric would gain if the label were as the detector says; NaN where that is not known.
     metric : str
         Its key in the summary.
+    order : {"both", "class_cost", "cost", "suspicion"}
+        What comes first.
     refusal : str
         What the protocol must do for costs and does not; empty where they are known.
     suspicion : ndarray of float64, [N]
@@ -75,7 +88,7 @@ class LabelSuspects(DiagnosticResult):
     detection : ndarray of intp, [N]
         Rows of the detections.
     truth : ndarray of intp, [N]
-        Row of the ground truth that overlaps most; -1 for none.
+        Row of the ground truth that overlaps most, of a poor box in its class; -1 for none.
     iou : ndarray of float64, [N]
         Overlap with it; NaN for none.
     ground_truth, detections : GroundTruth, Detections
@@ -84,6 +97,7 @@ class LabelSuspects(DiagnosticResult):
 
     cost: NDArray[np.float64]
     metric: str
+    order: Order
     refusal: str
     suspicion: NDArray[np.float64]
     kind: NDArray[np.intp]
@@ -98,11 +112,12 @@ class LabelSuspects(DiagnosticResult):
 
     @property
     def note(self) -> str:
-        """Say what the first column is, or why it is empty."""
+        """Say what the first column is, or why it is empty, and what comes first."""
         if self.refusal:
             return f"the most suspicious first: cost asks for a protocol that would {self.refusal}"
         some = f"; of the {MOST_COSTED:,} most suspicious" if np.isnan(self.cost).any() else ""
-        return f"cost: what {self.metric} would gain if the label were as the detector says{some}"
+        cost = f"cost: what {self.metric} would gain if the label were as the detector says{some}"
+        return f"{cost}\nfirst: {FIRST[self.order]}"
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per suspect.
@@ -143,12 +158,12 @@ def label_suspects(
     iou_threshold: float = 0.5,
     background_iou: float = 0.1,
     limit: int | None = 100,
-    order: Order = "cost",
+    order: Order = "both",
     metric: str | None = None,
     each_class: bool = False,
     against: Evaluation | None = None,
 ) -> LabelSuspects:
-    """List confident detections that disagree with the ground truth, those first that cost most.
+    """List confident detections that disagree with the ground truth, those first that are worth looking at.
 
     Parameters
     ----------
@@ -161,9 +176,10 @@ def label_suspects(
         IoU below which a detection has no object.
     limit : int or None, default 100
         Rows; None for all.
-    order : {"cost", "suspicion"}, default "cost"
-        What comes first: what costs most, or what the detector is surest of. There are no costs where images
-        cannot be matched one by one.
+    order : {"both", "class_cost", "cost", "suspicion"}, default "both"
+        What comes first: what is high by ``class_cost`` and by ``suspicion``; what costs most, times the
+        ground truths of its class; what costs most; what the detector is surest of. Where images cannot be
+        matched one by one there are no costs, and the order is ``suspicion``.
     metric : str, optional
         The summary metric of which costs are (default: the first).
     each_class : bool, default False
@@ -206,7 +222,13 @@ def label_suspects(
     rows = pairs.rows[kind[pairs.rows] >= 0]
     rows = rows[np.lexsort((rows, -detections.scores[rows], -suspicion[rows]))]
     rows = _without_repeats(evaluation, rows, iou_threshold)
-    overlap, annotation = _most_overlapping(pairs, D)
+    overlap, annotation = _most_overlapping(pairs, np.ones(len(same_class), dtype=bool), D)
+    of_own = _most_overlapping(pairs, same_class & ~seen[pairs.truth], D)  # which a poor box stands for
+    overlap, annotation = (
+        np.where(kind == POOR_BOX, own, any_) for own, any_ in zip(of_own, (overlap, annotation), strict=True)
+    )
+    if limit is not None:
+        checks.whole_number(limit, 1, name="limit")
     reason = refusal(evaluation)
     row = row_named(evaluation, metric)
     cost = np.full(len(rows), np.nan)
@@ -214,14 +236,21 @@ def label_suspects(
         some = rows[:MOST_COSTED]
         edits = proposals(evaluation, some, kind[some], annotation[some])
         cost[: len(some)] = label_costs(evaluation, edits, metric=row.key, against=against).cost
-    if order == "cost":
-        by_cost = np.argsort(-(cost if against is None else np.abs(cost)), kind="stable")
-        rows, cost = rows[by_cost], cost[by_cost]
+    if not reason and order != "suspicion":
+        sign = -1 if row.key in evaluation.protocol.lower_is_better else 1
+        size = sign * cost if against is None else np.abs(cost)
+        if order != "cost":
+            size = size * np.maximum(evaluation.matched.positives(0), 1)[detections.category[rows]]
+        chosen = np.argsort(-size, kind="stable")
+        if order == "both":
+            chosen = np.argsort(inverse_order(chosen) + np.arange(len(rows)), kind="stable")
+        rows, cost = rows[chosen], cost[chosen]
     chosen = _first(detections.category[rows], limit, each_class=each_class)
     rows, cost = rows[chosen], cost[chosen]
     return LabelSuspects(
         cost,
         row.key,
+        order,
         reason,
         suspicion[rows],
         kind[rows],
@@ -278,9 +307,12 @@ def _any(pairs: CrossPairs, chosen: NDArray[np.bool_], count: int) -> NDArray[np
     return flags
 
 
-def _most_overlapping(pairs: CrossPairs, count: int) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Largest overlap of each detection with any ground truth, [D]; and that ground truth, -1 without."""
-    order = np.argsort(pairs.iou, kind="stable")
+def _most_overlapping(
+    pairs: CrossPairs, chosen: NDArray[np.bool_], count: int
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Largest overlap of each detection in the chosen pairs, [D]; and that ground truth, -1 without."""
+    order = np.flatnonzero(chosen)
+    order = order[np.argsort(pairs.iou[order], kind="stable")]
     overlap, row = np.zeros(count), np.full(count, -1, dtype=np.intp)
     overlap[pairs.detection[order]] = pairs.iou[order]  # the last, largest, stays
     row[pairs.detection[order]] = pairs.truth[order]

@@ -253,7 +253,7 @@ def sweep(
                 got=f"a {type(table).__name__}",
                 cause=f"load files with boxscore.load_{name}",
             )
-    if chosen.matching.scores == "none":
+    if chosen.matching.scores != "given":
         raise InputError("the protocol", "rank detections for a sweep", got=chosen.name)
     # Evaluates nothing: checks every option once, before the work.
     evaluate(

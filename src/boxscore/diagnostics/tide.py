@@ -1,4 +1,4 @@
-"""Error types after TIDE: what each kind of mistake costs in AP.
+"""Error types after TIDE: what each kind of mistake costs in AP, or in F1 where there are no scores.
 
 Goal
 ----
@@ -27,6 +27,8 @@ Conventions
 - AP is read at 101 recall points. ``absent_classes="zero"`` takes the mean as ``tidecv`` does: a class that
   is detected and has no object counts as AP 0, and leaves the mean when its detections are fixed. The
   default leaves such classes out of every mean, as COCO does.
+- Without scores it is F1 that rises, of all classes together, under the protocol's own matching: the F1 of
+  its summary at that threshold. The rules are the same; false positives that are fixed are gone.
 
 References
 ----------
@@ -38,55 +40,55 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
-from boxscore._utils.ordering import descending_order, group_order, run_starts, stable_order
-from boxscore.diagnostics._reading import check_overlaps, greedy_one_to_one, warn_of_subsets
+from boxscore._utils.ordering import descending_order, stable_order
 from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats, once_per_evaluation
+from boxscore.diagnostics.errors_in_parts import RIGHT, Ranked, curves_of_fixes
+from boxscore.diagnostics.naming_errors import (
+    ERROR_TYPES,
+    MOST_DETECTIONS,
+    NO_ERROR,
+    Errors,
+    check_options,
+    named_errors,
+)
+from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.matching.ranking import listed_scores, ranked_by
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.blocks import mean_of_defined, weighted_mean
 from boxscore.scoring.counts import Outcomes, TruePositiveCounts
 from boxscore.scoring.curves import Curves
+from boxscore.scoring.kinds import kind_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Absent = Literal["skip", "zero"]
 
-ERROR_TYPES = ("classification", "localisation", "both", "duplicate", "background", "missed")
 SPECIAL_ERRORS = ("false_positives", "false_negatives")
-NO_ERROR = -1
+NOTHING = "nothing"
+"""The fix of no error."""
+
+_NOTE_ON_AP = "ap is TIDE's: 101 recall points and its own matching; evaluate's, under {protocol}, can differ"
+_NOTE_ON_F1 = "f1 is of all boxes together at this IoU, with the matching of the protocol {protocol}"
 RULES = ApRules(recall_points=tuple((np.arange(101) / 100).tolist()))
 
 
-class _Errors(NamedTuple):
-    """TIDE's decisions, by rows of the two tables."""
-
-    rows: NDArray[np.intp]  # detections within max detections, by image (ids ascending) and score
-    true: BoolArray  # [D] by table row
-    excused: BoolArray  # [D]
-    kind: NDArray[np.int8]  # [D] position in ERROR_TYPES, or NO_ERROR
-    object_row: NDArray[np.intp]  # [D] ground truth of a localisation or classification error
-    fixes: BoolArray  # [D] fixing this error makes it a true positive
-    positive: BoolArray  # [G] not ignored
-    matched: BoolArray  # [G]
-    missed: BoolArray  # [G]
-
-
 class ErrorCosts(NamedTuple):
-    """What E kinds of error cost; arrays [..., E], AP as a fraction."""
+    """What E kinds of error cost; arrays [..., E], AP or F1 as a fraction."""
 
     counts: Counts
     """Detections, or objects for ``missed`` and ``false_negatives``."""
-    ap: Floats
-    """AP without a fix; the same for every kind."""
-    ap_without: Floats
+    value: Floats
+    """AP or F1 without a fix; the same for every kind."""
+    value_without: Floats
     """With this kind fixed."""
     cost: Floats
     """Never below 0 for the six of :data:`ERROR_TYPES`."""
@@ -100,16 +102,22 @@ class ErrorTypes(ClassResult):
     ----------
     classes : list of str, [K]
     per_class : ErrorCosts, [K, E]
-        NaN for a class without ground truth.
+        NaN for a class without ground truth; F1 is NaN for one without detections, too.
     total : ErrorCosts, [E]
-        All classes: counts added up, AP averaged.
+        All classes: counts added up, AP averaged; F1 of all together.
     errors : tuple of str, [E]
         :data:`ERROR_TYPES`, then :data:`SPECIAL_ERRORS`.
+    metric : str
+        What the costs are of: ``AP``, or ``F1`` where the detections have no scores.
+    note : str
+        How it differs from the metric of the summary.
     """
 
     per_class: ErrorCosts
     total: ErrorCosts
     errors: tuple[str, ...]
+    metric: str
+    note: str
 
     def second_axis(self) -> dict[str, tuple[str, ...]]:
         """Name the kinds of error."""
@@ -117,7 +125,9 @@ class ErrorTypes(ClassResult):
 
     def frame_of(self, classes: Sequence[str], values: ErrorCosts) -> pd.DataFrame:
         """Lay out values; a tuple has a method ``count``, so the field has another name than its column."""
-        return super().frame_of(classes, values).rename(columns={"counts": "count"})
+        name = self.metric.lower()
+        names = {"counts": "count", "value": name, "value_without": f"{name}_without"}
+        return super().frame_of(classes, values).rename(columns=names)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -132,7 +142,7 @@ class ErrorList(DiagnosticResult):
     category : ndarray of str objects, [n]
         The class of the detection, or of the object missed.
     score : ndarray of float64, [n]
-        NaN for missed objects.
+        NaN for missed objects, and where detections have no scores.
     boxes : ndarray of float64, [n, 4]
         Corners, in pixels.
     annotation_id, true_class : ndarray of object, [n]
@@ -170,21 +180,21 @@ def error_types(
     *,
     iou_threshold: float = 0.5,
     background_iou: float = 0.1,
-    max_detections: int = 100,
+    max_detections: int = MOST_DETECTIONS,
     absent_classes: Absent = "skip",
 ) -> ErrorTypes:
-    """Count each kind of error and compute what it costs in AP.
+    """Count each kind of error and compute what it costs in AP, or in F1 where there are no scores.
 
     Parameters
     ----------
     evaluation : Evaluation
         Its protocol decides how boxes are measured and what is ignored.
     iou_threshold : float, default 0.5
-        Minimum IoU of a match.
+        Minimum IoU of a match; a threshold of the protocol where detections have no scores.
     background_iou : float, default 0.1
         IoU up to which a detection counts as background.
     max_detections : int, default 100
-        Use the N highest-scoring detections per image, over all classes.
+        Use the N highest-scoring detections per image, over all classes; all where they have no scores.
     absent_classes : {"skip", "zero"}, default "skip"
         Classes without ground truth: left out of the mean, or AP 0 as in ``tidecv``.
 
@@ -198,30 +208,52 @@ def error_types(
         When an option is out of range.
     """
     checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
-    evaluation.require_overlaps("error types")
-    errors = _errors(
-        evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
-    )
-    orders = _Orders.of(evaluation, errors)
-    ap, has_data = _average_precision(evaluation, errors, orders, None)
-    weights = evaluation.class_weights
-    ap = np.append(ap, _mean(ap, has_data, absent_classes, weights))
     names = (*ERROR_TYPES, *SPECIAL_ERRORS)
-    count = np.stack([_counts(evaluation, errors, name) for name in names], axis=-1)  # [K+1,E]
-    without = np.empty(count.shape)
-    for e, name in enumerate(names):
-        fixed, still_has_data = _average_precision(evaluation, errors, orders, name)
-        without[:, e] = np.append(fixed, _mean(fixed, still_has_data, absent_classes, weights))
-    cost = without - ap[:, None]
+    parted: Any = evaluation if getattr(evaluation, "has_partitions", False) else None
+    in_parts = parted is not None
+    if not in_parts:
+        evaluation.require_overlaps("error types")
+    ranked = evaluation.protocol.matching.scores == "given" if in_parts else evaluation.detections.scored
+    if in_parts and not ranked:
+        rule, cause = "have scores with --memory-limit", "leave the limit out"
+        raise InputError("detections", rule, got="none", cause=cause)
+    if absent_classes == "zero" and not ranked:
+        rule = "be 'skip' where detections have no scores"
+        cause = "F1 is of all classes together, and no mean over classes"
+        raise InputError("absent_classes", rule, got="'zero'", cause=cause)
+    options: dict[str, Any] = {
+        "iou_threshold": iou_threshold,
+        "background_iou": background_iou,
+        "max_detections": max_detections,
+    }
+    if in_parts:
+        check_options(evaluation, **options, ranked=True)
+        curves, count = curves_of_fixes(parted, ranked_fixes, options, RULES)
+    else:
+        errors = named_errors(evaluation, **options)
+        orders = _Orders.of(evaluation, errors)
+        count = _all_counts(evaluation, errors)
+
+    def values(fixed: str) -> FloatArray:
+        """Return the metric of each class and, last, of all, [K + 1]."""
+        of_fix = curves[fixed] if in_parts else _curves(evaluation, errors, orders, fixed)
+        return _ap(evaluation, of_fix, absent_classes) if ranked else _f1(evaluation, of_fix)
+
+    value = values(NOTHING)
+    without = np.stack([values(name) for name in names], axis=-1)
+    cost = without - value[:, None]
     six = slice(len(ERROR_TYPES))
     cost[:, six] = np.maximum(cost[:, six], 0)
-    as_is = np.repeat(ap[:, None], len(names), axis=1)
+    as_is = np.repeat(value[:, None], len(names), axis=1)
     columns = (count, as_is, without, cost)
+    categories = parted.identity.categories if in_parts else evaluation.ground_truth.categories
     return ErrorTypes(
-        evaluation.ground_truth.categories.labels,
+        categories.labels,
         ErrorCosts(*(values[:-1] for values in columns)),
         ErrorCosts(*(values[-1] for values in columns)),
         names,
+        "AP" if ranked else "F1",
+        (_NOTE_ON_AP if ranked else _NOTE_ON_F1).format(protocol=evaluation.protocol.name),
     )
 
 
@@ -231,7 +263,7 @@ def error_list(
     *,
     iou_threshold: float = 0.5,
     background_iou: float = 0.1,
-    max_detections: int = 100,
+    max_detections: int = MOST_DETECTIONS,
 ) -> ErrorList:
     """List every error, one per row.
 
@@ -250,13 +282,13 @@ def error_list(
         When an option is out of range.
     """
     evaluation.require_overlaps("a list of errors")
-    errors = _errors(
+    errors = named_errors(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
     )
     truth, detections = evaluation.ground_truth, evaluation.detections
     labels = np.array(truth.categories.labels, dtype=object)
     wrong = errors.rows[errors.kind[errors.rows] != NO_ERROR]
-    wrong = wrong[descending_order(detections.scores[wrong])]
+    wrong = wrong[descending_order(ranked_by(detections)[wrong])]
     missed = np.flatnonzero(errors.missed)
     kind = errors.kind[wrong]
     about = (kind == 0) | (kind == 1)
@@ -265,11 +297,16 @@ def error_list(
         np.array([*(ERROR_TYPES[k] for k in kind.tolist()), *["missed"] * len(missed)], dtype=object),
         truth.images.ids[np.concatenate([detections.image[wrong], truth.image[missed]])],
         labels[np.concatenate([detections.category[wrong], truth.category[missed]])],
-        np.append(detections.scores[wrong], np.full(len(missed), np.nan)),
+        np.append(listed_scores(detections)[wrong], np.full(len(missed), np.nan)),
         np.concatenate([detections.boxes[wrong], truth.boxes[missed]]),
         np.append(_where(about, truth.ids, object_row), truth.ids[missed].astype(object)),
         np.append(_where(about, labels[truth.category], object_row), labels[truth.category[missed]]),
     )
+
+
+def cost_unit(result: ErrorTypes) -> str:
+    """Name what the costs are of at IoU 0.50, the default: ``AP50``, or ``F1`` where there are no scores."""
+    return "AP50" if result.metric == "AP" else result.metric
 
 
 def confusion_cost(
@@ -279,25 +316,25 @@ def confusion_cost(
     *,
     iou_threshold: float = 0.5,
     background_iou: float = 0.1,
-    max_detections: int = 100,
+    max_detections: int = MOST_DETECTIONS,
 ) -> float:
-    """AP gained if only the classification errors of one class on objects of another were fixed.
+    """AP or F1 gained if only the classification errors of one class on objects of another were fixed.
 
     The classes are rows of the vocabulary; the rest is as in :func:`error_types`.
     """
-    errors = _errors(
+    errors = named_errors(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
     )
     wrong = errors.kind == ERROR_TYPES.index("classification")
     wrong &= evaluation.detections.category == predicted_class
     wrong[wrong] = evaluation.ground_truth.category[errors.object_row[wrong]] == true_class
     only = errors._replace(kind=np.where(wrong, errors.kind, NO_ERROR).astype(np.int8))
-    orders = _Orders.of(evaluation, only)
-    ap, fixed = (
-        _mean(*_average_precision(evaluation, only, orders, name), "skip", evaluation.class_weights)
-        for name in (None, "classification")
+    orders, metric = _Orders.of(evaluation, only), _ap if evaluation.detections.scored else _f1
+    value, fixed = (
+        float(metric(evaluation, _curves(evaluation, only, orders, name))[-1])
+        for name in (NOTHING, "classification")
     )
-    return max(fixed - ap, 0.0)
+    return max(fixed - value, 0.0)
 
 
 def missed_objects(
@@ -305,10 +342,10 @@ def missed_objects(
     *,
     iou_threshold: float = 0.5,
     background_iou: float = 0.1,
-    max_detections: int = 100,
+    max_detections: int = MOST_DETECTIONS,
 ) -> NDArray[np.intp]:
     """Rows of the ground truth that are ``missed`` in :func:`error_types` of the same options, ascending."""
-    errors = _errors(
+    errors = named_errors(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
     )
     return np.flatnonzero(errors.missed)
@@ -319,14 +356,14 @@ def error_kinds(
     *,
     iou_threshold: float = 0.5,
     background_iou: float = 0.1,
-    max_detections: int = 100,
+    max_detections: int = MOST_DETECTIONS,
 ) -> tuple[NDArray[np.int8], NDArray[np.intp]]:
     """Error of each detection in :func:`error_types` of the same options, and of which object, [D] each.
 
     An error is a position in :data:`ERROR_TYPES`, or ``NO_ERROR``; the object of one that is neither of class
     nor of place means nothing.
     """
-    errors = _errors(
+    errors = named_errors(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
     )
     return errors.kind, errors.object_row
@@ -339,102 +376,6 @@ def _where(condition: BoolArray, values: NDArray[np.object_], rows: NDArray[np.i
     return chosen
 
 
-def _errors(
-    evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
-) -> _Errors:
-    """Match as TIDE does and name every error, once per evaluation and options."""
-    check_overlaps(iou_threshold, background_iou)
-    checks.whole_number(max_detections, 1, name="max_detections")
-    warn_of_subsets(evaluation, "types of errors are")
-    return evaluation.once(
-        ("errors of TIDE", iou_threshold, background_iou, max_detections),
-        lambda: _named_errors(evaluation, iou_threshold, background_iou, max_detections),
-    )
-
-
-def _named_errors(
-    evaluation: Evaluation, iou_threshold: float, background_iou: float, max_detections: int
-) -> _Errors:
-    truth, detections = evaluation.ground_truth, evaluation.detections
-    ignored = evaluation.matcher.ignoring.ignored
-    pairs = evaluation.matcher.across_classes(
-        iou_threshold=background_iou, max_detections=max_detections, by_foreground=ignored
-    )
-    same_class = truth.category[pairs.truth] == detections.category[pairs.detection]
-    region = ignored[pairs.truth]
-    D, G = len(detections), len(truth)
-
-    match = np.flatnonzero(same_class & ~region & (pairs.iou >= iou_threshold))
-    if len(match):  # by image and descending score already
-        match = match[group_order(_runs(pairs.detection[match]), pairs.iou[match])]
-    match = match[greedy_one_to_one(pairs.detection[match], pairs.truth[match])]
-    true, matched, excused = np.zeros(D, dtype=bool), np.zeros(G, dtype=bool), np.zeros(D, dtype=bool)
-    true[pairs.detection[match]] = True
-    matched[pairs.truth[match]] = True
-    excused[pairs.detection[same_class & region & (pairs.iou > iou_threshold)]] = True
-    unjudged = evaluation.matcher.inexhaustive & ~true
-    excused = (excused & ~true) | unjudged
-
-    def best(allowed: BoolArray) -> tuple[NDArray[np.intp], FloatArray]:
-        return largest_overlaps(pairs.detection, pairs.truth, pairs.iou, allowed, D)
-
-    same_row, same = best(same_class & ~region)
-    other_row, other = best(~same_class & ~region)
-    _, taken = best(same_class & ~region & matched[pairs.truth])
-    _, any_overlap = best(~region)
-    rules = [
-        (same >= background_iou) & (same <= iou_threshold),
-        other >= iou_threshold,
-        taken >= iou_threshold,
-        any_overlap <= background_iou,
-    ]
-    order = [
-        ERROR_TYPES.index(name) for name in ("localisation", "classification", "duplicate", "background")
-    ]
-    kind = np.select(rules, order, ERROR_TYPES.index("both")).astype(np.int8)
-    took_part = np.zeros(D, dtype=bool)
-    took_part[pairs.rows] = True
-    kind[true | unjudged | ~took_part] = NO_ERROR
-
-    about = np.where(kind == ERROR_TYPES.index("localisation"), same_row, other_row)
-    open_object = (kind == 0) | (kind == 1)
-    open_object &= ~matched[about] if G else False
-    fixes, usable = np.zeros(D, dtype=bool), np.zeros(G, dtype=bool)
-    candidates = pairs.rows[open_object[pairs.rows]]  # by image and descending score
-    first = np.unique(about[candidates], return_index=True)[1]
-    fixes[candidates[first]] = True
-    usable[about[candidates]] = True
-    return _Errors(
-        pairs.rows, true, excused, kind, about, fixes, ~ignored, matched, ~ignored & ~matched & ~usable
-    )
-
-
-def _runs(values: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the number of the run of equal values that each is in, [N]."""
-    return np.append(0, np.cumsum(values[1:] != values[:-1]))
-
-
-def largest_overlaps(
-    rows: NDArray[np.intp], partners: NDArray[np.intp], overlap: FloatArray, allowed: BoolArray, count: int
-) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return the partner of each row with the largest overlap, of equal ones the first, and that overlap.
-
-    The pairs [P] of a row stand together. Results are [count], -1 and 0 for a row without an allowed pair.
-    """
-    nearest, largest = np.full(count, -1, dtype=np.intp), np.zeros(count)
-    chosen = np.flatnonzero(allowed)
-    if not len(chosen):
-        return nearest, largest
-    row, value = rows.take(chosen), overlap.take(chosen)
-    starts = run_starts(row)
-    best = np.maximum.reduceat(value, starts)
-    equal = np.flatnonzero(value == np.repeat(best, np.diff(starts, append=len(chosen))))
-    first = equal[np.searchsorted(equal, starts)]
-    of = row[starts]
-    nearest[of], largest[of] = partners[chosen[first]], best
-    return nearest, largest
-
-
 class _Orders(NamedTuple):
     """Rows of the detections that took part, in the orders of curves."""
 
@@ -445,9 +386,9 @@ class _Orders(NamedTuple):
     errors_first_by_class: NDArray[np.intp]
 
     @classmethod
-    def of(cls, evaluation: Evaluation, errors: _Errors) -> _Orders:
+    def of(cls, evaluation: Evaluation, errors: Errors) -> _Orders:
         """Sort once for all that may be fixed."""
-        category, score = evaluation.detections.category, evaluation.detections.scores
+        category, score = evaluation.detections.category, ranked_by(evaluation.detections)
         size, true = len(evaluation.ground_truth.categories), errors.true[errors.rows]
 
         def by_class(rows: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -460,30 +401,49 @@ class _Orders(NamedTuple):
         return cls(by_class(by_score), errors_first, by_class(errors_first))
 
 
-def _curves(evaluation: Evaluation, errors: _Errors, orders: _Orders, fixed: str | None) -> Curves:
-    """Compute the curves with one kind fixed; None leaves all as they are."""
-    truth, detections = evaluation.ground_truth, evaluation.detections
-    counted, score, K = errors.positive, detections.scores, len(truth.categories)
-    true, category, keep = errors.true, detections.category, ~errors.excused
-    rows = orders.by_class if fixed is None else orders.errors_first_by_class
-    if fixed in ERROR_TYPES:
-        wrong = errors.kind == ERROR_TYPES.index(fixed)
-        fixed_rows = wrong & errors.fixes
-        keep = (keep & ~wrong) | fixed_rows
-        true = true | fixed_rows
-        if fixed == "classification":
-            category = category.copy()
-            category[fixed_rows] = truth.category[errors.object_row[fixed_rows]]
-            rows = orders.errors_first[stable_order(category[orders.errors_first], K)]
-        if fixed == "missed":
-            counted = counted & ~errors.missed
+class _Fix(NamedTuple):
+    """What counts once a kind of error is fixed."""
+
+    category: NDArray[np.int32]  # [D]
+    true: BoolArray  # [D]
+    keep: BoolArray  # [D]
+    positive: BoolArray  # [G]
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, errors: Errors, fixed: str) -> _Fix:
+        """Fix one kind; ``NOTHING`` leaves all as they are."""
+        truth, detections = evaluation.ground_truth, evaluation.detections
+        counted, true, category, keep = errors.positive, errors.true, detections.category, ~errors.excused
+        if fixed in ERROR_TYPES:
+            wrong = errors.kind == ERROR_TYPES.index(fixed)
+            fixed_rows = wrong & errors.fixes
+            keep = (keep & ~wrong) | fixed_rows
+            true = true | fixed_rows
+            if fixed == "classification":
+                category = category.copy()
+                category[fixed_rows] = truth.category[errors.object_row[fixed_rows]]
+            if fixed == "missed":
+                counted = counted & ~errors.missed
+        elif fixed == "false_positives":
+            keep = keep & (errors.true | detections.scored)  # without an order they are gone
+        elif fixed == "false_negatives":
+            counted = counted & errors.matched
+        return cls(category, true, keep, counted)
+
+
+def _curves(evaluation: Evaluation, errors: Errors, orders: _Orders, fixed: str) -> Curves:
+    """Compute the curves with one kind fixed."""
+    truth, score = evaluation.ground_truth, ranked_by(evaluation.detections)
+    category, true, keep, counted = _Fix.of(evaluation, errors, fixed)
+    K = len(truth.categories)
+    rows = orders.by_class if fixed == NOTHING else orders.errors_first_by_class
+    if fixed == "classification":
+        rows = orders.errors_first[stable_order(category[orders.errors_first], K)]
     elif fixed == "false_positives":
         score = errors.true.astype(np.float64)
         first = errors.true[errors.rows]
         rows = np.concatenate([errors.rows[first], errors.rows[~first]])
         rows = rows[stable_order(category[rows], K)]
-    elif fixed == "false_negatives":
-        counted = counted & errors.matched
     rows = rows[keep[rows]]
     positive = np.bincount(truth.category[counted], minlength=K)
     return Curves(
@@ -494,21 +454,57 @@ def _curves(evaluation: Evaluation, errors: _Errors, orders: _Orders, fixed: str
     )
 
 
-def _average_precision(
-    evaluation: Evaluation, errors: _Errors, orders: _Orders, fixed: str | None
-) -> tuple[FloatArray, BoolArray]:
-    """AP of each class, [K], NaN without positives; and whether the class has any detection or positive."""
-    curves = _curves(evaluation, errors, orders, fixed)
-    return curves.average_precision[0], curves.totals.has_detections | (curves.positive > 0)
-
-
-def _mean(ap: FloatArray, has_data: BoolArray, absent_classes: Absent, weights: FloatArray | None) -> float:
+def _ap(evaluation: Evaluation, curves: Curves, absent_classes: Absent = "skip") -> FloatArray:
+    """AP of each class, NaN without positives, and last their mean, [K + 1]."""
+    ap, weights = curves.average_precision[0], evaluation.class_weights
+    averaged = ap
     if absent_classes == "zero":
-        ap, weights = np.nan_to_num(ap[has_data]), None if weights is None else weights[has_data]
-    return mean_of_defined(ap) if weights is None else weighted_mean(ap, weights)
+        has_data = curves.totals.has_detections | (curves.positive > 0)
+        averaged, weights = np.nan_to_num(ap[has_data]), None if weights is None else weights[has_data]
+    mean = mean_of_defined(averaged) if weights is None else weighted_mean(averaged, weights)
+    return np.append(ap, mean)
 
 
-def _counts(evaluation: Evaluation, errors: _Errors, name: str) -> NDArray[np.int64]:
+def _f1(evaluation: Evaluation, curves: Curves) -> FloatArray:
+    """F1 of each class and, last, of all together, [K + 1]."""
+    values, weights = kind_of("micro_F1").values_of(curves, evaluation.protocol), evaluation.class_weights
+    total = values.mean_of_defined() if weights is None else values.weighted_mean(weights)
+    return np.append(values.mean_per_class(), total)
+
+
+def ranked_fixes(
+    evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
+) -> tuple[dict[str, Ranked], NDArray[np.int64]]:
+    """Return what the curves of a partition rank, by the fix, and its counts, [K + 1, E]."""
+    errors = named_errors(
+        evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
+    )
+    score = ranked_by(evaluation.detections)
+    place = np.zeros(len(score), dtype=np.int64)
+    place[errors.rows] = np.arange(len(errors.rows))
+    every = {}
+    for name in (NOTHING, *ERROR_TYPES, *SPECIAL_ERRORS):
+        fix = _Fix.of(evaluation, errors, name)
+        rows = errors.rows[fix.keep[errors.rows]]
+        of_fix, true = score[rows], fix.true[rows]
+        if name == "false_positives":  # one of a class says that it has detections
+            last = np.unique(np.where(true, -1, fix.category[rows]), return_index=True)[1]
+            chosen = true.copy()
+            chosen[last] = True
+            of_fix = np.where(true, of_fix, -np.inf)[chosen]
+            rows, true = rows[chosen], true[chosen]
+        order = place[rows] + np.where(errors.true[rows] & (name != NOTHING), RIGHT, 0)
+        every[name] = Ranked(rows, fix.category[rows], of_fix, true, order, fix.positive)
+    return every, _all_counts(evaluation, errors)
+
+
+def _all_counts(evaluation: Evaluation, errors: Errors) -> NDArray[np.int64]:
+    """Count the errors of each kind in each class and, last, in all; [K + 1, E]."""
+    names = (*ERROR_TYPES, *SPECIAL_ERRORS)
+    return np.stack([_counts(evaluation, errors, name) for name in names], axis=-1)
+
+
+def _counts(evaluation: Evaluation, errors: Errors, name: str) -> NDArray[np.int64]:
     """Count the errors of one kind in each class and, last, in all; [K + 1]."""
     truth, detections = evaluation.ground_truth, evaluation.detections
     category = detections.category

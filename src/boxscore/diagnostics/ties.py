@@ -3,7 +3,8 @@
 Goal
 ----
 Rounded scores leave thousands of detections tied. Their order then affects AP, and nothing in the data says
-which order is right. The lowest and the highest AP show by how much.
+which order is right. The lowest and the highest AP show by how much, and the expectation over all orders is
+what no order decides.
 
 Conventions
 -----------
@@ -12,8 +13,12 @@ Conventions
 - Inside one image, the order also decides which detection gets an object. ``contested`` counts the detections
   for which it may: equally scored ones of one image and class with a candidate ground truth in common. If it
   is 0 the bounds hold for every order; each contested detection can shift them by one true positive.
+- ``expected`` is the mean over every order between images, each as likely (:mod:`boxscore.scoring.tied`):
+  exact, or estimated with a standard error in ``note``.
 - AR and the number of true positives do not depend on the order between images.
 - Without scores all detections are tied, and the value is the expectation over all orders.
+- A protocol whose AP is no mean of precision at true detections, or whose ground truths have weights, has
+  bounds and no expectation: NaN.
 """
 
 from __future__ import annotations
@@ -25,20 +30,27 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
 from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.greedy import MOST_HELD
 from boxscore.protocols.rules.ties import TieOrder
+from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.counts import tie_starts
-from boxscore.scoring.summary import summary_total, summary_values
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.orderless import standard_error_of_mean
+from boxscore.scoring.summary import summary_total, summary_values, with_values
+from boxscore.scoring.tied import NoExpectationError, expected_over_ties
 
 
 class Bounds(NamedTuple):
     """Bounds of M APs; arrays [..., M]."""
 
     value: Floats
+    expected: Floats
+    """Mean over all orders between images."""
     lowest: Floats
     """True positives last among equal scores."""
     highest: Floats
@@ -59,11 +71,14 @@ class TieBounds(ClassResult):
     per_class : Bounds, [K, M]
     total : Bounds, [M]
     metrics : list of str, [M]
+    note : str
+        How far expectations are estimated; empty where they are exact.
     """
 
     per_class: Bounds
     total: Bounds
     metrics: list[str]
+    note: str
 
     def second_axis(self) -> dict[str, list[str]]:
         """Name the metrics."""
@@ -72,7 +87,7 @@ class TieBounds(ClassResult):
 
 @once_per_evaluation
 def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) -> TieBounds:
-    """Bound every AP over the orders of equally scored detections.
+    """Bound every AP over the orders of equally scored detections, and compute its expectation.
 
     Parameters
     ----------
@@ -89,22 +104,19 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
     InputError
         When a metric is unknown.
     """
-    evaluation.require_overlaps("bounds over ties")
-    ordered = evaluation.protocol.matching.scores == "given"
-    kind = "AP" if ordered else "AP_expected"
-    every = [row.key for row in evaluation.protocol.rows]
-    rows = [row for row in chosen_rows(evaluation, metrics or every) if row.metric == kind]
-    results = [(evaluation, kind), (evaluation, "AP_lowest"), (evaluation, "AP_highest")]
-    if ordered:
-        results[1:] = [
-            (_reordered(evaluation, order), kind) for order in ("true_positives_last", "true_positives_first")
-        ]
-    M, K = len(rows), len(evaluation.labels)
-    per_class, total = np.empty((3, K, M)), np.empty((3, M))
-    for r, (result, metric) in enumerate(results):
-        for m, row in enumerate(dataclasses.replace(row, metric=metric) for row in rows):
-            per_class[r, :, m] = summary_values(row, result.protocol, result.curves_of)
-            total[r, m] = summary_total(row, result.protocol, result.curves_of)
+    ends = ends_of_ties(evaluation, metrics)
+    rows, K, M = ends.rows, len(evaluation.labels), len(ends.rows)
+    per_class, total = np.empty((4, K, M)), np.empty((4, M))
+    others = [0, 2, 3]
+    per_class[others], total[others] = ends.per_class, ends.total
+    errors = [evaluation.expected_error]
+    if _ordered(evaluation):
+        expected = [_expected(evaluation, row) for row in rows]
+        for m, (of_classes, of_all, error) in enumerate(expected):
+            per_class[1, :, m], total[1, m] = of_classes, of_all
+            errors.append(error)
+    else:
+        per_class[1], total[1] = per_class[0], total[0]
     category = evaluation.matched.category
     counts = [
         np.bincount(category[positions], minlength=K)
@@ -115,14 +127,85 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
         Bounds(*per_class, *(np.repeat(count[:, None], M, axis=1) for count in counts)),
         Bounds(*total, *(np.repeat(count.sum(), M) for count in counts)),
         [row.key for row in rows],
+        _note(max(errors)),
     )
+
+
+class Ends(NamedTuple):
+    """The value, the lowest and the highest of some APs."""
+
+    rows: list[SummaryRow]
+    per_class: FloatArray
+    """[3, K, M]"""
+    total: FloatArray
+    """[3, M]"""
+
+
+def _ordered(evaluation: Evaluation) -> bool:
+    """Whether detections have an order, by scores."""
+    return evaluation.protocol.matching.scores != "none"
+
+
+def ends_of_ties(evaluation: Evaluation, metrics: Sequence[str] | None = None) -> Ends:
+    """Compute what :func:`tie_bounds` has, but the expectation, which takes longer; once."""
+    evaluation.require_overlaps("bounds over ties")
+    key = ("ends of ties", None if metrics is None else tuple(metrics))
+    return evaluation.once(key, lambda: _ends(evaluation, metrics))
+
+
+def _ends(evaluation: Evaluation, metrics: Sequence[str] | None) -> Ends:
+    kind = "AP" if _ordered(evaluation) else "AP_expected"
+    every = [row.key for row in evaluation.protocol.rows]
+    rows = [row for row in chosen_rows(evaluation, metrics or every) if row.metric == kind]
+    results = [(evaluation, kind), (evaluation, "AP_lowest"), (evaluation, "AP_highest")]
+    if _ordered(evaluation):
+        results[1:] = [
+            (_reordered(evaluation, order), kind) for order in ("true_positives_last", "true_positives_first")
+        ]
+    per_class, total = np.empty((3, len(evaluation.labels), len(rows))), np.empty((3, len(rows)))
+    for r, (result, metric) in enumerate(results):
+        for m, row in enumerate(dataclasses.replace(row, metric=metric) for row in rows):
+            per_class[r, :, m] = summary_values(row, result.protocol, result.curves_of)
+            total[r, m] = summary_total(row, result.protocol, result.curves_of)
+    return Ends(rows, per_class, total)
+
+
+def _expected(evaluation: Evaluation, row: SummaryRow) -> tuple[FloatArray, float, float]:
+    """Return the expectation of each class, [K], and of all, and the standard error of that."""
+    protocol = evaluation.protocol
+    errors: list[FloatArray] = []
+
+    def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
+        curves = evaluation.curves_of(area, cap, pooled)
+        values, error = evaluation.once(
+            ("expected over ties", area, cap, pooled), lambda: expected_over_ties(curves)
+        )
+        errors.append(error)
+        return with_values(curves, protocol, row.metric, values)
+
+    try:
+        of_classes = summary_values(row, protocol, curves_of)
+        total = summary_total(row, protocol, curves_of)
+    except NoExpectationError:
+        return np.full(len(evaluation.labels), np.nan), float("nan"), 0.0
+    error = errors[-1]
+    if row.iou is not None:
+        error = error[[protocol.matching.iou_thresholds.index(row.iou)]]
+    return of_classes, total, standard_error_of_mean(error)
+
+
+def _note(error: float) -> str:
+    """Say how far expectations are estimated."""
+    if not error > 0:
+        return ""
+    return f"expected: the mean over all orders, estimated, with a standard error of at most {error:.1g}"
 
 
 def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
     """Whether some order of ties in both results changes the sign of their difference in an AP."""
-    bounds = [tie_bounds(result, metrics=[metric]).total for result in (first, other)]
-    lower, upper = sorted(bounds, key=lambda bound: float(bound.value[0]))
-    return bool(upper.lowest[0] <= lower.highest[0])
+    ends = [ends_of_ties(result, [metric]).total[:, 0].tolist() for result in (first, other)]
+    (_, _, highest), (_, lowest, _) = sorted(ends, key=lambda end: float(end[0]))
+    return bool(lowest <= highest)
 
 
 def _reordered(evaluation: Evaluation, order: TieOrder) -> Evaluation:

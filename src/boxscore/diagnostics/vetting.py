@@ -3,7 +3,8 @@
 Conventions
 -----------
 - The vetted file is read as ground truth. A suspect is *accepted* where a box of the file lies on its
-  proposal (IoU of one half or more; the largest first, each once), *refused* where none does.
+  proposal (IoU of one half or more; the largest first, of equal ones that of the class, each once), *refused*
+  where none does.
 - Of a wrong class the annotation takes the file's class and keeps its place; a poor box takes the file's
   place; a missing annotation is the file's box.
 - Before and after are of the same draws of images, so the interval of their difference is that of the edits.
@@ -33,7 +34,8 @@ from boxscore.diagnostics._reading import greedy_one_to_one
 from boxscore.diagnostics._result import DiagnosticResult
 from boxscore.diagnostics._units import units_of_values
 from boxscore.diagnostics.bootstrap import intervals_that_hold, resampled_metrics
-from boxscore.diagnostics.leave_one_out import LabelEdits, labels_of, row_named
+from boxscore.diagnostics.label_edits import LabelEdits, labels_of
+from boxscore.diagnostics.leave_one_out import row_named
 from boxscore.diagnostics.suspects import KINDS, MISSING, POOR_BOX, WRONG_CLASS, LabelSuspects
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
@@ -105,8 +107,11 @@ class VettedSuspects(DiagnosticResult):
         lines = [
             f"{accepted} of {count} suspects accepted: {', '.join(kinds)}",
             f"{values}: {self.after - self.before:+.4f}{share}",
-            f"of the next {NEXT} about {expected:.0f} are worth looking at ({low:.0f} to {high:.0f})",
         ]
+        if count:
+            lines.append(
+                f"of the next {NEXT} about {expected:.0f} are worth looking at ({low:.0f} to {high:.0f})"
+            )
         return read_only(lines)
 
 
@@ -143,7 +148,7 @@ def vetted_suspects(
     evaluation.require_overlaps("vetted suspects")
     check_intervals(confidence, "expanded_percentile")
     truth = evaluation.ground_truth
-    vetted = _in_vocabulary(vetted, truth)
+    vetted = in_vocabulary(vetted, truth)
     proposals = labels_of(evaluation, suspects.detection)
     partner = _partners(proposals, vetted)
     accepted = partner >= 0
@@ -173,7 +178,7 @@ def vetted_suspects(
     return unchangeable(result)
 
 
-def _in_vocabulary(vetted: GroundTruth, truth: GroundTruth) -> GroundTruth:
+def in_vocabulary(vetted: GroundTruth, truth: GroundTruth) -> GroundTruth:
     """Put the vetted labels into the images and classes of the ground truth, by name."""
     names = {
         str(name or key): row
@@ -215,7 +220,7 @@ def _partners(proposals: GroundTruth, vetted: GroundTruth) -> Positions:
         same = proposals.category[rows][:, None] == vetted.category[others]
         a, b = np.nonzero(iou >= ON_PROPOSAL)
         pairs += [
-            (-float(iou[i, j]), not same[i, j], int(rows[i]), int(others[j]))
+            (-round(float(iou[i, j]), 6), not same[i, j], int(rows[i]), int(others[j]))
             for i, j in zip(a.tolist(), b.tolist(), strict=True)
         ]
     pairs.sort()

@@ -21,7 +21,6 @@ import dataclasses
 import importlib.util
 import itertools
 import logging
-import os
 import sys
 import time
 import types
@@ -34,7 +33,8 @@ from typing import Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import temporary_folder
-from boxscore._utils.processes import quiet_children
+from boxscore._utils.given_paths import path_of
+from boxscore._utils.processes import available_processors, quiet_children
 from boxscore._utils.progress import progress
 from boxscore._utils.unfinished import unfinished
 from boxscore._version import __version__
@@ -420,7 +420,7 @@ def _write_part(frame: Any, path: str) -> int:
 def _as_file(side: Any, folder: Path, client: Any) -> Any:
     """Return a path or a table; frames are written as Parquet, one file a partition, in their order."""
     if isinstance(side, str):
-        return Path(side)
+        return path_of(side)
     if isinstance(side, (Path, GroundTruth, Detections)):
         return side
     module = type(side).__module__.partition(".")[0]
@@ -564,7 +564,7 @@ def local_cluster(workers: int | None = None) -> Iterator[Any]:
     distributed.Client
     """
     dask, distributed = _dask()
-    count = workers or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
+    count = workers or available_processors()
     with _without_script(), temporary_folder() as folder:  # of what workers spill to disk
         temporary = dask.config.set({**KEEPING, "temporary-directory": str(folder)})
         with warnings.catch_warnings(), temporary, quiet_children():

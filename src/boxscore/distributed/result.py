@@ -330,7 +330,7 @@ class DistributedEvaluation(MergedEvaluation):
         return self
 
     _held: HeldParts | None
-    _rates: tuple[float, dict[str, NDArray[np.float64]]]
+    _rates: tuple[float, dict[str, NDArray[Any]]]
     """The score of the best F1, and what it makes of each class; nothing of very many detections."""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -410,10 +410,9 @@ class DistributedEvaluation(MergedEvaluation):
         rows_of_images : bool, default False
             Whether what it says has a row for each image.
         """
-        held = self._held
-        if held is None or not held.tasks:
+        if not self.has_partitions:
             return None
-        rules, count = self.protocol, self.image_count
+        held, count = self.partitions_again(function.__name__), self.image_count
         needed = 4 * PER_ROW * count if rows_of_images else 0
         if held.room is not None and needed > held.room:
             raise InputError(
@@ -422,15 +421,31 @@ class DistributedEvaluation(MergedEvaluation):
                 got=f"{held.room / 1e6:,.0f} MB",
                 cause="a larger limit, or a part of the data",
             )
+        asked = [held.engine.submit("ask", _asked, task, function, options) for task in held.tasks]
+        return held.engine.results(asked, shown="reading again")
+
+    @property
+    def has_partitions(self) -> bool:
+        """Whether partitions can be read again, for questions about boxes."""
+        return self._held is not None and bool(self._held.tasks)
+
+    def partitions_again(self, name: str) -> HeldParts:
+        """Return what reads partitions again; refuse rules that one image alone cannot keep.
+
+        Parameters
+        ----------
+        name : str
+            Of the question.
+        """
+        rules = self.protocol
         if rules.matching.caps_data_set or rules.rounding.stretch_scores:
             raise InputError(
-                function.__name__,
+                name,
                 "be asked of all images at once",
                 got="partitions",
                 cause=f"rules of the protocol {rules.name} read the scores of the whole data set",
             )
-        asked = [held.engine.submit("ask", _asked, task, function, options) for task in held.tasks]
-        return held.engine.results(asked, shown="reading again")
+        return self._there
 
     @property
     def _there(self) -> HeldParts:

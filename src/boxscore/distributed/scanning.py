@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.files import temporary_folder
+from boxscore._utils.given_paths import path_of
 from boxscore._utils.ordering import stable_order
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.user_warnings import warn_user
@@ -161,7 +162,7 @@ def scan(
         check_bounds(chosen)
     finish = _merged if exact else _bounded
     partitions = _checked(partitions)
-    if isinstance(detections, (str, Path)) and is_parquet(Path(detections)):
+    if isinstance(detections, (str, Path)) and is_parquet(path_of(detections)):
         if partitions is not None and not isinstance(partitions, int):
             raise InputError(
                 "partitions",
@@ -169,8 +170,8 @@ def scan(
                 got="lists of images",
                 cause="its row groups tell which images are read together",
             )
-        truth = ground_truth if isinstance(ground_truth, GroundTruth) else Path(ground_truth)
-        with streamed(truth, Path(detections), chosen, partitions=partitions) as stream:
+        truth = ground_truth if isinstance(ground_truth, GroundTruth) else path_of(ground_truth)
+        with streamed(truth, path_of(detections), chosen, partitions=partitions) as stream:
             return finish(stream, map)
     return finish(table_tasks(*tables_of(ground_truth, detections, chosen), chosen, partitions), map)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from boxscore._utils.given_paths import path_of
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.user_warnings import warn_user
@@ -28,6 +29,7 @@ from boxscore.evaluation.result import (
 from boxscore.evaluation.result_warnings import (
     check_class_labels,
     held_back,
+    warn_of_even_sigmas,
     warn_of_id_zero,
     warn_of_numbering,
 )
@@ -156,6 +158,7 @@ def evaluate(
         if shares > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
             result.summarise_in_processes(shares)
         warn_of_id_zero(result)
+        warn_of_even_sigmas(result)
         warn_of_numbering(result, shares)
         fallbacks = matcher.similarity.fallbacks(ground_truth, detections)
         both_rotated = ground_truth.rotated is not None and detections.rotated is not None
@@ -220,7 +223,7 @@ def tables_of(
 
     def options(path: object, side: Side, **said: Any) -> reading.FileOptions:
         is_table = (
-            names is not None and isinstance(path, (str, Path)) and reading.takes_columns(Path(path), side)
+            names is not None and isinstance(path, (str, Path)) and reading.takes_columns(path_of(path), side)
         )
         takes = names if is_table else None
         read = reading.read_options(**common, columns=takes, **said)
@@ -252,7 +255,7 @@ def tables_of(
 def _names_of_sides(columns: Mapping[str, str], *sides: object) -> ColumnMap:
     """Return what is said of columns: all of it must be in the only table, or in one of two."""
     tables = [
-        is_frame(side) or (isinstance(side, (str, Path)) and reading.takes_columns(Path(side), name))
+        is_frame(side) or (isinstance(side, (str, Path)) and reading.takes_columns(path_of(side), name))
         for side, name in zip(sides, SIDES, strict=True)
     ]
     if not any(tables):
@@ -273,7 +276,7 @@ def _sizes_of_sides(
     given = {name: value for name, value in said.items() if value is not None}
     if not given:
         return {}, {}
-    paths = [Path(side) if isinstance(side, (str, Path)) else None for side in (ground_truth, detections)]
+    paths = [path_of(side) if isinstance(side, (str, Path)) else None for side in (ground_truth, detections)]
     if paths == [None, None]:
         name, value = next(iter(given.items()))
         raise InputError(name, "be given where files are read", got=repr(str(value))[:60])

@@ -23,7 +23,7 @@ from boxscore._utils.read_only import read_only, unchangeable
 from boxscore._utils.records import record
 from boxscore._utils.text import counted, html_folded, html_summary, html_table
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.scores import SCORELESS, no_scores
+from boxscore.data.scores import ALL_EQUAL, SCORELESS, no_scores
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import InputError
@@ -293,8 +293,9 @@ class Evaluation(PicklesFields):
     @property
     def remark(self) -> str:
         """What must be said beside the numbers of detections without scores; else empty."""
-        if self.protocol.matching.scores == "given":
-            return ""
+        scores = self.protocol.matching.scores
+        if scores != "none":
+            return "" if scores == "given" else ALL_EQUAL
         error = self.expected_error
         drawn = f" AP_expected is estimated, with a standard error of {error:.1g}." if error > 0 else ""
         return f"{SCORELESS}{drawn}"
@@ -378,23 +379,26 @@ class Evaluation(PicklesFields):
     @property
     def operating_score(self) -> float:
         """The score threshold of the best F1 of all classes together; minus infinity where there is none."""
-        if self.protocol.matching.scores == "none":
+        if self.protocol.matching.scores != "given":
             return -np.inf
         counts = self.score_counts()
         best = counts.best_score(len(counts.positive) - 1)
         return best if best == best else -np.inf
 
     @property
-    def class_rates(self) -> dict[str, NDArray[np.float64]]:
+    def class_rates(self) -> dict[str, NDArray[Any]]:
         """``precision``, ``recall`` and ``F1`` of each class at :attr:`operating_score`, [K] each.
 
         One threshold for all classes, as a detector is used, at the first IoU threshold and area range. NaN
         where undefined: precision without detections, recall without objects. A protocol that has a metric
-        of such a name keeps it.
+        of such a name, or the same one, keeps it. Without scores ``false_positives`` and ``false_negatives``
+        come first.
         """
-        known = self.protocol.class_keys.values()
+        known = {*self.protocol.class_keys.values(), *self.protocol.rates_at_first}
+        unranked = self.protocol.matching.scores != "given"
         rates = self.once(
-            "class rates", lambda: rates_of_classes(self._counts_at(0, 0), self.operating_score)
+            "class rates",
+            lambda: rates_of_classes(self._counts_at(0, 0), self.operating_score, counts_too=unranked),
         )
         return read_only({name: values for name, values in rates.items() if name not in known})
 
@@ -731,8 +735,10 @@ class Evaluation(PicklesFields):
         return (
             mine.images.same_as(yours.images)
             and mine.categories.same_as(yours.categories)
-            and np.array_equal(mine.image, yours.image)
-            and np.array_equal(mine.boxes, yours.boxes)
+            and all(
+                np.array_equal(getattr(mine, name), getattr(yours, name))
+                for name in ("image", "category", "boxes", "crowd", "difficult")
+            )
         )
 
     def score_counts(self, threshold: int = 0, area: int = 0) -> ScoreCounts:
@@ -763,7 +769,7 @@ class Evaluation(PicklesFields):
         InputError
             When the detections have no scores.
         """
-        if self.protocol.matching.scores == "none":
+        if self.protocol.matching.scores != "given":
             raise no_scores(self.detections.source)
 
     def _counts_at(self, threshold: int, area: int) -> ScoreCounts:
@@ -864,7 +870,7 @@ def counts_of_classes(matched: Matches) -> dict[str, NDArray[Any]]:
     }
 
 
-def rates_of_classes(counts: ScoreCounts, score: float) -> dict[str, NDArray[np.float64]]:
+def rates_of_classes(counts: ScoreCounts, score: float, *, counts_too: bool) -> dict[str, NDArray[Any]]:
     """Rate what a score threshold keeps of each class, [K] each; NaN where undefined."""
     true, false = counts.counts_from(score)
     positive = counts.positive[:-1]
@@ -873,7 +879,9 @@ def rates_of_classes(counts: ScoreCounts, score: float) -> dict[str, NDArray[np.
         "recall": (true, positive),
         "F1": (2 * true, true + false + positive),
     }
-    return {
+    wrong = {"false_positives": false, "false_negatives": positive - true} if counts_too else {}
+    rates = {
         name: np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
         for name, (part, whole) in wholes.items()
     }
+    return {**wrong, **rates}

@@ -37,6 +37,8 @@ SAMPLED = 4096
 """Scores among which the one is sought from which there are as many detections as objects."""
 RISE = 0.05
 """Least rise of the first metric that speaks for other class numbers."""
+LEAST_SIGMAS, ROUNDED_SIGMA = 3, 5e-4
+"""Of so many keypoints, sigmas so near to one over their number are taken for it."""
 SAID_OF_NUMBERING = "said of numbering"
 """The key under which a result has that its classes were said to be numbered differently."""
 
@@ -95,6 +97,20 @@ def check_class_labels(
 
 def _warn(text: str) -> None:
     warn_user(text)
+
+
+def warn_of_even_sigmas(result: Evaluation) -> None:
+    """Warn where all sigmas are one over the number of keypoints, which ultralytics takes without any."""
+    protocol = result.protocol
+    sigmas = protocol.keypoints.sigmas
+    if protocol.similarity != "keypoints" or len(sigmas) < LEAST_SIGMAS or len({*sigmas}) > 1:
+        return
+    if abs(sigmas[0] - 1 / len(sigmas)) < ROUNDED_SIGMA:
+        warn_user(
+            f"{protocol.name}: all {len(sigmas)} sigmas are 1/{len(sigmas)}, what ultralytics takes without "
+            "kpt_oks_sigmas; every keypoint is measured alike, and numbers are not comparable with those of "
+            "a skeleton's own sigmas. Estimate them: diagnostics.keypoint_sigmas."
+        )
 
 
 def warn_of_id_zero(result: Evaluation) -> None:

@@ -455,8 +455,9 @@ class Evaluator:
         self._match_waiting()
         if self._numbered is not None and self._numbered != share.numbered:
             raise InputError("image_id", "be in every target or in none", got="both")
+        given = dict(self._given)  # nothing is remembered of a share that is refused
         for key, (is_given, identifier) in share.given.items():
-            _check_key(self._given, key, is_given, identifier)
+            _check_key(given, key, is_given, identifier)
         parts = list(share.parts)
         if share.numbered:
             parts = [part.numbered_from(len(self._seen)) for part in parts]
@@ -469,7 +470,7 @@ class Evaluator:
             if len(part.images):
                 self._add_part(part)
         self._numbered = share.numbered
-        self._given = {**share.given, **self._given}
+        self._given = given
 
     def _refuse_duplicate(self, identifier: Id) -> None:
         if self.duplicates == "error":

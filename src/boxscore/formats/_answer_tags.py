@@ -135,20 +135,16 @@ def _paligemma(text: str) -> TaggedBoxes:
 
 def _kosmos(text: str) -> TaggedBoxes:
     """Read pairs of patches behind their phrase."""
-    boxes: list[tuple[str | None, list[float]]] = []
-    label, last, damaged, is_cut = None, 0, 0, False
+    groups, label, last = _Groups(), None, 0
     text = text.replace("</delimiter_of_multi_objects/>", "")
     for start, end, numbers in _runs(_PATCH, text):
         opened = text.rfind("<phrase>", last, start)
         closed = text.find("</phrase>", opened, start) if opened >= 0 else -1
         label = _label(text[opened:closed]) if closed >= 0 else label
         cells = [value for number in numbers for value in (number % 32, number // 32)]
-        boxes += [(label, [*map(float, cells[at : at + 4])]) for at in range(0, len(cells) // 4 * 4, 4)]
-        if len(numbers) % 2:
-            at_end = _is_cut_after(text, end)
-            is_cut, damaged = is_cut or at_end, damaged + (not at_end)
+        groups.add(label, cells, at_end=_is_cut_after(text, end))
         last = end
-    return TaggedBoxes(boxes, damaged, is_cut)
+    return groups.found
 
 
 def _in_brackets(content: str) -> Iterator[list[float] | None]:

@@ -31,8 +31,10 @@ class _Images(msgspec.Struct):
     images: msgspec.Raw = msgspec.Raw(b"[]")
 
 
-def key_columns(text: Text, keys: Sequence[str], path: Path, *, record: str) -> dict[str, NDArray[Any]]:
-    """Return the columns of some keys of an array of records, each [N] or [N, n]."""
+def key_columns(
+    text: Text, keys: Sequence[str], path: Path, *, record: str, of_text: bool = False
+) -> dict[str, NDArray[Any]]:
+    """Return the columns of some keys of an array of records, each [N] or [N, n] numbers, or [N] texts."""
     if not keys:
         return {}
     names = {f"key{number}": key for number, key in enumerate(keys)}
@@ -48,7 +50,8 @@ def key_columns(text: Text, keys: Sequence[str], path: Path, *, record: str) -> 
     except DECODING_ERRORS as error:
         whole = (f"{record}s", "a list")
         raise _json.explain(error, path, record=record, text=text.whole(), whole=whole) from None
-    columns = {key: _column(given, key, path, record) for key, given in values.items()}
+    make = _text_column if of_text else _column
+    columns = {key: make(given, key, path, record) for key, given in values.items()}
     return {key: column for key, column in columns.items() if column is not None}
 
 
@@ -75,6 +78,19 @@ def _column(given: list[Any], key: str, path: Path, record: str) -> NDArray[np.f
     column = np.array([missing if value is None else value for value in given], dtype=np.float64)
     if length:
         checks.finite(column, name=key, place=lambda row: f"{record} {row} of {path}")
+    return column
+
+
+def _text_column(given: list[Any], key: str, path: Path, record: str) -> NDArray[np.object_] | None:
+    """Make a column of texts or whole numbers; None where no record has the key, or a record lacks it."""
+    if all(value is None for value in given):
+        return None
+    for row, value in enumerate(given):
+        if value is not None and (not isinstance(value, (str, int)) or isinstance(value, bool)):
+            place = f"{record} {row} of {path}"
+            raise FileFormatError(key, "be a text or a whole number", got=repr(value)[:80], place=place)
+    column = np.empty(len(given), dtype=object)
+    column[:] = given
     return column
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from boxscore.data.vocabulary import SKELETON, SUPERCATEGORY, Categories, Id, li
 from boxscore.errors import InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotated_records
+from boxscore.formats._format import Correction
 from boxscore.formats._packed import packed_columns
 from boxscore.formats._snapshots import changed_while_read
 from boxscore.formats._survivors import Survivors
@@ -295,3 +297,31 @@ def _records(columns: dict[str, list[Any]]) -> Iterator[Record]:
         if "segmentation" in record and record["segmentation"] is None:
             del record["segmentation"]
         yield record
+
+
+# ---------------------------------------------------------------- corrections
+
+
+def corrected(path: Path, corrections: Sequence[Correction]) -> str:
+    """Return the text of ground truth with some annotations corrected, and all else as it stands."""
+    content: Any = json.loads(path.read_bytes())
+    annotations = content["annotations"]
+    place = {annotation.get("id"): number for number, annotation in enumerate(annotations)}
+    highest = max((key for key in place if isinstance(key, int)), default=0)
+    for one in corrections:
+        box = None if one.box is None else [*one.box[:2], one.box[2] - one.box[0], one.box[3] - one.box[1]]
+        if one.id is None:
+            assert box is not None, "a new label has a box"
+            highest += 1
+            new = {"id": highest, "image_id": one.image, "category_id": one.number}
+            annotations.append({**new, "bbox": box, "area": box[2] * box[3], "iscrowd": 0})
+            continue
+        if one.id not in place:
+            rule = "have ids of its own to be corrected"
+            raise InputError("an annotation", rule, got=repr(one.id), place=str(path))
+        annotation = annotations[place[one.id]]
+        annotation["category_id"] = one.number
+        if box is not None:
+            annotation |= {"bbox": box, "area": box[2] * box[3]}
+            annotation.pop("segmentation", None)  # of the place where it was
+    return json.dumps(content, ensure_ascii=False)

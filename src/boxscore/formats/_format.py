@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from boxscore._utils.processes import Workers
 from boxscore._utils.records import record
@@ -75,6 +75,8 @@ class ReadOptions:
         Whether the protocol needs the areas of objects, so that sizes of images matter.
     keys, image_keys : tuple of str
         Further keys of records and of images, which the protocol asks for.
+    text_keys : tuple of str
+        Further keys of records whose values are texts.
     segments : Path, optional
         A file of masks for the boxes of ground truth.
     columns : ColumnMap, optional
@@ -98,6 +100,7 @@ class ReadOptions:
     needs_areas: bool = True
     keys: tuple[str, ...] = ()
     image_keys: tuple[str, ...] = ()
+    text_keys: tuple[str, ...] = ()
     segments: Path | None = None
     columns: ColumnMap | None = None
     coordinates: str | None = None
@@ -113,6 +116,25 @@ class ReadOptions:
     def lowest_side(self) -> float:
         """The least side of a box that is read: 0 but for rounding, unless the protocol drops others."""
         return -math.inf if self.any_sides else -ROUNDING
+
+
+class Correction(NamedTuple):
+    """One label that is changed, or a new one."""
+
+    image: Id
+    file_name: str
+    """Of the image; empty where it has none."""
+    place: int | None
+    """Of the label among those of its image, from 0; None for a new one."""
+    id: Id | None
+    """Of the annotation; None for a new one."""
+    label: str
+    number: Id
+    """The id of the class."""
+    box: tuple[float, float, float, float] | None
+    """Corners, or None where they stay."""
+    size: tuple[float, float]
+    """Width and height of the image in the unit of the box; NaN where unknown."""
 
 
 class Format(abc.ABC):
@@ -187,6 +209,15 @@ class Format(abc.ABC):
     def read_elsewhere(self, path: Path) -> list[Path]:
         """List the files and folders elsewhere that the file or folder at a path names, and are read too."""
         return []
+
+    def corrected(
+        self, path: Path, corrections: Sequence[Correction], image_set: str | Path | None
+    ) -> dict[Path, bytes] | None:
+        """Return the files of ground truth that corrections change, with nothing else in them changed.
+
+        None where the format does not know how.
+        """
+        return None
 
     def results_files(self, path: Path) -> list[Path]:
         """List the files of the results at a path, in the order in which they are read."""

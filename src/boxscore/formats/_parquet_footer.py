@@ -122,15 +122,16 @@ class _Reader:
     def ends(self) -> dict[int, bytes]:
         ends = {}
         for number, kind in self.fields():
-            start = self.at
-            self.skip(kind)
             if number in (LEAST, LARGEST) and kind == BINARY:
-                ends[number] = _Reader(self.data[start : self.at]).binary()
+                ends[number] = self.binary()
+            else:
+                self.skip(kind)
         return ends
 
     def binary(self) -> bytes:
         length = self.varint()
-        return self.data[self.at : self.at + length]
+        self.at += length
+        return self.data[self.at - length : self.at]
 
     def signed(self) -> int:
         number = self.varint()

@@ -20,13 +20,14 @@ from typing import Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from boxscore._utils.collector import paused_collector
+from boxscore.data.id_spellings import as_numbers
 from boxscore.data.tables import GroundTruth
-from boxscore.data.vocabulary import Id, as_ids
+from boxscore.data.vocabulary import as_ids
 from boxscore.errors import FileFormatError
-from boxscore.formats import _json, coco
-from boxscore.formats._coco_records import DECODING_ERRORS
+from boxscore.formats import coco
+from boxscore.formats._coco_records import whole
 from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._gathered import decoded
 from boxscore.formats._sniffer import Sniffer
 
 PHRASE = "phrase"
@@ -59,7 +60,7 @@ class PhraseFormat(Format):
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read the questions and their objects."""
         table = coco.FORMAT.load_ground_truth(path, options)
-        records = _images_of(path)
+        records = decoded(path, _File, record="image", whole=("images", "a list")).images
         phrases = [self._phrase(record, path) for record in records]
         return with_image_columns(table, records, {PHRASE: phrases, **self.columns_of(records, path)}, path)
 
@@ -81,23 +82,12 @@ class PhraseFormat(Format):
         raise FileFormatError("an image", rule, got=repr(phrase)[:60], place=place)
 
 
-def _images_of(path: Path) -> list[dict[str, Any]]:
-    """Decode the images of a file."""
-    with _json.open_binary(path) as file:
-        text = file.read().removeprefix(b"\xef\xbb\xbf")
-    try:
-        with paused_collector():
-            return msgspec.json.decode(text, type=_File).images
-    except DECODING_ERRORS as error:
-        raise _json.explain(error, path, record="image", text=text, whole=("images", "a list")) from None
-
-
 def with_image_columns(
     table: GroundTruth, records: Sequence[Mapping[str, Any]], columns: Mapping[str, list[Any]], path: Path
 ) -> GroundTruth:
     """Return ground truth whose images have more columns, in the order of the file's records."""
-    ids: list[Id] = [record.get("id") for record in records]  # type: ignore[misc]
-    rows = table.images.rows(as_ids([_number(each) for each in ids], name="image ids"))
+    ids = as_ids([whole(record.get("id")) for record in records], name="image ids")
+    rows = table.images.rows(as_numbers(ids)[0])
     arrays = {}
     for name, values in columns.items():
         array = np.empty(len(table.images), dtype=bool if {*map(type, values)} == {bool} else object)
@@ -105,9 +95,3 @@ def with_image_columns(
         arrays[name] = array
     images = dataclasses.replace(table.images, columns={**table.images.columns, **arrays})
     return table.replaced(images=images, source=str(path))
-
-
-def _number(identifier: Any) -> Id:
-    """Return an id as COCO's reader takes it: text that spells a number is one."""
-    text = str(identifier)
-    return int(text) if text.isascii() and text.isdecimal() and str(int(text[:19])) == text else text

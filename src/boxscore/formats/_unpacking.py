@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from boxscore._utils.addresses import Address, without_secrets
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Format, Read, ReadOptions
@@ -34,6 +35,9 @@ RATIO = 200
 MOST_MEMBERS = 1_000_000
 IMAGE_BYTES = 1 << 18
 """Of an image that are unpacked; they contain its size."""
+
+PARQUET = b"PAR1"
+"""Of a file of which ranges are read."""
 
 _PIECE = 1 << 20
 _WANTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENOMEM)
@@ -118,7 +122,13 @@ def is_packed(sniffer: Sniffer) -> bool:
 
 
 def unpacked(path: Path) -> Path:
-    """Return the file or folder that an archive holds, unpacked; any other path as it is."""
+    """Return the file or folder that an archive holds, unpacked; any other path as it is.
+
+    A file in a store is copied here first, but for Parquet, which is read by range.
+    """
+    if isinstance(path, Address):
+        is_read_there = not path.is_file() or Sniffer(path).head.startswith(PARQUET)
+        return path if is_read_there else unpacked(_copied(path))
     if not path.exists() or not is_packed(Sniffer(path)):
         return path
     import shutil
@@ -136,6 +146,32 @@ def unpacked(path: Path) -> Path:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
+    return _known[key]
+
+
+def _copied(address: Address) -> Path:
+    """Copy a file of a store, once as long as it is the same."""
+    import shutil
+
+    status = address.stat()
+    key = (str(address), status.st_size, status.st_mtime_ns)
+    if key not in _known or not _known[key].exists():
+        folder = _temporary_folder()
+        copy = folder / (address.name or "file")
+        try:
+            with copy.open("wb") as file:
+                address.copy_to(file)
+        except OSError as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            text = f"{address}: cannot be copied to {folder.parent}: {error.strerror or error}"
+            raise FileFormatError(f"{without_secrets(text)}; choose another folder with TMPDIR.") from None
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        if status.st_size and copy.stat().st_size != status.st_size:
+            got = f"{copy.stat().st_size:,} bytes, where the store says {status.st_size:,}"
+            raise FileFormatError(str(address), "be copied whole", got=got, cause="try again")
+        _known[key] = copy
     return _known[key]
 
 

@@ -3,7 +3,8 @@
 Conventions
 -----------
 ``box2d`` is two corners in pixels. Detections have a ``score``. Labels without ``box2d`` (lanes, areas) are
-left out, with a warning. Objects with the attribute ``crowd`` are crowds.
+left out, with a warning. Objects with the attribute ``crowd`` or
+``ignored`` are crowds, as in Scalabel's conversion to COCO.
 
 References
 ----------
@@ -74,7 +75,8 @@ class BddFormat(RowFormat):
                     continue
                 box = (label.box2d.x1, label.box2d.y1, label.box2d.x2, label.box2d.y2)
                 origin = Origin(f"frame {frame.name!r}, label", number, path)
-                crowd = (label.attributes or {}).get("crowd") is True
+                attributes = label.attributes or {}
+                crowd = attributes.get("crowd") is True or attributes.get("ignored") is True
                 gathered.add_box(image, label.category, box, "xyxy", origin, score=label.score, crowd=crowd)
         return gathered.rows(of_results=of_results)
 

@@ -76,7 +76,7 @@ from boxscore.formats._coco_records import (
     text_in_memory,
     whole,
 )
-from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._format import Correction, Format, Read, ReadOptions
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._survivors import Survivors
@@ -165,6 +165,7 @@ class CocoFormat(Format):
         snapshot.check_reading()
         images, categories = _vocabularies(content, path, image_key_columns(path, options.image_keys))
         keys = key_columns(text, options.keys, path, record="annotation")
+        keys |= key_columns(text, options.text_keys, path, record="annotation", of_text=True)
 
         def place(row: int) -> str:
             return f"annotation {row} (id {records['id'].tolist()[row]}) of {path}"
@@ -250,6 +251,14 @@ class CocoFormat(Format):
             _coco_writing.save_ground_truth(table, path)
         else:
             _coco_writing.save_results(table, path)
+
+    def corrected(
+        self, path: Path, corrections: Sequence[Correction], image_set: str | Path | None
+    ) -> dict[Path, bytes] | None:
+        """Correct annotations; every other record stays as it is."""
+        from boxscore.formats._coco_writing import corrected
+
+        return {path: corrected(path, corrections).encode()} if path.is_file() else None
 
     def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
         """Write the remaining records, each as it stood unless it changes."""

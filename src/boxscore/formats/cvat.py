@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -26,7 +26,7 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import ReadOptions
+from boxscore.formats._format import Correction, ReadOptions
 from boxscore.formats._gathered import Gathered, rotated_corners
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
@@ -57,6 +57,14 @@ class CvatFormat(RowFormat):
             r"<(?:meta|image|track|version)\b", start
         )
         return "CVAT's XML" if matches else None
+
+    def corrected(
+        self, path: Path, corrections: Sequence[Correction], image_set: str | Path | None
+    ) -> dict[Path, bytes] | None:
+        """Correct shapes of images; tracks are not."""
+        from boxscore.formats._xml_correcting import corrected_cvat
+
+        return corrected_cvat((_only_xml(Sniffer(path)) or path) if path.is_dir() else path, corrections)
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read images or tracks."""

@@ -27,8 +27,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.addresses import without_secrets
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import write_atomically, write_folder
+from boxscore._utils.given_paths import Several, is_far, opened_by_range
 from boxscore.data.column_names import ColumnMap, column_parts, has_part, is_box
 from boxscore.data.masks import Masks
 from boxscore.data.operations import of_images
@@ -37,6 +39,7 @@ from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError, MissingDependencyError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._open_images_masks import encoded_masks
+from boxscore.formats._parquet_footer import TAIL
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._tables import HELD_BY_TABLES, MOST_COLUMNS, Distinct, Table, TableFormat, saved_columns
 from boxscore.formats.json_lines import OBJECTS
@@ -44,6 +47,12 @@ from boxscore.formats.json_lines import OBJECTS
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+LIKELY = 1 << 16
+"""Bytes at the end of a file that are likely to have all of its footer."""
+
+MARK = b"PAR1"
+"""The first and the last bytes of a file."""
 
 _METADATA_KEY = b"boxscore"
 """Key of the metadata that holds all classes, also those without an object."""
@@ -63,7 +72,7 @@ class ParquetFormat(TableFormat):
     def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise Parquet's first bytes, or a folder of such files."""
         if not sniffer.is_folder:
-            return "a Parquet file" if sniffer.head.startswith(b"PAR1") else None
+            return "a Parquet file" if sniffer.head.startswith(MARK) else None
         first = sniffer.first_with(".parquet")
         return "a folder of Parquet files" if first is not None and not first.is_dir() else None
 
@@ -190,12 +199,34 @@ def _arrow_column(values: NDArray[Any]) -> Any:
 
 def _read(files: Sequence[Path]) -> list[pa.Table]:
     """Read the columns that may be of use of all files."""
-    _, pq = arrow()
     tables = []
     for file in files:
-        with converted_errors(str(file)), pq.ParquetFile(file) as parquet:
+        with converted_errors(str(file)), opened_parquet(file) as (_, parquet):
             tables.append(parquet.read(columns=wanted_columns(parquet, str(file))))
     return tables
+
+
+@contextlib.contextmanager
+def opened_parquet(file: Path) -> Iterator[tuple[bytes, Any]]:
+    """Open a file: its footer, and its reader, which reads few and long ranges where the file is far."""
+    pa, pq = arrow()
+    with opened_by_range(file) as opened:
+        end = _end(opened)
+        known = pq.read_metadata(pa.BufferReader(end)) if end else None  # else the reader says what is wrong
+        with pq.ParquetFile(opened, metadata=known, pre_buffer=is_far(file)) as parquet:
+            yield end[:-TAIL], parquet
+
+
+def _end(file: Any) -> bytes:
+    """Return the footer of an open file and what is behind it; nothing where there is none."""
+    size = file.size()
+    end = bytes(file.read_at(min(size, LIKELY), max(size - LIKELY, 0)))
+    length = TAIL + int.from_bytes(end[-TAIL:-4], "little")
+    if end[-4:] != MARK or length + len(MARK) > size:
+        return b""
+    if length > len(end):
+        end = bytes(file.read_at(length, size - length))
+    return end[-length:]
 
 
 def absent_columns(columns_of: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -236,6 +267,8 @@ def part_files(path: Path, options: ReadOptions) -> list[Path]:
             got = repr(str(options.image_set))[:60]
             raise InputError("image_set", "be left out where there is one Parquet file", got=got)
         return [path]
+    if isinstance(path, Several):
+        return [file for one in path.files for file in part_files(one, options)]
     files = sorted(file for file in path.iterdir() if file.suffix == ".parquet")
     other = next((file for file in files if not file.is_file()), None)
     if other is not None:
@@ -275,7 +308,7 @@ def converted_errors(place: str) -> Iterator[None]:
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-        got = str(error).partition("\n")[0][:150].rstrip(".") or type(error).__name__
+        got = without_secrets(str(error)).partition("\n")[0][:150].rstrip(".") or type(error).__name__
         raise FileFormatError("a Parquet file", "be readable", got=got, place=place) from None
 
 

@@ -25,7 +25,7 @@ from boxscore.data.column_names import ColumnMap, ColumnParts, column_parts
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._parquet_footer import TAIL, ColumnFacts, facts_of_columns
+from boxscore.formats._parquet_footer import ColumnFacts, facts_of_columns
 from boxscore.formats._tables import are_sides, boxes_of, images_of, may_be_sides
 from boxscore.formats.parquet import (
     TEXTS,
@@ -37,6 +37,7 @@ from boxscore.formats.parquet import (
     converted_errors,
     joined,
     one_array,
+    opened_parquet,
     part_files,
     wanted_columns,
 )
@@ -102,7 +103,6 @@ class ParquetGroups(PicklesFields):
 
         ``further`` names columns that are read though they have no part.
         """
-        pa, pq = arrow()
         files = tuple(part_files(path, options))
         groups: list[RowGroup] = []
         digests: list[int] = []
@@ -110,12 +110,7 @@ class ParquetGroups(PicklesFields):
         ends: list[dict[str, tuple[Any, ColumnFacts]]] = []
         first = 0
         for number, file in enumerate(files):
-            with (
-                converted_errors(str(file)),
-                pa.OSFile(str(file)) as opened,
-                pq.ParquetFile(opened) as parquet,
-            ):
-                footer = _footer(opened)
+            with converted_errors(str(file)), opened_parquet(file) as (footer, parquet):
                 digests.append(zlib.crc32(footer))
                 wanted = wanted_columns(parquet, str(file))
                 empty.append(parquet.read_row_groups([], columns=wanted))
@@ -163,11 +158,11 @@ class ParquetGroups(PicklesFields):
 
     def read(self, group: RowGroup, columns: Sequence[str] | None = None) -> pa.Table:
         """Read a row group, one row per box; ``columns`` by name, all that are needed by default."""
-        pa, pq = arrow()
+        pa, _ = arrow()
         file = self.files[group.file]
         place = self.place_of(group)
-        with converted_errors(place), pa.OSFile(str(file)) as opened, pq.ParquetFile(opened) as parquet:
-            if zlib.crc32(_footer(opened)) != self.digests[group.file]:
+        with converted_errors(place), opened_parquet(file) as (footer, parquet):
+            if zlib.crc32(footer) != self.digests[group.file]:
                 raise FileFormatError(
                     "a Parquet file",
                     "stay as it is while it is read",
@@ -282,14 +277,6 @@ def _with_ends(group: RowGroup, column: Any, facts: ColumnFacts) -> RowGroup:
         with contextlib.suppress(UnicodeDecodeError):  # cut inside a character
             return group._replace(least=facts.least.decode(), largest=facts.largest.decode())
     return group
-
-
-def _footer(file: Any) -> bytes:
-    """Return the footer of an open file that is known to have one."""
-    file.seek(file.size() - TAIL)
-    length = int.from_bytes(file.read(4), "little")
-    file.seek(file.size() - TAIL - length)
-    return bytes(file.read(length))
 
 
 class BoxesTable(ArrowTable):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
+from boxscore._utils.given_paths import path_of
 from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.records import record
 from boxscore._utils.text import counted, verb
@@ -103,6 +104,7 @@ def read_options(
     needs_areas: bool = True,
     keys: Sequence[str] = (),
     image_keys: Sequence[str] = (),
+    text_keys: Sequence[str] = (),
     segments: str | Path | None = None,
     image_labels: str | Path | None = None,
     hierarchy: str | Path | Mapping[str, Any] | None = None,
@@ -154,6 +156,7 @@ def read_options(
         needs_areas=needs_areas,
         keys=tuple(keys),
         image_keys=tuple(image_keys),
+        text_keys=tuple(text_keys),
         segments=None if segments is None else Path(segments),
         columns=columns if columns is None or isinstance(columns, ColumnMap) else ColumnMap.of(columns),
         class_map=pairs,
@@ -213,7 +216,7 @@ def read_ground_truth(path: str | Path, options: FileOptions = PLAIN) -> GroundT
 def _path_of(path: Any, kind: type[GroundTruth | Detections]) -> Path:
     """Return a path; refuse a table in its place, or anything else."""
     if isinstance(path, (str, os.PathLike)):
-        return Path(path)
+        return path_of(path)
     makers = f"{kind.__name__}.from_pandas takes a DataFrame, {kind.__name__}.from_arrays takes arrays"
     raise InputError(
         "path",
@@ -398,13 +401,13 @@ def load_both(
         As from the public loaders.
     """
     truth_is_numbered = format_at(
-        Path(ground_truth_path), options.format, side="ground truth"
+        path_of(ground_truth_path), options.format, side="ground truth"
     ).has_class_numbers
     if detection_options.class_map is not None or not truth_is_numbered:
         ground_truth = read_ground_truth(ground_truth_path, options)
         return read_listed(detections_path, ground_truth, detection_options)
-    path = Path(detections_path)
-    truth_work = TRUTH_WORK * _size_of(Path(ground_truth_path))
+    path = path_of(detections_path)
+    truth_work = TRUTH_WORK * _size_of(path_of(ground_truth_path))
     beside = truth_work / max(truth_work + _size_of(path), 1)
     file_format = format_at(path, detection_options.format, side="detections")
     _refuse_useless(detection_options, file_format, of_detections=True)

@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from boxscore._utils import checks
-from boxscore._utils.files import address_of
+from boxscore._utils.addresses import Address
+from boxscore._utils.given_paths import Several, path_of
+from boxscore._utils.text import counted
 from boxscore.errors import FileFormatError
 from boxscore.formats._data_below import DataBelow, Side, data_below
 from boxscore.formats._format import Format
+from boxscore.formats._several import SeveralFiles
 from boxscore.formats._sniffer import Sniffer, errors_named
 from boxscore.formats._unpacking import Unpacked, only_data, unpacked
 from boxscore.formats.recognising import resemblance
@@ -59,10 +62,12 @@ _FORMATS = {
     "hrsc": _Entry("hrsc", _folder_or_ending(".xml")),
     "voc": _Entry("voc", _folder_or_ending(".xml", ".txt")),
     "dota": _Entry("dota", _folder_or_ending(".txt")),
+    "xview": _Entry("xview", _folder_or(_json("bounds_imcoords"))),
     "yolo": _Entry("yolo", _YOLO),
     "darknet": _Entry("darknet", _YOLO),
     "widerface": _Entry("widerface", lambda sniffer: sniffer.is_folder),
     "visdrone": _Entry("visdrone", lambda sniffer: sniffer.is_folder),
+    "cityscapes": _Entry("cityscapes", lambda sniffer: sniffer.is_folder),
     "kitti": _Entry("kitti", lambda sniffer: sniffer.is_folder),
     "text": _Entry("text", lambda sniffer: sniffer.is_folder),
     "tfrecord": _Entry("tfrecord", _folder_or(lambda sniffer: b"image/" in sniffer.head)),
@@ -143,16 +148,17 @@ def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, s
     ...     detect_format(file.name)
     ('coco', 'a JSON file')
     """
-    path = Path(path)
+    path = path_of(path)
     if not path.exists():
-        address = address_of(path)
-        if address is not None:
-            cause = "mount the store as a folder, or copy the files here first"
-            raise FileFormatError("a path", "be that of a file or folder", got=repr(address), cause=cause)
-        raise FileFormatError(f"{path}: cannot be read: No such file or directory.")
+        reason = "No file has such a name" if isinstance(path, Several) else "No such file or directory"
+        raise FileFormatError(f"{path}: cannot be read: {reason}.")
+    if isinstance(path, Several):
+        return _of_several(path, side)
     _check_file_or_folder(path)
     inner = unpacked(path)
     sniffer = Sniffer(inner)
+    if isinstance(inner, Address):
+        return _in_store(sniffer)
     detected = _detected(sniffer)
     below = _data_of_folder(sniffer, detected, side)
     if below is not None:
@@ -162,7 +168,8 @@ def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, s
         detected = None if only is None else _detected(Sniffer(only))
     detected = _labels_below(sniffer) if detected is None and side == "detections" else detected
     if detected is not None:
-        return detected[0], detected[1] if inner == path else f"{detected[1]}, in an archive"
+        is_archive = inner != path and not isinstance(path, Address)
+        return detected[0], f"{detected[1]}, in an archive" if is_archive else detected[1]
     like = resemblance(sniffer, side)
     within = [entry.relative_to(inner) for entry in _candidates(sniffer)]
     advice = like.advice if like is not None else f"these are read: {', '.join(format_names(auto=False))}"
@@ -179,6 +186,30 @@ def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, s
         got="something unknown" if like is None else f"what looks like {like.what}",
         cause=advice,
     )
+
+
+def _in_store(sniffer: Sniffer) -> tuple[str, str]:
+    """Return the format of what is read where it is: Parquet; other files were copied."""
+    reason = format_named("parquet").detect(sniffer)
+    if reason is None:
+        cause = "name the files: a pattern such as s3://bucket/run/*.json is several files in one"
+        raise FileFormatError(
+            str(sniffer.path), "be a file, or a folder of Parquet files", got="another folder", cause=cause
+        )
+    return "parquet", reason
+
+
+def _of_several(several: Several, side: Side | None) -> tuple[str, str]:
+    """Return the format of all files, and how that of the first was recognised."""
+    first: dict[str, tuple[Path, str]] = {}
+    for file in several.files:
+        name, reason = detect_format(file, side=side)
+        first.setdefault(name, (file, reason))
+    if len(first) > 1:
+        got = ", ".join(f"{file} in {name}" for name, (file, _) in first.items())
+        raise FileFormatError(str(several), "be of one format", got=got)
+    ((name, (_, reason)),) = first.items()
+    return name, f"{counted(len(several.files), 'file')}, the first {reason}"
 
 
 def _check_file_or_folder(path: Path) -> None:
@@ -263,15 +294,18 @@ def format_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Fo
     It must be the named one if one is named.
     """
     checks.one_of(name, format_names(), name="format")
+    if isinstance(path, Several):
+        return _format_of_several(path, name, side)
     _check_file_or_folder(path)
     inner = unpacked(path)
     if inner != path:
         return _format_inside(path, inner, name, side)
     sniffer = Sniffer(path)
-    below = _data_of_folder(sniffer, _detected(sniffer), side) if sniffer.is_folder else None
+    in_folder = sniffer.is_folder and not isinstance(path, Address)
+    below = _data_of_folder(sniffer, _detected(sniffer), side) if in_folder else None
     if below is not None:
         return DataBelow(format_at(below, name, side=side), path, below, side)
-    if name != "auto" and path.exists():
+    if name != "auto" and path.exists() and not isinstance(path, Address):
         recognised = _detected(sniffer, first=name)
         if recognised is None or recognised[0] == name:
             return format_named(name)  # its error says what is wrong where nothing was recognised
@@ -279,6 +313,15 @@ def format_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Fo
     if name not in ("auto", detected):
         raise FileFormatError(f"{path}", f"be in the {name} format", got=f"{reason} ({detected})")
     return format_named(detected)
+
+
+def _format_of_several(several: Several, name: str, side: Side | None) -> Format:
+    """Return Parquet, whose files are one table, or the format of files that are read one by one."""
+    detect_format(several, side=side)  # refuses several formats
+    formats = [format_at(file, name, side=side) for file in several.files]
+    if formats[0].name == "parquet" and not any(isinstance(each, Unpacked) for each in formats):
+        return formats[0]
+    return SeveralFiles(formats, several.files)
 
 
 def _format_inside(path: Path, inner: Path, name: str, side: Side | None) -> Format:

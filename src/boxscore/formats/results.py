@@ -24,8 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
+from boxscore._utils.given_paths import files_of, path_of
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections
+from boxscore.errors import InputError
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._snapshots import Snapshot
@@ -38,7 +40,7 @@ from boxscore.formats.registry import format_at, format_named
 
 def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bool = False) -> Results:
     """Read results of any format without ground truth; warn of oriented boxes unless they are compared."""
-    path = Path(path)
+    path = path_of(path)
     file_format = format_at(path, options.format, side="detections")
     snapshots = tuple(Snapshot(file) for file in file_format.results_files(path))
     with errors_named(path, side="dt"), file_format.reading(path, options, beside=0) as finish:
@@ -61,6 +63,10 @@ def save_results(
     boxes: FloatArray | None = None,
 ) -> None:
     """Write the remaining rows, int64 [K] ascending, in the format and to the file names of the input."""
+    if len(files_of(results.path)) > 1:
+        got, cause = f"{len(files_of(results.path)):,}", "boxscore convert makes one of them"
+        place = str(results.path)
+        raise InputError("results that are written again", "be one file", got=got, place=place, cause=cause)
     form = format_named(results.format)
     survivors = Survivors(results, rows, scores, boxes, files_at=form.results_files)
     form.rewrite(results.path, survivors, Path(path))

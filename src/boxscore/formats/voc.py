@@ -43,7 +43,7 @@ from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._format import Correction, Format, Read, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
@@ -114,6 +114,14 @@ class VocFormat(Format):
         names = [f"{prefix}_{checks.plain_name(label, name='a class name')}.txt" for label in labels]
         _refuse_other_results(path, set(names))
         write_folder(path, dict(zip(names, _results_texts(cast(Detections, table)), strict=True)))
+
+    def corrected(
+        self, path: Path, corrections: Sequence[Correction], image_set: str | Path | None
+    ) -> dict[Path, bytes] | None:
+        """Correct objects in the files of their images."""
+        from boxscore.formats._xml_correcting import corrected_voc
+
+        return corrected_voc(path / "Annotations" if (path / "Annotations").is_dir() else path, corrections)
 
     def class_ids(self, table: BoxTable) -> list[Id]:
         """Return 1, 2, ... for the classes that occur, by their names."""

@@ -37,7 +37,7 @@ from boxscore.data.boxes import box_convert
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._format import Correction, Read, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import check_folders, inner_folders, warn_of_unread
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
@@ -164,6 +164,14 @@ class YoloFormat(RowFormat):
     def check_written(self, table: BoxTable) -> None:
         """Refuse what no reader of fractions would take."""
         _checked_fractions(table)
+
+    def corrected(
+        self, path: Path, corrections: Sequence[Correction], image_set: str | Path | None
+    ) -> dict[Path, bytes] | None:
+        """Correct lines; the others stay as they are."""
+        from boxscore.formats._yolo_correcting import corrected
+
+        return corrected(path, corrections, image_set) if path.is_dir() else None
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write boxes as fractions: labels and a ``data.yaml``, or predictions with confidence last."""

@@ -70,7 +70,7 @@ def log_evaluation(
         When the logger is none of these.
     """
     log = _way(logger)
-    kinds = figures if not isinstance(figures, bool) else FIGURES[: len(FIGURES) * figures]
+    kinds = figures if not isinstance(figures, bool) else _figures(evaluation)[: len(FIGURES) * figures]
     numbers = evaluation.flat(prefix=prefix, classes=classes)
     frame = evaluation.per_class if table else None
     drawn: dict[str, Any] = {}
@@ -156,6 +156,12 @@ def _markdown(frame: Any) -> str:
         cells = (f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row)
         lines.append([cell.replace("|", r"\|").replace("\n", " ") for cell in cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _figures(evaluation: Evaluation) -> tuple[str, ...]:
+    """Choose what there is: no curve without scores."""
+    scored = evaluation.protocol.matching.scores == "given"
+    return tuple(kind for kind in FIGURES if scored or kind != "pr_curve")
 
 
 def _close(figures: Any) -> None:

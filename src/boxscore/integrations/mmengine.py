@@ -141,7 +141,7 @@ class BoxscoreMetric(BaseMetric):  # type: ignore[misc]
             }
             evaluator.update({image: prediction if len(result["labels"]) else {}})
         images = self._truth.images.ids.tolist() if self._truth is not None else ()
-        evaluator.update({image: {} for image in images if image not in set(evaluator.img_ids)})
+        evaluator.update({image: {} for image in set(images).difference(evaluator.img_ids)})
         evaluator.accumulate()
         return evaluator
 

@@ -5,6 +5,7 @@ Source: none; a joint histogram of two integer images.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,32 @@ class PixelPairs(NamedTuple):
     truth: NDArray[np.int64]
     prediction: NDArray[np.int64]
     pixels: NDArray[np.int64]
+
+
+class LabelClasses(NamedTuple):
+    """The K classes: their labels in the maps, and their names."""
+
+    labels: tuple[int, ...]
+    names: tuple[str, ...]
+
+
+class LabelCounts(NamedTuple):
+    """Pixels by image and pair of labels, as the maps have them; N rows."""
+
+    image: NDArray[np.int32]
+    truth: NDArray[np.int32]
+    prediction: NDArray[np.int32]
+    pixels: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, pairs: Sequence[PixelPairs], *, first: int = 0) -> LabelCounts:
+        """Concatenate the pairs of images, which are ``first``, ``first`` + 1, ..."""
+        sizes = [len(each.pixels) for each in pairs]
+        image = np.repeat(np.arange(first, first + len(pairs), dtype=np.int32), sizes)
+        columns = [
+            np.concatenate([np.zeros(0, dtype=np.int64), *(each[i] for each in pairs)]) for i in range(3)
+        ]
+        return cls(image, columns[0].astype(np.int32), columns[1].astype(np.int32), columns[2])
 
 
 def label_map(values: Any, *, name: str, place: str = "", low: int, high: int) -> LabelMap:

@@ -21,7 +21,8 @@ from boxscore._utils.processes import Forked, Workers, worker_count
 from boxscore._utils.progress import progress as shown
 from boxscore._utils.text import short_list
 from boxscore.errors import FileFormatError, InputError
-from boxscore.label_maps.counting import PixelPairs, count_pairs
+from boxscore.formats._png import inside, read_labels, require_pillow
+from boxscore.label_maps.counting import LabelCounts, PixelPairs, count_pairs
 from boxscore.label_maps.panoptic import (
     Conflict,
     CountedSegments,
@@ -31,12 +32,9 @@ from boxscore.label_maps.panoptic import (
 )
 from boxscore.label_maps.reading import (
     PanopticImage,
-    inside,
-    read_labels,
     read_panoptic_prediction,
     read_panoptic_truth,
     read_segment_ids,
-    require_pillow,
 )
 from boxscore.label_maps.rules import (
     PanopticRules,
@@ -45,7 +43,6 @@ from boxscore.label_maps.rules import (
     load_semantic_rules,
 )
 from boxscore.label_maps.semantic import (
-    LabelCounts,
     SemanticIoU,
     label_classes,
     labels_of,

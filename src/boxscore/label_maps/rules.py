@@ -17,7 +17,18 @@ from typing import Any, Literal, TypeVar
 from boxscore._utils import checks
 from boxscore._version import __version__
 from boxscore.errors import ProtocolError
-from boxscore.protocols.fields import Check, Rules, Word, choice, list_of, read, rule, text, with_attributes
+from boxscore.protocols.fields import (
+    Check,
+    Rules,
+    Word,
+    choice,
+    list_of,
+    read,
+    rule,
+    text,
+    whole,
+    with_attributes,
+)
 from boxscore.protocols.loading import names_in, read_toml
 
 LARGEST_LABEL = 65535
@@ -40,6 +51,21 @@ def _label(value: Any, name: str) -> int:
 
 _LABEL = Check("whole number", _label)
 _LABELS = list_of(_LABEL, "a list of labels")
+
+
+def _sizes(value: Any, name: str) -> dict[str, float]:
+    if not isinstance(value, Mapping):
+        raise ProtocolError(name, "be a table of class name = pixels", got=repr(value))
+    return {
+        str(key): checks.number_between(size, 0, 1e12, name=f"{name}.{key}", open_low=True)
+        for key, size in value.items()
+    }
+
+
+def _categories(value: Any, name: str) -> dict[str, tuple[int, ...]]:
+    if not isinstance(value, Mapping):
+        raise ProtocolError(name, "be a table of name = [labels]", got=repr(value))
+    return {str(key): tuple(_LABELS(labels, f"{name}.{key}")) for key, labels in value.items()}
 
 
 def _labels_text(labels: tuple[int, ...]) -> str:
@@ -140,7 +166,29 @@ class SemanticRules(Rules):
         word=Word("mean"),
     )
 
+    objects_from: int = rule(
+        0,
+        check=whole(0),
+        doc="Values of the truth from here on are objects: their label times this, and a number; 0: none is.",
+        word=Word("objects", silent=0),
+    )
+    object_sizes: Mapping[str, float] = rule(
+        {},
+        check=Check("class name = pixels", _sizes),
+        doc="Mean sizes of objects, by the names of classes: `iIoU` weights each object by it (Cityscapes).",
+        word=Word("sizes", silent={}, text=lambda rules: f"{sum(rules.object_sizes.values()):.6g}"),
+    )
+    categories: Mapping[str, tuple[int, ...]] = rule(
+        {},
+        check=Check("name = [labels]", _categories),
+        doc="Labels that make a category: `mIoU_categories`, and `iIoU_categories` of those whose "
+        "classes all have sizes.",
+        word=Word("categories", silent={}, text=lambda rules: str(len(rules.categories))),
+    )
+
     def _check_together(self) -> None:
+        if self.object_sizes and not self.objects_from:
+            raise ProtocolError("objects_from", "be given where objects have sizes", got=0)
         if len(set(self.classes)) != len(self.classes):
             raise ProtocolError("classes", "be unique", got=list(self.classes))
         if self.class_names and len(self.class_names) != len(self.classes):

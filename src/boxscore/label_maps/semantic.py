@@ -24,7 +24,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,8 +35,9 @@ from boxscore._utils import checks
 from boxscore._utils.read_only import read_only
 from boxscore._utils.text import html_summary, short_list
 from boxscore.errors import InputError
-from boxscore.label_maps.counting import PixelPairs, count_pairs, label_map
+from boxscore.label_maps.counting import LabelClasses, LabelCounts, PixelPairs, count_pairs, label_map
 from boxscore.label_maps.images import different_images, joined_images, matched_streams, of_images
+from boxscore.label_maps.object_weights import ObjectWeights, labels_of_values
 from boxscore.label_maps.resampled import ResampledImages
 from boxscore.label_maps.rules import LARGEST_LABEL, SemanticRules, load_semantic_rules
 
@@ -46,32 +47,6 @@ if TYPE_CHECKING:
 LOWEST_LABEL = -(2**15)
 NO_CLASS, LEFT_OUT, OUTSIDE = -1, -2, -3
 METRICS = ("mIoU", "fwIoU", "mAcc", "pAcc")
-
-
-class LabelClasses(NamedTuple):
-    """The K classes: their labels in the maps, and their names."""
-
-    labels: tuple[int, ...]
-    names: tuple[str, ...]
-
-
-class LabelCounts(NamedTuple):
-    """Pixels by image and pair of labels, as the maps have them; N rows."""
-
-    image: NDArray[np.int32]
-    truth: NDArray[np.int32]
-    prediction: NDArray[np.int32]
-    pixels: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, pairs: Sequence[PixelPairs], *, first: int = 0) -> LabelCounts:
-        """Concatenate the pairs of images, which are ``first``, ``first`` + 1, ..."""
-        sizes = [len(each.pixels) for each in pairs]
-        image = np.repeat(np.arange(first, first + len(pairs), dtype=np.int32), sizes)
-        columns = [
-            np.concatenate([np.zeros(0, dtype=np.int64), *(each[i] for each in pairs)]) for i in range(3)
-        ]
-        return cls(image, columns[0].astype(np.int32), columns[1].astype(np.int32), columns[2])
 
 
 class Areas(NamedTuple):
@@ -172,7 +147,10 @@ class SemanticIoU(ResampledImages):
     @functools.cached_property
     def _labels(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Labels of truth and prediction, renamed as the rules say."""
-        truth, prediction = self.counts.truth, self.counts.prediction
+        truth, prediction = (
+            labels_of_values(self.counts.truth, self.rules.objects_from),
+            self.counts.prediction,
+        )
         if self.rules.reduced != "none":
             truth = _reduced(truth)
         if self.rules.reduced == "both":
@@ -244,14 +222,21 @@ class SemanticIoU(ResampledImages):
 
     @functools.cached_property
     def metrics(self) -> dict[str, float]:
-        """``mIoU``, ``fwIoU``, ``mAcc`` and ``pAcc``; NaN where nothing takes part."""
-        return read_only(_metrics(*(part.sum(axis=0) for part in self.areas), averaged=self.rules.averaged))
+        """``mIoU``, ``fwIoU``, ``mAcc``, ``pAcc``, and what the rules add; NaN where nothing takes part."""
+        plain = _metrics(*(part.sum(axis=0) for part in self.areas), averaged=self.rules.averaged)
+        return read_only(plain | self._by_object.metrics())
+
+    @functools.cached_property
+    def _by_object(self) -> ObjectWeights:
+        """What objects and categories add."""
+        return ObjectWeights(self.rules, self.classes, self.counts, self._labels, self._rows[0] >= 0)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per class.
 
         ``label, class, IoU, Acc, in_mean, right, truth, predicted``: the last three in pixels. IoU is NaN for
         a class that is neither in the truth nor predicted, accuracy for one that is not in the truth.
+        ``iIoU`` comes last, where the rules have sizes of objects.
         """
         import pandas as pd
 
@@ -268,6 +253,7 @@ class SemanticIoU(ResampledImages):
                 "truth": truth,
                 "predicted": predicted,
             }
+            | ({"iIoU": self._by_object.per_class()} if self.rules.object_sizes else {})
         )
 
     def per_image_frame(self) -> pd.DataFrame:
@@ -310,7 +296,8 @@ class SemanticIoU(ResampledImages):
         parts = [part.astype(np.float64) for part in self.areas]
 
         def metrics_of(weights: NDArray[np.float64]) -> dict[str, float]:
-            return _metrics(*(weights @ part for part in parts), averaged=self.rules.averaged)
+            plain = _metrics(*(weights @ part for part in parts), averaged=self.rules.averaged)
+            return plain | self._by_object.metrics(weights)
 
         return metrics_of
 
@@ -420,7 +407,7 @@ def semantic_iou(
         Ids of the images; 0, 1, 2, ... when not given.
     rules : str, Path, mapping or SemanticRules, default "plain"
         As for :func:`boxscore.label_maps.load_semantic_rules`: ``"plain"``, ``"mmseg"``, ``"detectron2"``,
-        ``"coco-stuff"``, ``"cityscapes"``, or your own:
+        ``"coco-stuff"``, ``"cityscapes"``, ``"cityscapes-instances"``, or your own:
         ``{"extends": "plain", "ignored_labels": [0], "reduced": "truth"}``.
 
     Returns

@@ -7,8 +7,6 @@ file and no side that goes first decides anything.
 
 Conventions
 -----------
-- Each detection and each ground truth is in one pair at most. First the counted ground truths are matched;
-  detections that are left over may match ignored ones, and at last any number of them those that absorb.
 - A detection and a ground truth that overlap are an edge. Edges fall into components that share no row, and
   nearly all components settle themselves: where every detection has another best ground truth, or every
   ground truth another best detection, these are the matching, at this threshold and all higher ones.
@@ -23,17 +21,14 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray, Positions
 from boxscore._utils.ordering import inverse_order, run_starts, stable_order
-from boxscore.matching.matches import bit_type
-from boxscore.matching.pairs import Outcome, Pairs
-from boxscore.protocols.tables import MatchingRules
+from boxscore.matching.pairs import Pairs
 
 UNIT = 1 << 53
 """An overlap of 1."""
@@ -42,114 +37,30 @@ BoxesOf = Callable[[Positions], FloatArray]
 """Gives the boxes of some rows, [N, 4]."""
 
 
-def match_most_pairs(
-    blocks: Iterable[Pairs],
-    group: NDArray[np.int64],
-    counted: BoolArray,
-    absorbs: BoolArray,
-    rules: MatchingRules,
-    class_names: NDArray[Any] | None = None,
-    *,
-    boxes: tuple[BoxesOf, BoxesOf],
-) -> Outcome:
-    """Match detections to ground truths; the arguments are those of greedy matching.
-
-    ``boxes`` of detections, by position in class order, and of ground truths decide between equals.
-    """
-    parts = []
-    for pairs in _whole_groups(blocks, group):
-        level = _levels(pairs, group, rules, class_names)
-        bits = np.zeros((len(level), counted.shape[1]), dtype=bit_type(len(rules.iou_thresholds)))
-        for area in range(counted.shape[1]):
-            bits[:, area] = _matched(pairs, level, counted[:, area], absorbs, boxes).astype(bits.dtype)
-        parts.append(Outcome(pairs, bits, every_pair=True))
-    return Outcome.joined(parts)
-
-
-def _whole_groups(blocks: Iterable[Pairs], group: NDArray[np.int64]) -> Iterator[Pairs]:
-    """Yield the pairs of blocks, cut between groups instead of anywhere; one part or more."""
-    waiting: list[Pairs] = []
-    for block in blocks:
-        if len(block.iou):
-            of_pair = group[block.ground_truth]
-            last = int(np.searchsorted(of_pair, of_pair[-1]))  # groups ascend
-            if last:
-                yield Pairs.joined([*waiting, block.take(np.arange(last))])
-                waiting, block = [], block.take(np.arange(last, len(of_pair)))
-            elif waiting and group[waiting[0].ground_truth[0]] != of_pair[0]:
-                yield Pairs.joined(waiting)
-                waiting = []
-        waiting.append(block)
-    yield Pairs.joined(waiting)
-
-
-def _levels(
-    pairs: Pairs, group: NDArray[np.int64], rules: MatchingRules, class_names: NDArray[Any] | None
-) -> Positions:
-    """How many thresholds each pair reaches, [P]."""
-    if class_names is None:
-        return np.searchsorted(rules.effective_thresholds, pairs.iou, side="right")
-    return rules.levels(pairs.iou, group[pairs.ground_truth] % len(class_names), class_names)
-
-
-def _ranks(rows: Positions, boxes: BoxesOf) -> Positions:
+def ranks(rows: Positions, boxes: BoxesOf) -> Positions:
     """Rank the row of each edge by its box; equal boxes in the order of the rows, [E]."""
     distinct, at = np.unique(rows, return_inverse=True)
     order = np.lexsort((distinct, *boxes(distinct).T[::-1]))
     return inverse_order(order)[at]
 
 
-def _matched(
-    pairs: Pairs, level: Positions, counted: BoolArray, absorbs: BoolArray, boxes: tuple[BoxesOf, BoxesOf]
-) -> NDArray[np.uint64]:
-    """Match for one area range; bit ``t``: a match at threshold ``t``, [P]."""
-    is_counted = counted[pairs.ground_truth]
-    if is_counted.all():
-        return _most_pairs(pairs, level, boxes)
-    bits = np.zeros(len(level), dtype=np.uint64)
-    some = np.flatnonzero(is_counted)
-    bits[some] = _most_pairs(pairs.take(some), level[some], boxes)
-    absorbing = ~is_counted & absorbs[pairs.ground_truth]
-    some = np.flatnonzero(~is_counted & ~absorbing)
-    if len(some):  # a detection may be left over at a threshold, and not at the next
-        reached = _up_to(level[some]) & ~_taken(pairs.detection, bits)[some]
-        for t in range(int(level[some].max())):
-            free = some[(reached >> np.uint64(t)) & np.uint64(1) == 1]
-            at_one = _most_pairs(pairs.take(free), np.ones(len(free), dtype=np.intp), boxes)
-            bits[free] |= at_one << np.uint64(t)
-    some = np.flatnonzero(absorbing)
-    if len(some):
-        # Of several that absorb a detection has the one that it overlaps most, at all thresholds it reaches.
-        by_box = _ranks(pairs.ground_truth[some], boxes[1])
-        order = some[np.lexsort((by_box, -pairs.iou[some], pairs.detection[some]))]
-        best = order[run_starts(pairs.detection[order])]
-        bits[best] |= _up_to(level[best]) & ~_taken(pairs.detection, bits)[best]
-    return bits
-
-
-def _taken(detection: Positions, bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Bits at which the detection of each pair is matched, [P]."""
-    starts = run_starts(detection)
-    return np.repeat(np.bitwise_or.reduceat(bits, starts), np.diff(np.append(starts, len(bits))))
-
-
-def _up_to(level: Positions) -> NDArray[np.uint64]:
+def up_to(level: Positions) -> NDArray[np.uint64]:
     """Return the lowest bits, as many as a level says, [P]."""
     return (np.uint64(1) << level.astype(np.uint64)) - np.uint64(1)
 
 
-def _most_pairs(pairs: Pairs, level: Positions, boxes: tuple[BoxesOf, BoxesOf]) -> NDArray[np.uint64]:
-    """Bits of the matchings at all thresholds, [P]."""
+def most_pairs(pairs: Pairs, level: Positions, boxes: tuple[BoxesOf, BoxesOf]) -> NDArray[np.uint64]:
+    """Bits of the matchings at all thresholds, [P]; ``boxes`` of detections and of ground truths."""
     bits = np.zeros(len(level), dtype=np.uint64)
     if not len(level):
         return bits
     graph = _Graph(pairs.detection, pairs.ground_truth, pairs.iou)
     settled = graph.settled()
-    bits[settled] = _up_to(level[settled])
+    bits[settled] = up_to(level[settled])
     hard = np.flatnonzero(graph.hard)
     if not len(hard):
         return bits
-    detection, truth = _ranks(pairs.detection[hard], boxes[0]), _ranks(pairs.ground_truth[hard], boxes[1])
+    detection, truth = ranks(pairs.detection[hard], boxes[0]), ranks(pairs.ground_truth[hard], boxes[1])
     weight = np.floor(np.clip(pairs.iou[hard], 0, 1) * UNIT).astype(np.int64)
     level = level[hard]
     done = np.zeros(len(hard), dtype=np.intp)  # thresholds at which an edge's component is solved
@@ -236,7 +147,10 @@ def components(first: Positions, second: Positions) -> Positions:
         spread = of_b[b]
         if (spread == label).all():
             return label
-        label = spread
+        # Labels are edges: what a label has reached passes on to all that have it, or a chain takes as many
+        # rounds as it is long.
+        np.minimum.at(spread, label, spread.copy())
+        label = spread[spread]
 
 
 def heaviest(first: Positions, second: Positions, weight: IntArray) -> list[int]:

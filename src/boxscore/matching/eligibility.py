@@ -43,7 +43,8 @@ def eligible(
         matching.caps_image and not matching.per_class  # equal scores at the cut go in file order
     )
     labels = protocol.labels
-    everything = (protocol.boxes.degenerate, labels.unlisted, labels.not_evaluated) == ("count", "count", ())
+    drops = labels.unlisted.startswith("drop")
+    everything = protocol.boxes.degenerate == "count" and not drops and not labels.not_evaluated
     if everything and not over_file:
         return None
     mask = np.ones(len(detections), dtype=bool)
@@ -53,8 +54,8 @@ def eligible(
         mask &= ~without_area(areas())
     elif protocol.boxes.degenerate == "drop_detections":
         mask &= (detections.sizes > 0).all(axis=1)
-    if protocol.labels.unlisted != "count":
-        mask &= _listed(ground_truth, detections, ignoring, protocol)
+    if drops:
+        mask &= listed(ground_truth, detections, ignoring, protocol)
     if labels.not_evaluated:
         mask &= evaluated(detections.categories, protocol)[detections.category]
     return mask
@@ -85,7 +86,16 @@ def _best(detections: Detections, protocol: Protocol, max_detections: int) -> Bo
     return best
 
 
-def _listed(
+def may_match(
+    ground_truth: GroundTruth, detections: Detections, ignoring: Ignoring, protocol: Protocol
+) -> BoolArray | None:
+    """Whether each detection may match an object at all, [D]; None where all may."""
+    if protocol.labels.unlisted != "unmatched_without_object":
+        return None
+    return listed(ground_truth, detections, ignoring, protocol)
+
+
+def listed(
     ground_truth: GroundTruth, detections: Detections, ignoring: Ignoring, protocol: Protocol
 ) -> BoolArray:
     """Whether the class of each detection is listed in its image, [D]."""
@@ -93,9 +103,11 @@ def _listed(
     there = ~ignoring.deleted
     objects = ground_truth.image[there].astype(np.int64) * count + ground_truth.category[there]
     asked = detections.image.astype(np.int64) * count + detections.category
-    listed = among(objects, asked, len(ground_truth.images) * count)
+    is_listed = among(objects, asked, len(ground_truth.images) * count)
+    if protocol.labels.unlisted == "drop_beside_others":
+        is_listed |= ~among(ground_truth.image[there], detections.image, len(ground_truth.images))
     labels = ground_truth.image_labels
     if labels is not None and protocol.labels.unlisted == "drop":
         kinds = ("negative",) if protocol.labels.listed_by == "negative" else ("negative", "positive")
-        listed |= labels.says(detections.image, detections.category, *kinds)
-    return listed
+        is_listed |= labels.says(detections.image, detections.category, *kinds)
+    return is_listed

@@ -51,7 +51,7 @@ def match_greedily(
     and ``counted`` [G, A] are of the ground truths; names of the classes [K] are needed where some have
     other thresholds.
     """
-    lanes = _lanes(counted, absorbs, len(rules.iou_thresholds))
+    lanes = lanes_of(counted, absorbs, len(rules.iou_thresholds))
     parts: list[tuple[Pairs, Bits]] = []
     held, every_pair = 0, True
     for block in blocks:
@@ -74,31 +74,43 @@ def _only_matches(pairs: Pairs, matched: Bits) -> tuple[Pairs, Bits]:
 def _match_block(
     pairs: Pairs,
     group: NDArray[np.int64],
-    lanes: list[_Lanes],
+    lanes: list[Lanes],
     rules: MatchingRules,
     class_names: NDArray[Any] | None,
 ) -> tuple[Pairs, Bits]:
     """Match the detections of a block; what they take is taken for the next."""
+    if rules.candidate == "best_overall":
+        starts = run_starts(pairs.detection)  # [C], one per detection with a candidate
+        widths = np.diff(np.append(starts, len(pairs.detection)))  # [C]
+        pairs = pairs.take(best_of_each(pairs.iou, starts, widths, last_wins=rules.equal_iou == "last"))
+    of_pair = group.take(pairs.ground_truth)
+    return pairs, match_in_rounds(
+        pairs, rules.levels_of(pairs.iou, of_pair, class_names), of_pair, lanes, rules
+    )
+
+
+def match_in_rounds(
+    pairs: Pairs,
+    level: NDArray[np.intp],
+    group: NDArray[np.int64],
+    lanes: list[Lanes],
+    rules: MatchingRules,
+) -> Bits:
+    """Match pairs that reach so many thresholds each, ``level`` [P]; bits [P, A].
+
+    Detections take ground truths, in group order; ``group`` is of each pair, [P].
+    """
     position, truth, iou = pairs
     starts = run_starts(position)  # [C], one per detection with a candidate
     widths = np.diff(np.append(starts, len(position)))  # [C]
-    if rules.candidate == "best_overall":
-        best = best_of_each(iou, starts, widths, last_wins=rules.equal_iou == "last")
-        position, truth, iou = position[best], truth[best], iou[best]
-        starts, widths = np.arange(len(best)), np.ones(len(best), dtype=np.intp)
-        preference = starts
-    else:
-        preference = _by_preference(iou, widths, last_wins=rules.equal_iou == "last")
-    rounds = _rounds_of(group.take(truth.take(starts)), starts, widths)
-    if class_names is not None and rules.class_thresholds:
-        classes = group.take(truth.take(preference)) % len(class_names)
-        level = rules.levels(iou.take(preference), classes, class_names)
-    else:
-        level = np.searchsorted(rules.effective_thresholds, iou.take(preference), side="right")
-    in_order = _match_rounds(truth.take(preference), level, rounds, lanes, len(rules.iou_thresholds))
+    preference = _by_preference(iou, widths, last_wins=rules.equal_iou == "last")
+    rounds = _rounds_of(group.take(starts), starts, widths)
+    in_order = _match_rounds(
+        truth.take(preference), level.take(preference), rounds, lanes, len(rules.iou_thresholds)
+    )
     matched = np.empty_like(in_order)
     matched[preference] = in_order
-    return Pairs(position, truth, iou), matched
+    return matched
 
 
 def best_of_each(
@@ -152,7 +164,7 @@ def _rounds_of(group: NDArray[np.int64], starts: NDArray[np.intp], widths: NDArr
     return _Rounds(starts.take(order), widths.take(order), [0, *bounds])
 
 
-class _Lanes(NamedTuple):
+class Lanes(NamedTuple):
     """Area ranges whose thresholds fit into 64 bits: bit ``lane * T + t`` of each column."""
 
     area_count: int
@@ -161,7 +173,7 @@ class _Lanes(NamedTuple):
     free: NDArray[np.uint64]  # [G], what is not taken yet
 
 
-def _lanes(counted: NDArray[np.bool_], absorbs: NDArray[np.bool_], threshold_count: int) -> list[_Lanes]:
+def lanes_of(counted: NDArray[np.bool_], absorbs: NDArray[np.bool_], threshold_count: int) -> list[Lanes]:
     """Divide the area ranges of ``counted`` [G, A] into lanes; all ground truths are free."""
     lanes = []
     most, whole_lane = max(1, 64 // threshold_count), (1 << threshold_count) - 1
@@ -172,7 +184,7 @@ def _lanes(counted: NDArray[np.bool_], absorbs: NDArray[np.bool_], threshold_cou
         for lane, column in enumerate(columns):
             if_counted |= column * np.uint64(whole_lane << (lane * threshold_count))
         not_used_up = np.where(absorbs, everything, np.uint64(0))
-        lanes.append(_Lanes(len(columns), if_counted, not_used_up, np.full(len(counted), everything)))
+        lanes.append(Lanes(len(columns), if_counted, not_used_up, np.full(len(counted), everything)))
     return lanes
 
 
@@ -180,7 +192,7 @@ def _match_rounds(
     truth: NDArray[np.intp],
     level: NDArray[np.intp],
     rounds: _Rounds,
-    lanes: list[_Lanes],
+    lanes: list[Lanes],
     threshold_count: int,
 ) -> Bits:
     """Match in rounds, each detection's pairs in order of preference; bits [P, A]."""
@@ -200,7 +212,7 @@ def _match_lanes(
     truth: NDArray[np.intp],
     level: NDArray[np.intp],
     rounds: _Rounds,
-    lanes: _Lanes,
+    lanes: Lanes,
     threshold_count: int,
 ) -> NDArray[np.uint64]:
     """Match for as many area ranges as fit into 64 bits; [P], bit ``lane * T + t``."""

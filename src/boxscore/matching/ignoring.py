@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray
+from boxscore._utils.ordering import ragged_ranges
 from boxscore.data.quadrilaterals import minimum_rectangles
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
@@ -106,6 +107,39 @@ def ignoring(ground_truth: GroundTruth, protocol: Protocol) -> Ignoring:
     return Ignoring(ignored, absorbs, deleted, by_foreground)
 
 
+def with_void(ground_truth: GroundTruth, detections: Detections, name: str) -> GroundTruth:
+    """Add the objects of a class, flagged ``ignore``, to each class that is detected in their image."""
+    K = len(ground_truth.categories)
+    is_void = np.array(ground_truth.categories.names, dtype=object) == name
+    void = np.flatnonzero(is_void[ground_truth.category])
+    detected = np.unique(detections.image.astype(np.int64) * K + detections.category)
+    detected = detected[~is_void[detected % K]]
+    low, high = (
+        np.searchsorted(detected, ground_truth.image[void].astype(np.int64) * K + end) for end in (0, K)
+    )
+    rows = np.append(np.arange(len(ground_truth)), np.repeat(void, high - low))
+    added = detected[ragged_ranges(low, high - low)] % K
+    table = ground_truth.take(rows)
+    ignore, category = table.ignore.copy(), table.category.copy()
+    ignore[len(ground_truth) :], category[len(ground_truth) :] = True, added
+    return table.replaced(ignore=ignore, category=category)
+
+
+def times_ignored(
+    ground_truth: GroundTruth, ignored: Ignoring, outside: BoolArray, protocol: Protocol
+) -> NDArray[np.int64]:
+    """How often what lies on a ground truth counts as ignored, [G]; those ``outside`` of a range, [G].
+
+    What is ignored by its flag, and is also outside, counts once; a crowd twice.
+    """
+    crowd = ground_truth.crowd & (protocol.ignore.crowd in ("iof", "ignore"))
+    times = (ignored.ignored & ~crowd).astype(np.int64)
+    times |= outside & ~crowd
+    times += crowd.astype(np.int64) * (1 + outside)
+    times[ignored.deleted] = 0
+    return times
+
+
 def _flagged(ground_truth: GroundTruth, names: Sequence[str]) -> BoolArray:
     """Whether each ground truth has the ignore flag, or one of some columns, [G]; a column may be missing."""
     columns = [ground_truth.columns[name] for name in names if name in ground_truth.columns]
@@ -185,6 +219,8 @@ def _column(ground_truth: GroundTruth, name: str) -> NDArray[np.float64]:
             raise InputError(
                 f"the column {name}", "hold numbers", got="others", place=ground_truth.source
             ) from None
+    if ground_truth.units == "pixels" and name == "area":
+        return ground_truth.area
     if ground_truth.units == "pixels" and name in _OF_BOXES:
         return ground_truth.boxes[:, _OF_BOXES[name]]
     if ground_truth.units == "pixels" and name in ("width", "height"):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -29,7 +29,6 @@ from boxscore._utils.ordering import stable_order
 from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.matching.assignment import match_most_pairs
 from boxscore.matching.candidates import (
     MOST_PAIRS,
     KnownOverlaps,
@@ -37,7 +36,7 @@ from boxscore.matching.candidates import (
     candidate_pairs,
     candidate_shares,
 )
-from boxscore.matching.eligibility import eligible, inexhaustive
+from boxscore.matching.eligibility import eligible, inexhaustive, may_match
 from boxscore.matching.greedy import match_greedily
 from boxscore.matching.groups import InPasses
 from boxscore.matching.ignoring import (
@@ -49,16 +48,20 @@ from boxscore.matching.ignoring import (
     inside_ranges,
     matching_passes,
     of_right_height,
+    times_ignored,
     zero_ids,
 )
 from boxscore.matching.matches import Bits, Matches, bit_type, merge, pack_bits
-from boxscore.matching.pairs import Outcome, Overlaps
+from boxscore.matching.pairs import Outcome, Overlaps, Pairs
 from boxscore.matching.preparing import shares_of_regions
 from boxscore.matching.ranking import Ranking, rank_detections, ranked_by
 from boxscore.matching.score_levels import score_levels
-from boxscore.matching.sources import Blocks, PairSource, RangeByRange, SharedOut
+from boxscore.matching.shares import SummedShares, shares_on
+from boxscore.matching.sources import Blocks, Match, PairSource, RangeByRange, SharedOut
+from boxscore.matching.whole_groups import match_whole_groups
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.candidates import RANKED
 from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
 from boxscore.protocols.rules.jaccard import TRUTH_SHARE
 from boxscore.protocols.rules.recall import TAKES_PART
@@ -193,7 +196,8 @@ class Matcher:
         ranking = rank_detections(detections, self.protocol, self._eligible_of(rows, scores, chosen))
         ranges = self._ranges(detections, ranking, self.protocol)
         grouped = chosen[ranking.rows[ranking.grouped]]
-        source = self._source_of(functools.partial(self._known_pairs, grouped, ranking.grouped), ranges)
+        find = functools.partial(self._known_pairs, grouped, ranking.grouped)
+        source = self._source_of(find, detections, ranking, ranges)
         areas = self._ordered(self.areas)[chosen]
         return self._matches(detections, ranking, ranges, source, areas, self.protocol, rows=chosen)
 
@@ -258,7 +262,9 @@ class Matcher:
             score_threshold=score_threshold,
         )
         ranking = rank_detections(
-            pool_classes(self.detections), dataclasses.replace(self.protocol, matching=rules), self.eligible
+            pool_classes(self.detections),
+            dataclasses.replace(self.protocol, matching=rules, summary=()),
+            self.eligible,
         )
         return ranking.rows, ranking.grouped
 
@@ -333,7 +339,7 @@ class Matcher:
 
         def here() -> PairSource:
             find = functools.partial(self._pairs_under, ranking, workers=workers)
-            source = self._source_of(find, ranges)
+            source = self._source_of(find, self._ordered_detections, ranking, ranges)
             if source.lasting and not self._shares_known:
                 self._held = source
             return source
@@ -344,8 +350,20 @@ class Matcher:
         asked = self._ordered_truth, self._ordered_detections, ranking, self.protocol, self._truth_ignoring
         return SharedOut(candidate_shares(*asked, shares=workers, most=MOST_PAIRS // workers), here)
 
-    def _source_of(self, find: Callable[[Ignoring], Blocks], ranges: Ranges) -> PairSource:
+    def _source_of(
+        self, find: Callable[[Ignoring], Blocks], detections: Detections, ranking: Ranking, ranges: Ranges
+    ) -> PairSource:
         """Return a source of pairs that are made once, or anew for each range if that decides about them."""
+        if self.protocol.ignore.share == "sum":
+            truth, flags = self._ordered_truth, self._truth_ignoring
+            return SummedShares(
+                find,
+                flags,
+                ranges,
+                lambda outside: times_ignored(truth, flags, outside, self.protocol),
+                lambda times: shares_on(truth, detections, ranking, times),
+                self.protocol.matching,
+            )
         if self.protocol.ignore.range_by_range:
             return RangeByRange(find, self._truth_ignoring, ranges, self.protocol.ignore.outside)
         return find(self._truth_ignoring)
@@ -376,7 +394,9 @@ class Matcher:
         flags = self.ignoring
         if by_foreground is not None:
             flags = flags._replace(deleted=np.zeros_like(flags.deleted), by_foreground=by_foreground)
-        protocol = dataclasses.replace(self.protocol, matching=MatchingRules(iou_thresholds=(floor,)))
+        protocol = dataclasses.replace(
+            self.protocol, matching=MatchingRules(iou_thresholds=(floor,)), summary=()
+        )
         tables = pool_classes(self.ground_truth), pool_classes(self.detections)
         return self._known.of("across classes", *tables, protocol, flags)
 
@@ -410,7 +430,12 @@ class Matcher:
         """
         truth, back = self._ordered_truth, self._truth_rows
         score = np.take(ranked_by(detections), ranking.rows)
-        outcome = self._matched(source, ranges, detections, ranking, score, protocol)
+        given_rows = self._given_rows(ranking.rows if rows is None else rows[ranking.rows])
+        match = self._choosing(ranges, detections, ranking, given_rows, protocol)
+        of_pass = matching_passes(truth, protocol)
+        if of_pass is not None:
+            source = InPasses(source, of_pass, score, protocol.matching)
+        outcome = source.matched(match)
         pairs, absorbed = outcome.pairs, outcome.absorbed
         order = stable_order(pairs.detection, len(ranking.rows))
         truth_of_pair, iou = pairs.ground_truth.take(order), pairs.iou.take(order)
@@ -421,7 +446,6 @@ class Matcher:
             given = np.empty_like(counted_bits)
             given[back] = counted_bits
             counted_bits, truth_category = given, np.zeros(len(truth), dtype=np.int32)
-        given_rows = self._given_rows(ranking.rows if rows is None else rows[ranking.rows])
         matches = Matches(
             images=truth.images,
             categories=truth.categories,
@@ -479,21 +503,17 @@ class Matcher:
             near = np.take(near, ranking.rows, axis=0)
         return Ranges(inside, inside & ~self._truth_ignoring.ignored[:, None], near)
 
-    def _matched(
+    def _choosing(
         self,
-        source: PairSource,
         ranges: Ranges,
         detections: Detections,
         ranking: Ranking,
-        score: FloatArray,
+        given_rows: NDArray[np.int64],
         protocol: Protocol,
-    ) -> Outcome:
-        """Match pairs, ``score`` [D] by position in class order."""
+    ) -> Match:
+        """Return what matches pairs of ranked detections, whose rows in the given table are these."""
         truth, flags = self._ordered_truth, self._truth_ignoring
         group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
-        of_pass = matching_passes(truth, protocol)
-        if of_pass is not None:
-            source = InPasses(source, of_pass, score, protocol.matching)
         asked: dict[str, Any] = {
             "group": group,
             "counted": ranges.counted,
@@ -501,10 +521,13 @@ class Matcher:
             "rules": protocol.matching,
             "class_names": truth.categories.names if protocol.matching.class_thresholds else None,
         }
-        if protocol.matching.candidate != "most_pairs":
-            return source.matched(functools.partial(match_greedily, **asked))
-        boxes = (lambda rows: detections.boxes[ranking.rows[rows]], lambda rows: truth.boxes[rows])
-        return source.matched(functools.partial(match_most_pairs, **asked, boxes=boxes))
+        if protocol.matching.candidate in RANKED:
+            match: Match = functools.partial(match_greedily, **asked)
+        else:
+            boxes = (lambda rows: detections.boxes[ranking.rows[rows]], lambda rows: truth.boxes[rows])
+            match = functools.partial(match_whole_groups, **asked, boxes=boxes)
+        may = may_match(self.ground_truth, self.detections, self.ignoring, protocol)
+        return match if may is None else functools.partial(_of_some, match, may[given_rows])
 
     def _in_range_bits(
         self,
@@ -530,3 +553,8 @@ class Matcher:
         if ignored is not None:
             in_range[ignored] = 0
         return in_range
+
+
+def _of_some(match: Match, chosen: BoolArray, blocks: Iterable[Pairs], **asked: Any) -> Outcome:
+    """Match the pairs of some detections alone, by position in class order, [D]."""
+    return match((block.of_detections(chosen) for block in blocks), **asked)

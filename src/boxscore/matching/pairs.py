@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import ragged_ranges, stable_order
+from boxscore._utils.ordering import ragged_ranges
 from boxscore.matching.matches import Bits
 
 
@@ -36,7 +36,7 @@ class Pairs(NamedTuple):
 
 
 class Overlaps(NamedTuple):
-    """The pairs of all rows of two tables that reach a floor, by row of the detections."""
+    """The pairs of all rows of two tables that reach a floor; those of a detection stand together."""
 
     starts: NDArray[np.intp]
     """Where the pairs of each detection start, [D]."""
@@ -49,11 +49,11 @@ class Overlaps(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Pairs, rows: NDArray[np.intp]) -> Overlaps:
-        """Sort the pairs of all detections by row; ``rows`` [D] are those of their positions."""
-        row = rows[pairs.detection]
-        by_row = stable_order(row, len(rows))
-        count = np.bincount(row, minlength=len(rows))
-        return cls(np.cumsum(count) - count, count, pairs.ground_truth[by_row], pairs.iou[by_row])
+        """Index pairs that ascend by position by the row of the detection; ``rows`` [D] are of positions."""
+        of_position = np.bincount(pairs.detection, minlength=len(rows))
+        starts, counts = np.empty_like(of_position), np.empty_like(of_position)
+        starts[rows], counts[rows] = np.cumsum(of_position) - of_position, of_position
+        return cls(starts, counts, pairs.ground_truth, pairs.iou)
 
     def under(self, rows: NDArray[np.intp], positions: NDArray[np.intp], floor: float) -> Pairs:
         """Pairs of some rows at or above a floor, each under the position that it has in a ranking."""

@@ -25,12 +25,14 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
-from boxscore._utils.ordering import stable_order
+from boxscore._utils.ordering import among, stable_order
 from boxscore.data.rounding import rounded
 from boxscore.data.scores import COUNTED
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
+from boxscore.matching.ignoring import with_void
 from boxscore.matching.joined_keypoints import with_compared_keypoints
+from boxscore.matching.ranking import ranked_by, scored_enough
 from boxscore.protocols.protocol import Protocol
 
 Table = TypeVar("Table", bound=BoxTable)
@@ -80,7 +82,7 @@ def prepared(
     rounding, boxes = protocol.rounding, protocol.boxes
     if protocol.similarity == "keypoints":
         ground_truth, detections = with_compared_keypoints(ground_truth, detections, protocol)
-    if protocol.matching.scores == "none":
+    if protocol.matching.scores != "given":
         detections = detections.without_scores()
     elif not detections.scored:
         raise InputError(
@@ -98,11 +100,18 @@ def prepared(
         ends = GivenScores.of(detections).ends
         if ends is not None and not share:
             detections = detections.replaced(scores=min_max_scaled(detections.scores, *ends))
+    if boxes.longer_sides:
+        longer = boxes.longer_sides
+        ground_truth, detections = _longer(ground_truth, longer), _longer(detections, longer)
     if boxes.clip == "image":
         sizes = _sizes(ground_truth, detections)
         ground_truth, detections = _clipped(ground_truth, sizes), _clipped(detections, sizes)
     if protocol.ignore.regions:
         ground_truth, detections = _outside_regions(ground_truth, detections, protocol.ignore.regions)
+    if protocol.labels.undetected == "drop":
+        ground_truth = _detected(ground_truth, detections, protocol)
+    if protocol.ignore.void:
+        ground_truth = with_void(ground_truth, detections, protocol.ignore.void)
     return ground_truth, detections
 
 
@@ -156,6 +165,14 @@ def _sizes(ground_truth: GroundTruth, detections: Detections) -> FloatArray:
     return sizes
 
 
+def _longer(table: Table, pixels: float) -> Table:
+    """Add pixels to the width and height of boxes."""
+    corners, sides = table.boxes.copy(), table.sizes + pixels
+    corners[:, 2:] += pixels
+    changes = {"area": sides.prod(axis=1)} if isinstance(table, GroundTruth) else {}
+    return dataclasses.replace(table, boxes=corners, sizes=sides, **changes)
+
+
 def _clipped(table: Table, sizes: FloatArray) -> Table:
     limit = np.where(np.isnan(sizes), np.inf, sizes)[table.image]
     corners = table.boxes.copy()
@@ -164,6 +181,15 @@ def _clipped(table: Table, sizes: FloatArray) -> Table:
     sides = corners[:, 2:] - corners[:, :2]
     changes = {"area": sides.prod(axis=1)} if isinstance(table, GroundTruth) else {}
     return dataclasses.replace(table, boxes=corners, sizes=sides, **changes)
+
+
+def _detected(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> GroundTruth:
+    """Drop the objects of classes of which their image has no detection."""
+    K = len(ground_truth.categories)
+    found = scored_enough(ranked_by(detections), protocol)
+    pairs = detections.image[found].astype(np.int64) * K + detections.category[found]
+    objects = ground_truth.image.astype(np.int64) * K + ground_truth.category
+    return ground_truth.take(np.flatnonzero(among(pairs, objects, len(ground_truth.images) * K)))
 
 
 # ---------------------------------------------------------------- regions

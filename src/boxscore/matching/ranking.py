@@ -4,7 +4,8 @@ Conventions
 -----------
 - *Class order* is (category, descending score, tie): the order in which a class's curve is computed. Ties go
   image by image and then in file order (COCO), or in file order over all images (the VOC devkit).
-- *Group order* is (image, category, descending score, file order): the order of matching.
+- *Group order* is (image, category, descending score, file order): the order of matching. Where detections
+  are matched in file order it is (image, category, file order).
 - A detection's *rank* is its position, from 0, among the detections of its image and class; of its image,
   where max detections hold for each image.
 """
@@ -53,6 +54,11 @@ def ranked_by(detections: Detections) -> NDArray[np.float64]:
     return detections.scores if detections.scored else np.zeros(len(detections))
 
 
+def listed_scores(detections: Detections) -> NDArray[np.float64]:
+    """Return the scores as lists show them, [D]: NaN where there are none."""
+    return detections.scores if detections.scored else np.full(len(detections), np.nan)
+
+
 def scored_enough(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[np.bool_]:
     """Whether each score reaches the protocol's threshold, or is above it."""
     rules = protocol.matching
@@ -63,6 +69,15 @@ def rank_detections(
     detections: Detections, protocol: Protocol, eligible: NDArray[np.bool_] | None = None
 ) -> Ranking:
     """Sort detections and cut them at max detections; ``eligible`` [D]: which are evaluated at all."""
+    ranking = _ranked(detections, protocol, eligible)
+    if protocol.matching.order == "score":
+        return ranking
+    in_file = ranking.grouped[np.lexsort((ranking.rows[ranking.grouped], ranking.group))]
+    return Ranking(ranking.rows, ranking.rank, in_file, ranking.group)
+
+
+def _ranked(detections: Detections, protocol: Protocol, eligible: NDArray[np.bool_] | None) -> Ranking:
+    """Sort and cut by score."""
     image_count, category_count = len(detections.images), len(detections.categories)
     scores = ranked_by(detections)
     if protocol.matching.equal_scores == "image_order":

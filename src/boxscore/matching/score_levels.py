@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray
+from boxscore._utils.ordering import ragged_ranges
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.ignoring import evaluated
 from boxscore.matching.pairs import Overlaps
@@ -75,8 +76,10 @@ def score_levels(
         angles[1] != UNKNOWN_ANGLE,
     )
     least = [_least_height(protocol, name) for name in protocol.ignore.area_ranges]
-    height, with_row = detections.sizes[:, 1], np.repeat(np.arange(len(detections)), overlaps.counts)
-    with_row = with_row[np.argsort(_positions(overlaps), kind="stable")]
+    height, with_row = detections.sizes[:, 1], np.empty(len(overlaps.truth), dtype=np.intp)
+    with_row[ragged_ranges(overlaps.starts, overlaps.counts)] = np.repeat(
+        np.arange(len(detections)), overlaps.counts
+    )
     is_evaluated = evaluated(ground_truth.categories, protocol)
     takes_part = ranked | ~is_evaluated[detections.category]
     names = ground_truth.categories.names.tolist()
@@ -114,13 +117,6 @@ def score_levels(
                 rows = np.flatnonzero(own)
                 _carry_down(levels, rows, detections.image[rows], scores[rows], (own & ~small)[rows], t, a)
     return levels
-
-
-def _positions(overlaps: Overlaps) -> NDArray[np.int64]:
-    """Position of each pair in the order of the rows of the detections, [P]."""
-    starts = np.repeat(overlaps.starts, overlaps.counts)
-    ends = np.cumsum(overlaps.counts)
-    return starts + np.arange(len(starts)) - np.repeat(ends - overlaps.counts, overlaps.counts)
 
 
 def _angles(table: GroundTruth | Detections) -> FloatArray:

@@ -122,7 +122,7 @@ def without_scores(protocol: Protocol) -> Protocol:
     >>> [row.key for row in without_scores(load_protocol("voc2007")).rows]
     ['mAP_lowest', 'mAP_expected', 'mAP_highest']
     """
-    if protocol.matching.scores == "none":
+    if protocol.matching.scores != "given":
         return protocol
     rows: dict[str, SummaryRow] = {}
     for row in protocol.rows:

@@ -130,13 +130,30 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
     def class_keys(self) -> dict[str, str]:
         """What each summary metric is called in the rows per class, by its key: ``mAP`` is ``AP`` there.
 
-        Metrics of some classes alone have no column there.
+        Metrics of some classes alone have no column there, and without scores the mean of the classes' F1 has
+        none beside F1 of all: of a class they are one.
         A key stays as it is where it does not start with "m" and a capital letter, and where the shorter name
         is another metric's.
         """
-        keys = [row.key for row in self.rows if not row.classes]
+        keys = [row.key for row in self.rows if not row.classes and not self._is_another_of_a_class(row)]
         short = {key: key[1:] if re.match("m[A-Z]", key) else key for key in keys}
         return {key: key if short[key] in keys else short[key] for key in keys}
+
+    def _is_another_of_a_class(self, row: SummaryRow) -> bool:
+        """Whether a class's value is that of another row: without scores there is one threshold for F1."""
+        if self.matching.scores == "given" or row.metric != "F1":
+            return False
+        return any(dataclasses.replace(row, key=one.key, metric="micro_F1") == one for one in self.rows)
+
+    @property
+    def rates_at_first(self) -> frozenset[str]:
+        """Rates at the first threshold that a metric is as well, of a class, without scores."""
+        if self.matching.scores == "given":
+            return frozenset()
+        names = {"precision": "precision", "recall": "recall", "micro_F1": "F1"}
+        first, area = self.matching.iou_thresholds[0], next(iter(self.ignore.area_ranges))
+        rows = [row for row in self.rows if row.iou == first and row.area == area and not row.classes]
+        return frozenset(names[row.metric] for row in rows if row.metric in names)
 
     def iou_text(self, row: SummaryRow) -> str:
         """Write the threshold, or the range of thresholds, of a summary row."""

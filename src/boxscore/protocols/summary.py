@@ -12,6 +12,7 @@ from boxscore.protocols.acting import Scope, scores
 from boxscore.protocols.fields import (
     Check,
     Rules,
+    Step,
     choice,
     list_of,
     rule,
@@ -36,8 +37,15 @@ SUMMARY_KINDS = {
     "recall": "Recall             (R)",
     "micro_F1": "F1, all together   (F1)",
     "mean_iou": "Mean IoU of matches",
+    "object_iou": "Mean IoU of objects",
     "fp_per_image": "False positives per image",
     "exact_images": "Images with the exact number",
+    "image_precision": "Precision, mean of images",
+    "image_recall": "Recall, mean of images",
+    "image_F1": "F1 of the means of images",
+    "end_precision": "Precision at curves' ends",
+    "end_recall": "Recall at curves' ends",
+    "end_F1": "F1 at curves' ends",
     "AP_lowest": "AP, lowest of all orders",
     "AP_expected": "AP, expected over all orders",
     "AP_highest": "AP, highest of all orders",
@@ -91,6 +99,11 @@ class SummaryRow(Rules):
         return f"summary.{name}" if name == "key" else f"summary {self.key}: {name}"
 
 
+def _first_metric(protocol: Any) -> str:
+    """Name the first metric of a protocol."""
+    return next((" ".join(SUMMARY_KINDS[row.metric].split()) for row in protocol.rows), "none")
+
+
 def summary_title(metric: str, iou: str, area: str, cap: int | str) -> str:
     """Spell out what a summary metric is, the way pycocotools prints it."""
     return f"{SUMMARY_KINDS[metric]} @[ IoU={iou:<9} | area={area:>6} | maxDets={cap:>3} ]"
@@ -104,5 +117,6 @@ class SummaryField(Rules):
         (SummaryRow("mAP"),),
         check=list_of(table(SummaryRow), "a list of tables, [[summary]]"),
         doc="",
+        step=Step("metric", "scoring", _first_metric),
         scope=scores(Scope.DATA_SET),
     )

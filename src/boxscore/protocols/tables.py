@@ -34,8 +34,10 @@ from boxscore.protocols.rules.id_zero import IdZeroField
 from boxscore.protocols.rules.jaccard import JaccardRules
 from boxscore.protocols.rules.keypoints import KeypointRules, UnlabelledField
 from boxscore.protocols.rules.labels import LabelRules
+from boxscore.protocols.rules.longer_sides import LongerSidesField
 from boxscore.protocols.rules.masks import MaskRules
 from boxscore.protocols.rules.miss_rate import MissRateRules
+from boxscore.protocols.rules.order import OrderField
 from boxscore.protocols.rules.pooling import PerClassField, PoolField
 from boxscore.protocols.rules.recall import RecallOverField
 from boxscore.protocols.rules.regions import RegionsField
@@ -43,6 +45,7 @@ from boxscore.protocols.rules.rounding import RoundingFields
 from boxscore.protocols.rules.score_levels import ScoreLevelRules
 from boxscore.protocols.rules.score_threshold import ScoreThresholdField
 from boxscore.protocols.rules.scores import ScoresField
+from boxscore.protocols.rules.shares import ShareField, VoidField
 from boxscore.protocols.rules.smallness import SmallnessFields
 from boxscore.protocols.rules.stretching import StretchingField
 from boxscore.protocols.rules.thresholds import ThresholdClosedField, ThresholdFields
@@ -59,7 +62,9 @@ class RoundingRules(StretchingField, RoundingFields):
 
 @with_attributes
 @record(frozen=True)
-class BoxRules(EdgeFields, AspectRatioField, ClippingField, SmallnessFields, PixelOffsetField):
+class BoxRules(
+    EdgeFields, AspectRatioField, ClippingField, LongerSidesField, SmallnessFields, PixelOffsetField
+):
     """How boxes are measured."""
 
     PREFIX = "boxes."
@@ -67,10 +72,17 @@ class BoxRules(EdgeFields, AspectRatioField, ClippingField, SmallnessFields, Pix
 
 @with_attributes
 @record(frozen=True)
-class IgnoreRules(RegionsField, AreaFields, UnlabelledField, DetectionAreaField, FlagFields):
+class IgnoreRules(
+    RegionsField, VoidField, ShareField, AreaFields, UnlabelledField, DetectionAreaField, FlagFields
+):
     """What counts neither for nor against."""
 
     PREFIX = "ignore."
+
+    @property
+    def range_by_range(self) -> bool:
+        """Whether how a pair is measured, or which detections take part, depends on the range."""
+        return self.outside != "ignore" or self.height_slack > 0 or self.share == "sum"
 
 
 @with_attributes
@@ -85,12 +97,18 @@ class MatchingRules(
     ThresholdClosedField,
     EqualScoresField,
     IdZeroField,
+    OrderField,
     CandidateFields,
     ThresholdFields,
 ):
     """How detections and ground truths are matched."""
 
     PREFIX = "matching."
+
+    @property
+    def lowest_threshold(self) -> float:
+        """What an overlap must reach to be a candidate at all, in any class."""
+        return 0.0 if self.candidate == "assigned_before_threshold" else self.least_threshold
 
 
 @with_attributes

@@ -204,6 +204,8 @@ def _about(comparison: DetectorComparison, options: ReportOptions) -> dict[str, 
         "date": datetime.date.today().isoformat() if options.date is None else options.date,
         "sources": file_names(first.ground_truth.source, *(result.detections.source for result in results)),
         "counts": first.counts,
+        "scored": first.detections.scored,
+        "remark": first.remark,
         "findings": _notes(comparison.evaluations, options),
         "level": _level(comparison),
     }

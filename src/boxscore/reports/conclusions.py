@@ -3,7 +3,8 @@
 Goal
 ----
 At most three sentences. Two say what costs most AP: faults of the data, as ``validate`` finds them, and the
-kinds of mistake that TIDE tells apart. The last says which score threshold to use.
+kinds of mistake that TIDE tells apart. The last says which score threshold to use. Without scores all three
+are of F1.
 
 Conventions
 -----------
@@ -24,9 +25,9 @@ import numpy as np
 
 from boxscore._utils.text import counted, counted_of, verb
 from boxscore.diagnostics import error_types, operating_points, top_confusions
-from boxscore.diagnostics._result import mean_over_classes
-from boxscore.diagnostics.tide import confusion_cost, missed_objects
+from boxscore.diagnostics.tide import confusion_cost, cost_unit, missed_objects
 from boxscore.evaluation import Evaluation
+from boxscore.reports.diagnosis import values_by_iou
 from boxscore.validation import Finding
 
 MOST = 3
@@ -95,7 +96,8 @@ def conclusions(
     detections = len(evaluation.detections)
     if not objects or not detections:
         return [_nothing(evaluation, objects, detections), *_heaviest(faults, MOST - 1)]
-    advice = [Conclusion("threshold", threshold_advice(evaluation, findings))]
+    scored = evaluation.detections.scored
+    advice = [Conclusion("threshold", threshold_advice(evaluation, findings))] if scored else []
     mistakes = _mistakes(evaluation, confusions_from)
     # A table of names that is wrong explains the wrong classes, and is what to mend.
     for position, fault in enumerate(faults):
@@ -154,7 +156,7 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
     result = error_types(evaluation)
     counts = dict(zip(result.errors, result.total.counts.tolist(), strict=True))
     costs = dict(zip(result.errors, np.nan_to_num(result.total.cost).tolist(), strict=True))
-    similarity = evaluation.protocol.similarity
+    similarity, unit = evaluation.protocol.similarity, cost_unit(result)
     measure = "OKS" if similarity == "keypoints" else "IoU"
 
     def have(name: str) -> str:
@@ -194,7 +196,7 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
     return [
         Conclusion(
             name,
-            (Part(title, "errors"), Part(f" cost {costs[name]:.3f} AP50: "), *rest(), Part(".")),
+            (Part(title, "errors"), Part(f" cost {costs[name]:.3f} {unit}: "), *rest(), Part(".")),
             costs[name],
         )
         for name, (title, rest) in words.items()
@@ -248,10 +250,13 @@ def _confused(evaluation: Evaluation, count: int, confusions_from: float) -> lis
 
 def _faultless(evaluation: Evaluation, objects: int) -> list[Conclusion]:
     """Say that nothing is wrong at IoU 0.50, where that is so."""
-    if not error_types(evaluation).total.ap[0] > 1 - NEGLIGIBLE:
+    if not error_types(evaluation).total.value[0] > 1 - NEGLIGIBLE:
         return []
     each = "the only object is" if objects == 1 else f"all {objects:,} objects are"
-    text = f" is wrong at IoU 0.50: {each} detected, and no false positive scores higher."
+    false = (
+        "no false positive scores higher" if evaluation.detections.scored else "there is no false positive"
+    )
+    text = f" is wrong at IoU 0.50: {each} detected, and {false}."
     return [Conclusion("faultless", (Part("Nothing", "errors"), Part(text)), 1.0)]
 
 
@@ -260,19 +265,19 @@ def _loose(evaluation: Evaluation) -> list[Conclusion]:
     thresholds = evaluation.protocol.matching.iou_thresholds
     if len(thresholds) < 2:
         return []
-    values = evaluation.ap_by_iou()
-    if np.isnan(values).all():
-        return []
-    first, last = (float(mean_over_classes(values[t], evaluation.class_weights)) for t in (0, -1))
+    first, last = values_by_iou(evaluation)[1][[0, -1]].tolist()
     if not first - last > NEGLIGIBLE:
         return []
     shapes = SHAPES.get(evaluation.protocol.similarity, "boxes")
-    text = f": AP falls from {first:.3f} at IoU {thresholds[0]:.2f} to {last:.3f} at {thresholds[-1]:.2f}."
+    metric = "AP" if evaluation.detections.scored else "F1"
+    text = (
+        f": {metric} falls from {first:.3f} at IoU {thresholds[0]:.2f} to {last:.3f} at {thresholds[-1]:.2f}."
+    )
     return [Conclusion("loose", (Part(f"Tighter {shapes} would score higher", "sizes"), Part(text)))]
 
 
 def _without_truth(evaluation: Evaluation) -> list[Conclusion]:
-    """Say how many detections count nowhere, because their class has no ground truth."""
+    """Say how many detections count in no AP, because their class has no ground truth."""
     counts = evaluation.class_counts
     without = (counts["ground_truths"] == 0) & (counts["detections"] > 0)
     if not without.any():
@@ -282,7 +287,10 @@ def _without_truth(evaluation: Evaluation) -> list[Conclusion]:
     head = (
         f"{counted(classes, 'class')} that {'is' if classes == 1 else 'are'} detected {verb} no ground truth"
     )
-    text = f": {their} {counted(detections, 'detection')} {'does' if detections == 1 else 'do'} not count."
+    effect = "does not count" if detections == 1 else "do not count"
+    if not evaluation.detections.scored:
+        effect = "is a false positive" if detections == 1 else "are false positives"
+    text = f": {their} {counted(detections, 'detection')} {effect}."
     return [Conclusion("without ground truth", (Part(head, "classes"), Part(text)))]
 
 

@@ -63,8 +63,11 @@ def curve_view(evaluation: Evaluation) -> dict[str, Any]:
     """Precision-recall curves of every class with ground truth, at the IoU thresholds that are kept.
 
     A curve is ``[recall, precision, score]``, three lists: recall in thousandths, precision in
-    ten-thousandths. ``mean`` and each of ``classes``, by class row, have one curve per threshold.
+    ten-thousandths. ``mean`` and each of ``classes``, by class row, have one curve per threshold; without
+    scores there are none.
     """
+    if not evaluation.detections.scored:
+        return {"thresholds": [], "left_out": 0, "mean": [], "classes": {}}
     curves = _fine_curves(evaluation)
     thresholds = evaluation.protocol.matching.iou_thresholds
     T, recall = len(thresholds), np.linspace(0, 1, curves.point_count)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.processes import Workers
 from boxscore._utils.text import counted, verb
 from boxscore.diagnostics import (
@@ -31,6 +32,8 @@ from boxscore.diagnostics.confidence import Rates
 from boxscore.evaluation import Evaluation
 from boxscore.reports.curve_view import significant, thin
 from boxscore.reports.gallery import Gallery
+from boxscore.scoring.blocks import mean_of_lines
+from boxscore.scoring.kinds import kind_of
 
 MOST_CONFUSED = 80
 """Most classes in the confusion matrix: those with most confusions."""
@@ -57,7 +60,7 @@ def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
     A curve is ``[score, precision, recall, F1]``, the rates in ten-thousandths. ``best`` has one such row per
     class, with the rates as they are, and all classes together last.
     """
-    if not len(evaluation.detections) or not len(evaluation.ground_truth):
+    if not evaluation.detections.scored or not len(evaluation.detections) or not len(evaluation.ground_truth):
         return None
     curves, best = confidence_curve(evaluation), operating_points(evaluation)
     if not len(curves.total.score):  # all are ignored
@@ -140,13 +143,13 @@ def _named(ids: NDArray[Any], images: list[int], gallery: Gallery) -> list[list[
 
 
 def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Cost of each kind of mistake over all classes: ``rows`` are ``[error, count, cost in AP]``."""
+    """Cost of each kind of mistake over all classes: ``rows`` are ``[error, count, cost]``."""
     if not len(evaluation.ground_truth):
         return None
     result = error_types(evaluation)
     counts, costs = result.total.counts.tolist(), significant(result.total.cost)
     rows = [list(row) for row in zip(result.errors, counts, costs, strict=True)]
-    return {"ap": significant(result.total.ap[:1])[0], "rows": rows}
+    return {"value": significant(result.total.value[:1])[0], "unit": result.metric, "rows": rows}
 
 
 def analysis_view(evaluation: Evaluation) -> dict[str, Any] | None:
@@ -155,6 +158,8 @@ def analysis_view(evaluation: Evaluation) -> dict[str, Any] | None:
     Without the last step, which is 1. A curve is ``[recall, precision]`` in hundredths and
     thousandths, or 0 where it is that of the step before.
     """
+    if not evaluation.detections.scored:
+        return None
     curves, areas = error_curves(evaluation), error_areas(evaluation)
     defined = np.flatnonzero(~np.isnan(curves.precision[:, 0, 0]))
     if not len(defined):
@@ -183,6 +188,24 @@ def _step_curves(recall: NDArray[np.float64], precision: NDArray[np.float64]) ->
         x, y = np.round(recall[points] * 100), np.round(line[points] * 1000)
         lines.append([x.astype(int).tolist(), y.astype(int).tolist()])
     return lines
+
+
+def values_by_iou(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
+    """AP of each IoU threshold and class, [T, K], and its means over classes, [T]; without scores F1.
+
+    That is of all classes together where it is over classes.
+    """
+    weights = evaluation.class_weights
+    if evaluation.detections.scored:
+        values = evaluation.ap_by_iou()
+        defined = ~np.isnan(values[0])
+        if not defined.any():
+            return values, np.full(len(values), np.nan)
+        return values, mean_of_lines(values[:, defined], None if weights is None else weights[defined])
+    ratios = kind_of("micro_F1").values_of(evaluation.curves_of(0, -1), evaluation.protocol)
+    each = [ratios[[t]] for t in range(len(evaluation.protocol.matching.iou_thresholds))]
+    every = [one.mean_of_defined() if weights is None else one.weighted_mean(weights) for one in each]
+    return np.stack([one.mean_per_class() for one in each]), np.array(every)
 
 
 class Intervals(NamedTuple):
@@ -226,8 +249,8 @@ def intervals(
 
 def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:
     """Reliability of all classes together, in the bins with detections; None for scores outside [0, 1]."""
-    scores = evaluation.detections.scores
-    if not len(scores) or scores.min() < 0 or scores.max() > 1:
+    scores = evaluation.detections.given_scores
+    if scores is None or not len(scores) or scores.min() < 0 or scores.max() > 1:
         return None
     bins = reliability(evaluation).total
     filled = bins.detections > 0

@@ -4,7 +4,8 @@ Conventions
 -----------
 - The worst images have the most mistakes: false positives at or above the operating score, plus missed ground
   truths.
-- A confident mistake is a false positive; per image the one with the highest score is shown.
+- A confident mistake is a false positive; per image the one with the highest score is shown. Without scores
+  there are none.
 - The number of images, and of boxes in each, is capped; the page says how many are left out.
 - A box is ``[x, y, width, height, class, outcome, score or null, IoU or null]``, class as a row number and
   outcome as a code of ``matching/outcomes.py``; a false positive or missed object is followed by what
@@ -25,6 +26,7 @@ from boxscore._utils.ordering import descending_order
 from boxscore.data.tables import BoxTable, GroundTruth
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
+from boxscore.matching.ranking import listed_scores, ranked_by
 from boxscore.reports.curve_view import significant
 from boxscore.reports.mistakes import Mistakes
 from boxscore.reports.shapes import joints_of, limbs_of, path_text, rings_of
@@ -44,7 +46,7 @@ def image_errors(evaluation: Evaluation, score_threshold: float) -> NDArray[np.i
     truth, detections = evaluation.ground_truth, evaluation.detections
     N = len(truth.images)
     outcomes = evaluation.outcomes
-    false = (outcomes.detection == FALSE_POSITIVE) & (detections.scores >= score_threshold)
+    false = (outcomes.detection == FALSE_POSITIVE) & (ranked_by(detections) >= score_threshold)
     outcome = outcomes.truth(score_threshold)
     return np.stack(
         [
@@ -76,7 +78,7 @@ def _mistakes(evaluation: Evaluation, score_threshold: float) -> tuple[NDArray[n
     """Image and class of every mistake: false positives, then missed objects."""
     truth, detections = evaluation.ground_truth, evaluation.detections
     outcomes = evaluation.outcomes
-    false = (outcomes.detection == FALSE_POSITIVE) & (detections.scores >= score_threshold)
+    false = (outcomes.detection == FALSE_POSITIVE) & (ranked_by(detections) >= score_threshold)
     missed = outcomes.truth(score_threshold) == MISSED
     return (
         np.concatenate([detections.image[false], truth.image[missed]]).astype(np.int64),
@@ -94,6 +96,8 @@ def worst_images(evaluation: Evaluation, *, score_threshold: float = -np.inf, mo
 
 def confident_mistakes(evaluation: Evaluation, *, most: int = 24) -> list[int]:
     """Rows of the false positives with the highest scores, one per image."""
+    if not evaluation.detections.scored:
+        return []
     rows = np.flatnonzero(evaluation.outcomes.detection == FALSE_POSITIVE)
     rows = rows[descending_order(evaluation.detections.scores[rows])]
     first = np.full(len(evaluation.ground_truth.images), -1)
@@ -148,15 +152,13 @@ class Gallery:
         """
         image = int(self.evaluation.detections.image[row])
         record = self.add(image)
-        boxes = self.records[record]["boxes"]
-        detections = [box for box in boxes if box[6] is not None]
-        positions = np.flatnonzero(self._shown(image)[: len(detections)] == row).tolist()
+        positions = np.flatnonzero(self.drawn(image)[0] == row).tolist()
         return record, positions[0] if positions else -1
 
     def _shown(self, image: int) -> NDArray[np.intp]:
         """Rows of an image's detections from the score threshold on, by descending score."""
         rows = self._detections.rows(image)
-        scores = self.evaluation.detections.scores
+        scores = ranked_by(self.evaluation.detections)
         rows = rows[scores[rows] >= self.score_threshold]
         return rows[np.argsort(-scores[rows], kind="stable")]
 
@@ -188,7 +190,7 @@ class Gallery:
             ]
             for row, score, iou in zip(
                 keep.tolist(),
-                significant(detections.scores[keep], 3),
+                significant(listed_scores(detections)[keep], 3),
                 significant(outcomes.iou[keep], 2),
                 strict=True,
             )

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from boxscore.evaluation import Evaluation
 from boxscore.matching.ignoring import inside_ranges
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED
+from boxscore.matching.ranking import listed_scores, ranked_by
 from boxscore.reports.gallery import Gallery, image_errors
 from boxscore.reports.mistakes import KINDS
 
@@ -84,7 +85,7 @@ class MistakeIndex:
         truth, detections, outcomes = evaluation.ground_truth, evaluation.detections, evaluation.outcomes
         self._gallery = gallery
         self.counts = image_errors(evaluation, score)
-        wrong = np.flatnonzero((outcomes.detection == FALSE_POSITIVE) & (detections.scores >= score))
+        wrong = np.flatnonzero((outcomes.detection == FALSE_POSITIVE) & (ranked_by(detections) >= score))
         missed = np.flatnonzero(outcomes.truth(score) == MISSED)
         tables = (gallery.mistakes.detections, wrong), (gallery.mistakes.truths, missed)
         self._false, self._row = len(wrong), np.concatenate([wrong, missed])
@@ -93,7 +94,7 @@ class MistakeIndex:
         self._other = np.concatenate([named.category[rows] for named, rows in tables])
         self._kind = np.concatenate([named.kind[rows] for named, rows in tables])
         self._overlap = np.concatenate([named.overlap[rows] for named, rows in tables])
-        self._score = np.append(detections.scores[wrong], np.full(len(missed), np.nan))
+        self._score = np.append(listed_scores(detections)[wrong], np.full(len(missed), np.nan))
         self.sizes, self._inside = _sizes(evaluation, wrong, missed)
         images = truth.images
         self._names = [

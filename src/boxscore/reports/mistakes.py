@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.diagnostics.tide import ERROR_TYPES, largest_overlaps
+from boxscore.diagnostics.naming_errors import ERROR_TYPES, largest_overlaps
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import MISSED, TRUE_POSITIVE
+from boxscore.matching.ranking import listed_scores, ranked_by
 from boxscore.reports.curve_view import significant
 
 KINDS = (*ERROR_TYPES, "below_threshold")
@@ -130,7 +131,7 @@ def _of_detections(
     kind = np.select(rules, kinds, KINDS.index("both")).astype(np.int8)
     score = np.full(count, np.nan)
     duplicates = np.flatnonzero(kind == KINDS.index("duplicate"))
-    score[duplicates] = detections.scores[match[partner[duplicates]]]
+    score[duplicates] = listed_scores(detections)[match[partner[duplicates]]]
     return Named(kind, _classes_of(objects.category, partner), value, score)
 
 
@@ -146,7 +147,7 @@ def _of_truths(
     detections = evaluation.detections
     by_truth = np.lexsort((detection, truth))
     detection, truth, overlap = detection[by_truth], truth[by_truth], overlap[by_truth]
-    shown = detections.scores[detection] >= score_threshold
+    shown = ranked_by(detections)[detection] >= score_threshold
     partner, value = largest_overlaps(truth, detection, overlap, shown, len(outcome))
     value[partner < 0] = np.nan
     below = np.flatnonzero((match >= 0) & (outcome == MISSED))
@@ -156,7 +157,7 @@ def _of_truths(
     kind[below] = KINDS.index("below_threshold")
     score = np.full(len(outcome), np.nan)
     some = np.flatnonzero(partner >= 0)
-    score[some] = detections.scores[partner[some]]
+    score[some] = listed_scores(detections)[partner[some]]
     return Named(kind, _classes_of(detections.category, partner), value, score)
 
 

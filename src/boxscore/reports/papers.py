@@ -53,7 +53,7 @@ def paper_table(
     comparison : DetectorComparison
     form : {"latex", "markdown"}, default "latex"
     metrics : sequence of str, optional
-        The columns; by default those that are AP, or all of the comparison where none is.
+        The columns; by default those that are AP, without scores F1, or all of the comparison where none is.
     scale : {100, 1}, default 100
         What the numbers are multiplied by.
     decimals : int, optional
@@ -95,8 +95,8 @@ def _columns(comparison: DetectorComparison, metrics: Sequence[str] | None) -> l
     if metrics is not None:
         return [known.index(metric_named(name, known, option="metrics")) for name in metrics]
     kinds = {row.key: row.metric for row in comparison.evaluations[comparison.first].protocol.rows}
-    chosen = [m for m, key in enumerate(known) if kinds[key] == "AP"]
-    return chosen or list(range(len(known)))
+    chosen = [[m for m, key in enumerate(known) if kinds[key] == kind] for kind in ("AP", "micro_F1")]
+    return next(filter(None, chosen), list(range(len(known))))
 
 
 def _cells(

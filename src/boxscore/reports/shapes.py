@@ -39,7 +39,9 @@ def rings_of(
     if table.rotated is not None:
         return [[corners.reshape(4, 2)] for corners in corners_of_rotated(table.rotated[rows])]
     rings: list[list[Ring]] = [[] for _ in range(len(rows))]
-    if table.masks is None or protocol.similarity not in ("mask", "boundary"):
+    if (
+        protocol.similarity not in ("mask", "boundary") or table.masks is None
+    ):  # not read from the file in vain
         return rings
     masks = table.masks[rows]
     some = np.flatnonzero(~masks.missing)
@@ -57,7 +59,7 @@ def box_ring(table: BoxTable, row: int) -> Ring:
 
 def joints_of(table: BoxTable, rows: NDArray[np.intp], protocol: Protocol) -> FloatArray | None:
     """Return the keypoints of rows as they are drawn, [N,J,3]; None where none are compared."""
-    if table.keypoints is None or protocol.similarity != "keypoints":
+    if protocol.similarity != "keypoints" or table.keypoints is None:
         return None
     joints = np.array(table.keypoints[rows], dtype=np.float64)
     visibility = joints[..., 2]

@@ -43,7 +43,6 @@ from boxscore.reports.gallery import (
 from boxscore.reports.mistakes import KINDS
 from boxscore.reports.pictures import embed_crop, embed_pictures
 from boxscore.reports.worst import Crop, surest_mistakes, worst_classes
-from boxscore.scoring.blocks import mean_of_lines
 from boxscore.validation import Finding
 from boxscore.validation.digest import WARNED_OF, findings_of
 
@@ -229,7 +228,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         workers=options.workers,
     )
     tiles = _summary_tiles(evaluation, intervals.metrics)
-    by_iou = _ap_by_iou(evaluation)
+    by_iou = _by_iou(evaluation)
     stage("checking the input")
     findings = findings_of(evaluation)
     folders = {str(Path(table.source).parent) for table in (evaluation.ground_truth, evaluation.detections)}
@@ -248,6 +247,8 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "protocol": evaluation.protocol.title or evaluation.protocol.name,
         "signature": evaluation.signature,
         "similarity": evaluation.protocol.similarity,
+        "scored": evaluation.detections.scored,
+        "remark": evaluation.remark,
         "version": __version__,
         "date": datetime.date.today().isoformat() if options.date is None else options.date,
         "sources": file_names(evaluation.ground_truth.source, evaluation.detections.source),
@@ -269,7 +270,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "names": evaluation.ground_truth.categories.labels,
         "iou": evaluation.protocol.matching.iou_thresholds[0],
         "table": _class_table(evaluation, intervals.classes, by_iou),
-        "ap_by_iou": by_iou,
+        "by_iou": by_iou,
         "curves": curves,
         "confidence": confidence,
         "confusion": diagnosis.confusion_view(evaluation, gallery),
@@ -376,16 +377,18 @@ def _class_table(
     return {"columns": columns, "rows": rows, "ends": ends, "absent": absent}
 
 
-def _ap_by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
-    """AP of each class at each IoU threshold, in thousandths."""
+def _by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
+    """AP, or F1 without scores, of each class at each IoU threshold, in thousandths; and over all classes."""
     thresholds = evaluation.protocol.matching.iou_thresholds
     if len(thresholds) < 2:
         return None
-    values = evaluation.ap_by_iou()  # [T,K]
-    rows = [None if np.isnan(line).all() else np.round(line * 1000).astype(int).tolist() for line in values.T]
-    defined = ~np.isnan(values[0])
-    if not defined.any():
+    values, every = diagnosis.values_by_iou(evaluation)
+    if np.isnan(every).all():
         return None
-    weights = None if evaluation.class_weights is None else evaluation.class_weights[defined]
-    mean = mean_of_lines(values[:, defined], weights)
-    return {"thresholds": [round(t, 4) for t in thresholds], "classes": rows, "mean": significant(mean)}
+    rows = [None if np.isnan(line).all() else np.round(line * 1000).astype(int).tolist() for line in values.T]
+    return {
+        "thresholds": [round(t, 4) for t in thresholds],
+        "classes": rows,
+        "mean": significant(every),
+        "metric": "AP" if evaluation.detections.scored else "F1",
+    }

@@ -6,7 +6,7 @@ Conventions
   fewer than :data:`MOST` classes have as many, of those with most objects. Of equal classes the one with more
   objects comes first.
 - Where most of a class's localised objects are predicted as one other class, that is said. Else it is said
-  to be wrong in the kind of error that costs it most AP (``diagnostics/tide.py``). The counts in the text are
+  to be wrong in the kind of error that costs it most (``diagnostics/tide.py``). The counts in the text are
   those at the score threshold of the page.
 - To leave missed objects out of the ground truth is no gain for a class without true positives: there they
   cost their share of the objects.
@@ -26,9 +26,11 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import BoolArray
 from boxscore._utils.text import counted, verb
 from boxscore.diagnostics import error_types
-from boxscore.diagnostics.tide import ERROR_TYPES, error_kinds
+from boxscore.diagnostics.naming_errors import ERROR_TYPES
+from boxscore.diagnostics.tide import cost_unit, error_kinds
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import IGNORED, MISSED, TRUE_POSITIVE
+from boxscore.matching.ranking import ranked_by
 from boxscore.reports.gallery import Gallery, confident_mistakes
 
 MOST = 5
@@ -99,7 +101,7 @@ class Crop(NamedTuple):
 def surest_mistakes(evaluation: Evaluation, gallery: Gallery, *, most: int = 3) -> list[Crop]:
     """Choose the false positives with the highest scores, of different images and, if there are, classes."""
     rows = np.array(confident_mistakes(evaluation, most=len(evaluation.ground_truth.images)), dtype=np.intp)
-    rows = rows[evaluation.detections.scores[rows] >= gallery.score_threshold]
+    rows = rows[ranked_by(evaluation.detections)[rows] >= gallery.score_threshold]
     first = np.sort(np.unique(evaluation.detections.category[rows], return_index=True)[1])
     crops: list[Crop] = []
     for row in [*rows[first].tolist(), *np.delete(rows, first).tolist()][: 2 * most]:
@@ -128,12 +130,13 @@ class _Reasons:
         truth, detections = evaluation.ground_truth, evaluation.detections
         self._labels = evaluation.labels
         self._truth_class, self._detected_class = truth.category, detections.category
-        errors = error_types(evaluation).per_class
+        result = error_types(evaluation)
+        errors, self._unit = result.per_class, cost_unit(result)
         self._cost = np.nan_to_num(errors.cost[:, : len(ERROR_TYPES)])
         missed, objects = ERROR_TYPES.index("missed"), evaluation.class_counts["ground_truths"]
-        none = np.flatnonzero((errors.ap[:, 0] == 0) & (objects > 0))
+        none = np.flatnonzero((errors.value[:, 0] == 0) & (objects > 0))
         self._cost[none, missed] = errors.counts[none, missed] / objects[none]
-        above = detections.scores >= score_threshold
+        above = ranked_by(detections) >= score_threshold
         kind, self._about = error_kinds(evaluation)
         self._kind = np.where(above, kind, -1)
         self._shown = above & (evaluation.outcomes.detection != IGNORED)
@@ -170,7 +173,7 @@ class _Reasons:
         }
         if not count:
             return ""
-        cost = f"{self._cost[k, ERROR_TYPES.index(kind)]:.3f} AP50"
+        cost = f"{self._cost[k, ERROR_TYPES.index(kind)]:.3f} {self._unit}"
         also = f"; {missed:,} of {every:,} missed" if 2 * missed > every else ""
         return f"{count:,} of {self._detections(k)} {verb(count, 'are')} {words[kind]} ({cost}){also}"
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
+from boxscore._utils.ordering import distinct_rows
 
 MOST_VALUES = 1 << 22
 """Values [T, R, K] that are held to be summed up, 8 bytes each and some 50 while they are made."""
@@ -70,6 +71,9 @@ class HeldValues:
     ----------
     values : ndarray of float64, [T, ..., K]
     """
+
+    is_mean_of_classes = True
+    """Whether the value of all classes is a mean of theirs."""
 
     def __init__(self, values: FloatArray) -> None:
         self.values = values
@@ -132,14 +136,14 @@ class HeldValues:
         *axes, classes = self.values.shape
         by_copy = self.values.reshape(math.prod(axes), count, classes // count)
         undefined = np.isnan(by_copy)
-        absent = undefined.all(axis=0)
+        absent = np.logical_and.reduce(undefined, axis=0)
         if not (undefined == absent).all():
             return np.array([copy.mean_of_defined() for copy in self.of_copies(count)])
         means = np.full(count, np.nan)
-        patterns, pattern_of = np.unique(absent, axis=0, return_inverse=True)
-        for number, pattern in enumerate(patterns):
+        firsts, pattern_of = distinct_rows(np.packbits(absent, axis=1))
+        for number, pattern in enumerate(absent[firsts]):
             if not pattern.all():
-                copies = np.flatnonzero(pattern_of.ravel() == number)
+                copies = np.flatnonzero(pattern_of == number)
                 # A contiguous row is added up as an array of its own would be.
                 rows = by_copy[:, copies][:, :, ~pattern].transpose(1, 0, 2).reshape(len(copies), -1)
                 means[copies] = np.ascontiguousarray(rows).mean(axis=1)

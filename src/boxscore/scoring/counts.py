@@ -79,6 +79,18 @@ class Counter(Protocol_):
         """Score of the first detection of each class that has one, [K]; NaN where it is not known."""
 
 
+class ScoredCounter(Counter, Protocol_):
+    """A counter of single detections."""
+
+    def up_to(
+        self, end: Positions, categories: Positions
+    ) -> tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]:
+        """Count the true positives and the counted detections of classes before some positions.
+
+        ``end`` and ``categories`` broadcast to a shape S; both are [T, *S].
+        """
+
+
 class ClassNumbers(Protocol_):
     """Numbers of whole classes: of what a counter counts, or where the rows are elsewhere."""
 
@@ -303,10 +315,14 @@ class TruePositiveCounts(SingleRuns):
 
     def at_scores(self, scores: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Count the true positives and the counted detections with at least each score, [T, S, K] each."""
-        outcomes, end = self.outcomes, self.outcomes.ends_at(scores)
+        return self.up_to(self.outcomes.ends_at(scores), np.arange(len(self.positive)))
+
+    def up_to(self, end: Positions, categories: Positions) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Count the true positives and the counted detections of classes before some positions."""
+        outcomes = self.outcomes
         detection, base = outcomes.detection, outcomes.unmatched_counts
         before = np.concatenate([[0], np.cumsum(base)])
-        start = np.searchsorted(outcomes.category, np.arange(len(self.positive)))  # [K]
+        start = np.searchsorted(outcomes.category, categories)
         candidates_before = np.searchsorted(detection, end)
         true_positives, counted = (
             np.empty((len(outcomes.true), *end.shape), dtype=np.int64) for _ in range(2)
@@ -316,7 +332,7 @@ class TruePositiveCounts(SingleRuns):
             changes = np.zeros(len(detection) + 1, dtype=np.int64)
             np.cumsum(moved, out=changes[1:])
             true_before = np.concatenate([[0], np.cumsum(true)])
-            class_start = self.class_bounds[:-1]
+            class_start = self.class_bounds[categories]
             true_positives[t] = true_before[candidates_before] - true_before[class_start]
             counted[t] = before[end] - before[start] + changes[candidates_before] - changes[class_start]
         return true_positives, counted

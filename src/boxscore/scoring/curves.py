@@ -32,15 +32,23 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import FloatArray, Positions
 from boxscore.data.vocabulary import Categories
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.ties import TieOrder
 from boxscore.protocols.tables import ApRules
-from boxscore.scoring.areas import area_at_scores, curve_area
+from boxscore.scoring.areas import area_at_scores, area_through_points, curve_area
 from boxscore.scoring.blocks import MOST_VALUES, CurveBlocks, HeldValues, Values, class_blocks
-from boxscore.scoring.counts import ClassNumbers, Counter, Line, Outcomes, TruePositiveCounts
+from boxscore.scoring.counts import (
+    ClassNumbers,
+    Counter,
+    Line,
+    Outcomes,
+    ScoredCounter,
+    TruePositiveCounts,
+    tie_starts,
+)
 from boxscore.scoring.folding import JOINED, LARGEST, Fold, Lines, State
 from boxscore.scoring.totals import Before, Totals, score_steps
 
@@ -472,6 +480,11 @@ class Curves:
             true, counted = self.totals.at_scores(score_steps(rules))
             for t, k in segments:
                 ap[t, k] = area_at_scores(true[t, :, k], counted[t, :, k] + epsilon, positive[k])
+        elif rules.interpolation == "ends_of_ties":
+            true, counted, bounds = self._at_ends_of_ties()
+            for t, k in segments:
+                of_class = slice(int(bounds[k]), int(bounds[k + 1]))
+                ap[t, k] = area_through_points(true[t, of_class], counted[t, of_class], positive[k], epsilon)
         else:
             up_to, sizes = self.counted_lines
             ends = np.cumsum(sizes).reshape(sizes.shape)
@@ -485,12 +498,25 @@ class Curves:
                 )
         return self.with_undefined(ap)
 
+    def _at_ends_of_ties(self) -> tuple[NDArray[Any], NDArray[Any], Positions]:
+        """Count true positives and counted detections up to the last of each distinct score, [T, S] each.
+
+        Also where each class starts among the S scores, and the end, [K + 1].
+        """
+        counts = cast(ScoredCounter, self.counts)  # ranges and bounds are refused
+        outcomes = cast(Outcomes, counts.outcomes)
+        ends = np.append(tie_starts(outcomes.category, outcomes.score), len(outcomes.score))[1:]
+        category = outcomes.category[ends - 1]
+        true, counted = counts.up_to(ends, category)
+        return true, counted, np.searchsorted(category, np.arange(len(self.positive) + 1))
+
 
 def folds_of_ap(rules: ApRules) -> Mapping[str, Fold]:
     """Return how the fields fold that AP is made of, beside totals."""
     if rules.interpolation == "points":
         return {"best": LARGEST}
-    return {} if rules.score_steps else {"counted_lines": JOINED}
+    by_scores = rules.score_steps or rules.interpolation == "ends_of_ties"
+    return {} if by_scores else {"counted_lines": JOINED}
 
 
 def folds_of_numbers(rules: ApRules) -> Mapping[str, Fold]:

@@ -61,12 +61,41 @@ def expected_precision(true: int, false: int) -> Expected:
     return Expected(read_only(precision), error)
 
 
+class Later(NamedTuple):
+    """How the best precision of all later true detections is distributed."""
+
+    values: FloatArray
+    """That it can have, ascending, [P]; others are below the first or have no part."""
+    below: FloatArray
+    """Probability that it is below each, [P]."""
+
+    def below_at(self, values: FloatArray) -> FloatArray:
+        """Probability that it is below each of some values."""
+        at = np.searchsorted(self.values, values, side="left")
+        return np.append(self.below, 1.0)[at]
+
+
+NOTHING = Later(np.empty(0), np.empty(0))
+"""No true detection comes later."""
+
+
 def _exact(true: int, false: int) -> FloatArray:
     """Compute E_k by the recursion over all values that a precision can have."""
-    lowest = true / (true + false)
+    return exact_group(true, false, 0, 0, NOTHING)[0]
+
+
+def exact_group(
+    true: int, false: int, true_before: int, false_before: int, later: Later
+) -> tuple[FloatArray, Later]:
+    """Compute E_k of equally scored detections, behind some others and before some that are known.
+
+    Also how the best precision from the first true one on is distributed.
+    """
+    last = true_before + true
+    lowest = last / (last + false_before + false)
     nth, F = np.arange(1, true + 1)[:, None], np.arange(false + 1)
-    values = nth / (nth + F)  # [t, F]
-    p = np.unique(values[values > lowest])
+    values = (true_before + nth) / (true_before + nth + (false_before + F))  # [t, F]
+    p = np.unique(np.concatenate([values[values > lowest], later.values[later.values > lowest]]))
     reached = np.searchsorted(p, values, side="right").tolist()  # how many p each value reaches
     before = _of_false_before(true, false)
     # Higher p than these no true one reaches from the j-th on, but for a part of 1e-20.
@@ -76,18 +105,24 @@ def _exact(true: int, false: int) -> FloatArray:
     steps = np.diff(p, prepend=lowest)
     left = (true - nth + 1) / ((true - nth + 1) + (false - F))
     expected = np.full(true, lowest)
-    stays = np.ones((false + 1, len(p)))  # h_j(F): no later true one reaches p
+    later_below = later.below_at(p)
+    stays = np.tile(later_below, (false + 1, 1))  # h_j(F): no later true one reaches p
+    below = later_below
     for j in range(true - 1, -1, -1):
         some = stays[:, : active[j]]
         for row, end in zip(some, reached[j], strict=True):
             row[:end] = 0.0  # the j-th itself does
-        expected[j] += steps[: active[j]] @ (1.0 - before[j] @ some)
+        below = before[j] @ some
+        expected[j] += steps[: active[j]] @ (1.0 - below)
+        if len(later.values):
+            expected[j] += steps[active[j] :] @ (1.0 - later_below[active[j] :])
         is_true = left[j].tolist()
         for k in range(false - 1, -1, -1):  # in place: what follows is known
             row = some[k]
             row *= is_true[k]
             row += (1.0 - is_true[k]) * some[k + 1]
-    return expected
+    below = np.concatenate([[0.0], below, later_below[len(below) :]])
+    return expected, Later(np.append(lowest, p), below)
 
 
 def _of_false_before(true: int, false: int) -> FloatArray:
@@ -109,10 +144,14 @@ def _drawn(true: int, false: int) -> tuple[FloatArray, float]:
     for draw in range(draws):
         position = _positions(true, count, random)
         envelope = np.maximum.accumulate((nth / position)[::-1])[::-1]
+        envelope[0] -= 1 / position[0]
         envelope[1:] -= nth[:-1] / (position[1:] - 1)
         total += envelope
         means[draw] = envelope.sum()
     expected = total / draws
+    before = np.arange(false)
+    first = np.append(1.0, np.cumprod((false - before) / (count - 1 - before))) * true / count
+    expected[0] += first @ (1 / np.arange(1, false + 2))  # the mean of 1 / M_1
     expected[1:] += true / count
     return expected, float(means.std(ddof=1) / true / math.sqrt(draws))
 
@@ -132,27 +171,20 @@ def _positions(true: int, count: int, random: np.random.Generator) -> FloatArray
             return left.astype(np.float64) + 1
 
 
-class OrderlessAP(NamedTuple):
-    """AP over all orders of a class's detections."""
+class ExpectedAP(NamedTuple):
+    """AP as it is expected over all orders of a class's detections."""
 
-    lowest: float
-    expected: float
-    highest: float
+    value: float
     error: float
     """Standard error of the expectation; 0 where it is exact."""
 
 
-def orderless_ap(true: int, false: int, positive: int, rules: ApRules, needed: IntArray) -> OrderlessAP:
-    """Return AP over all orders; ``needed`` are the true detections that reach each recall point, [R]."""
+def expected_ap(true: int, false: int, positive: int, rules: ApRules, needed: IntArray) -> ExpectedAP:
+    """Return the expectation over all orders; ``needed``: the true ones that reach each recall point, [R]."""
     expected = expected_precision(true, false)
     if rules.interpolation == "area":
-        reached = true / positive
-        mean = math.fsum(expected.precision) / positive
-        scale = reached
-    else:
-        at = np.maximum(needed, 1) - 1
-        at = at[at < true]
-        reached = scale = len(at) / len(needed)
-        mean = math.fsum(expected.precision[at]) / len(needed)
-    lowest = true / (true + false) if true else 0.0
-    return OrderlessAP(lowest * reached, mean, reached, expected.error * scale)
+        return ExpectedAP(math.fsum(expected.precision) / positive, expected.error * (true / positive))
+    at = np.maximum(needed, 1) - 1
+    at = at[at < true]
+    points = len(needed)
+    return ExpectedAP(math.fsum(expected.precision[at]) / points, expected.error * (len(at) / points))

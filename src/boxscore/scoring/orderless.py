@@ -10,32 +10,46 @@ from boxscore._utils.array_types import FloatArray
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.blocks import HeldValues, Values
-from boxscore.scoring.curves import Curves, needed_true_positives
-from boxscore.scoring.expected import OrderlessAP, orderless_ap
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.expected import expected_ap
 
 
-def orderless_numbers(curves: Curves, protocol: Protocol) -> dict[str, FloatArray]:
-    """Return the fields of :class:`~boxscore.scoring.expected.OrderlessAP`, [T, K] each; once computed."""
+def _reached(curves: Curves, protocol: Protocol) -> FloatArray:
+    """AP with the true detections first, [T, K]: the share of the recall that is reached."""
+    totals, rules = curves.totals, protocol.ap
+    true = totals.recalled
+    if rules.interpolation == "area":
+        reached: FloatArray = true / np.maximum(totals.positive, 1)
+        return reached
+    points = np.maximum(curves.needed(), 1)
+    return np.array([(points <= one[:, None]).mean(axis=1) for one in true]).reshape(true.shape)
 
-    def compute() -> dict[str, FloatArray]:
-        totals, rules = curves.totals, protocol.ap
-        needed = needed_true_positives(np.array(rules.recall_points), totals.positive.astype(np.int64))
-        numbers = {name: np.zeros(totals.recalled.shape) for name in OrderlessAP._fields}
-        for t, k in np.ndindex(totals.recalled.shape):
-            if totals.positive[k] and totals.recalled[t, k]:
-                true, counted = int(totals.recalled[t, k]), int(totals.counted[t, k])
-                positive = int(totals.positive[k])
-                value = orderless_ap(true, counted - true, positive, rules, needed[k])
-                for name, number in value._asdict().items():
-                    numbers[name][t, k] = number
-        return {name: curves.with_undefined(values) for name, values in numbers.items()}
 
-    return curves.once("orderless", compute)
+def _ends(curves: Curves, protocol: Protocol) -> dict[str, FloatArray]:
+    """Return the lowest and the highest AP over all orders, [T, K] each."""
+    totals = curves.totals
+    precision = totals.recalled / np.maximum(totals.counted, 1)
+    highest = _reached(curves, protocol)
+    ends = {"lowest": precision * highest, "highest": highest}
+    return {name: curves.with_undefined(values) for name, values in ends.items()}
+
+
+def _expected(curves: Curves, protocol: Protocol) -> dict[str, FloatArray]:
+    """Return the expectation over all orders, and its standard error, [T, K] each."""
+    totals = curves.totals
+    needed = curves.needed()
+    numbers = {name: np.zeros(totals.recalled.shape) for name in ("expected", "error")}
+    for t, k in zip(*np.nonzero(totals.recalled * (totals.positive > 0)), strict=True):
+        true, counted = int(totals.recalled[t, k]), int(totals.counted[t, k])
+        of_class = expected_ap(true, counted - true, int(totals.positive[k]), protocol.ap, needed[k])
+        numbers["expected"][t, k], numbers["error"][t, k] = of_class
+    return {name: curves.with_undefined(values) for name, values in numbers.items()}
 
 
 def orderless_values(curves: Curves, protocol: Protocol, *, end: str) -> Values:
     """Return the values of one end of the interval, or of the expectation."""
-    return HeldValues(orderless_numbers(curves, protocol)[end])
+    compute = _expected if end == "expected" else _ends
+    return HeldValues(curves.once(compute.__name__, lambda: compute(curves, protocol))[end])
 
 
 def error_of_mean(row: SummaryRow, protocol: Protocol, curves_of: Callable[[int, int], Curves]) -> float:
@@ -46,8 +60,13 @@ def error_of_mean(row: SummaryRow, protocol: Protocol, curves_of: Callable[[int,
     curves = curves_of(*protocol.position_of(row))
     if not curves.has_counts:
         return float("nan")
-    errors = orderless_numbers(curves, protocol)["error"]
+    errors = curves.once(_expected.__name__, lambda: _expected(curves, protocol))["error"]
     if row.iou is not None:
         errors = errors[[protocol.matching.iou_thresholds.index(row.iou)]]
+    return standard_error_of_mean(errors)
+
+
+def standard_error_of_mean(errors: FloatArray) -> float:
+    """Return the standard error of a mean of estimates with these, [T, K]; NaN is none of them."""
     defined = errors[~np.isnan(errors)]
     return float(np.sqrt((defined**2).sum()) / defined.size) if defined.size else 0.0

@@ -32,6 +32,8 @@ class Ratios(HeldValues):
         Whether the wholes of all classes are one, as the number of images is: then they are not added up.
     """
 
+    is_mean_of_classes = False
+
     def __init__(self, parts: NDArray[Any], wholes: NDArray[Any], *, shared: bool = False) -> None:
         self.parts, self.wholes, self._shared = parts, wholes, shared
         super().__init__(_quotient(parts, wholes))
@@ -69,8 +71,7 @@ class Ratios(HeldValues):
 
     def mean_per_class(self) -> FloatArray:
         """Mean of each class's values, [K]."""
-        mean: FloatArray = self.values.mean(axis=0)
-        return mean
+        return _means_over_thresholds(self.values)
 
     def weighted_mean(self, weights: FloatArray) -> float:
         """Quotient of sums in which classes count by weights, [K]."""
@@ -87,9 +88,13 @@ class Ratios(HeldValues):
         shape = T, count, K // max(count, 1)
         parts, wholes = _sums(self.parts.reshape(shape)), self.wholes.reshape(shape)
         total = (wholes[..., 0] if shape[-1] else wholes.sum(axis=-1)) if self._shared else _sums(wholes)
-        quotients = _quotient(parts, total)
-        mean: FloatArray = quotients.mean(axis=0)
-        return mean
+        return _means_over_thresholds(_quotient(parts, total))
+
+
+def _means_over_thresholds(values: FloatArray) -> FloatArray:
+    """Mean of each column of [T, N], added up in one order however many columns there are."""
+    mean: FloatArray = np.ascontiguousarray(values.T).mean(axis=-1)
+    return mean
 
 
 def _sums(values: NDArray[Any]) -> NDArray[Any]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.data.vocabulary import Categories, rows_where
+from boxscore.matching.ignoring import evaluated
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
@@ -115,6 +116,8 @@ class _Row:
             pairs = zip(values.of_copies(copies), images, strict=True)
             return np.array([copy.repeated(times).mean_of_defined() for copy, times in pairs])
         if rules.class_mean == "nanmean":
+            if self.protocol.labels.not_evaluated and curves.categories is not None and not self.row.classes:
+                values = values.of_classes(np.tile(evaluated(curves.categories, self.protocol), copies))
             return np.array([copy.mean_of_slots() for copy in values.of_copies(copies)])
         return values.means_of_copies(copies)
 
@@ -228,29 +231,35 @@ def class_values(
     while batch := list(itertools.islice(sets, size)):
         counts = prepared.counts(np.concatenate(batch + [batch[0]] * (size - len(batch))))
         curves = Curves(counts, protocol.ap, categories=matches.categories)
-        values, images = held_values(row, protocol, curves), _images_of_class(curves, protocol)
+        values, images = held(row, protocol, curves).values, _images_of_class(curves, protocol)
         for copy in range(len(batch)):
             yield ClassValues(values[..., copy], curves.positive[copy], images[copy])
 
 
-def held_values(row: SummaryRow, protocol: Protocol, curves: Curves) -> FloatArray:
-    """Return what a summary row is a mean of, [T, ..., K]; of so few classes that it is held."""
+def held(row: SummaryRow, protocol: Protocol, curves: Curves) -> HeldValues:
+    """Return the values behind a summary row; of so few classes that they are held."""
     values = kind_of(row.metric).values_of(curves, protocol)
     assert isinstance(values, HeldValues), "so many values are computed block by block"
-    return values.values
+    return values
 
 
 def total_with(
     row: SummaryRow, protocol: Protocol, curves: Curves, replaced: Mapping[int, ClassValues]
 ) -> float:
     """Value of a summary row over all classes, with other values of some of them, by their rows."""
-    values = held_values(row, protocol, curves).copy()
+    values = held(row, protocol, curves).values.copy()
     positive, images = curves.positive.copy(), _images_of_class(curves, protocol).copy()
     for k, one in replaced.items():
         values[..., k], positive[k], images[k] = one
     totals = Totals.of_objects(positive, curves.totals.images, images)
     mixed = Curves.of_numbers(curves.rules, totals, {row.metric: HeldValues(values)}, curves.categories)
     return summary_total(row, protocol, lambda area, cap, pooled=None: mixed)
+
+
+def with_values(curves: Curves, protocol: Protocol, metric: str, values: Values) -> Curves:
+    """Return curves of which nothing is left but other values of a kind of metric."""
+    totals = Totals.of_objects(curves.positive, curves.totals.images, _images_of_class(curves, protocol))
+    return Curves.of_numbers(curves.rules, totals, {metric: values}, curves.categories)
 
 
 def _images_of_class(curves: Curves, protocol: Protocol) -> IntArray:

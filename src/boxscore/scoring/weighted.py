@@ -196,21 +196,26 @@ class WeightedCounts(SingleRuns):
 
     def at_scores(self, scores: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Count the true positives and the counted detections with at least each score, [T, S, K] each."""
+        return self.up_to(self.outcomes.ends_at(scores), np.arange(self._prepared.shape[1]))
+
+    def up_to(self, end: Positions, categories: Positions) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Count the true positives and the counted detections of classes before some positions."""
         prepared, (T, K) = self._prepared, self._prepared.shape
-        end = self.outcomes.ends_at(scores)
+        end, categories = np.broadcast_arrays(end, categories)
         unmatched = self.outcomes.unmatched_counts
         before = np.concatenate([[0], np.cumsum(unmatched)])
         base = _running(np.take(self._weights, prepared.base_image))
         moved = _running(prepared.move_sign * np.take(self._weights, prepared.move_image))
         true, counted = (np.empty((T, *end.shape), dtype=np.int64) for _ in range(2))
         for t, k in np.ndindex(T, K):
-            segment = t * K + k
+            segment, some = t * K + k, categories == k
+            ends = end[some]
             first, last = prepared.starts[segment : segment + 2]
-            nth = first + np.searchsorted(prepared.true_detection[first:last], end[:, k])
-            true[t, :, k] = self._running_true[nth] - self._running_true[first]
-            move = np.searchsorted(prepared._moves, t * (len(unmatched) + 1) + end[:, k])
-            counted[t, :, k] = base[before[end[:, k]]] - base[prepared.base_start[segment]]
-            counted[t, :, k] += moved[move] - moved[prepared.move_start[segment]]
+            nth = first + np.searchsorted(prepared.true_detection[first:last], ends)
+            true[t, some] = self._running_true[nth] - self._running_true[first]
+            move = np.searchsorted(prepared._moves, t * (len(unmatched) + 1) + ends)
+            of_class = base[before[ends]] - base[prepared.base_start[segment]]
+            counted[t, some] = of_class + moved[move] - moved[prepared.move_start[segment]]
         return true, counted
 
     @functools.cached_property

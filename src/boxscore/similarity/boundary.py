@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, Positions
+from boxscore._utils.ordering import distinct_rows
 from boxscore.data.masks import Masks
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
@@ -150,15 +151,15 @@ class _Boundaries:
 def _inner(batch: Batch, dilation_ratio: float) -> tuple[ColumnRuns, NDArray[np.int64]]:
     """Inner pixels of a batch; cached, since it may be compared with several others."""
     if dilation_ratio not in batch.cache:
-        sizes, of_mask = np.unique(batch.spans.sizes, axis=0, return_inverse=True)
+        firsts, of_mask = distinct_rows(batch.spans.sizes)
+        sizes = batch.spans.sizes[firsts].tolist()
         distance = np.array(
-            [boundary_width(height, width, dilation_ratio) for height, width in sizes.tolist()],
-            dtype=np.int64,
+            [boundary_width(height, width, dilation_ratio) for height, width in sizes], dtype=np.int64
         )
         runs = batch.runs
         if runs.touch():  # two runs that touch are one, whose middle is not a boundary
             runs = column_runs(batch.spans.merged())
-        batch.cache[dilation_ratio] = inner_runs(batch.spans, runs, distance[of_mask.ravel()])
+        batch.cache[dilation_ratio] = inner_runs(batch.spans, runs, distance[of_mask])
     inner: tuple[ColumnRuns, NDArray[np.int64]] = batch.cache[dilation_ratio]
     return inner
 

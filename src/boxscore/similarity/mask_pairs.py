@@ -104,6 +104,12 @@ class MaskBlock:
         below = np.where(by_foreground[j], area + tiny, np.maximum(either, tiny))
         return np.divide(shared, below).astype(np.float64)
 
+    def shared_pixels(self, i: Positions, j: Positions, by_foreground: NDArray[np.bool_]) -> FloatArray:
+        """Count the pixels that pairs share, [P]; whatever ``by_foreground`` says."""
+        shared, _, either = self._pixels(i, j)
+        self._stop_early(self.one.position[i], self.other.position[j], shared, either)
+        return shared.astype(np.float64)
+
     def _pixels(
         self, i: Positions, j: Positions
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -20,6 +20,8 @@ SIMILARITIES: dict[SimilarityName, tuple[str, str]] = {
     "boundary": ("boundary", "BoundarySimilarity"),
     "keypoints": ("keypoints", "KeypointSimilarity"),
     "distance": ("points", "DistanceSimilarity"),
+    "point_in_box": ("points", "PointInBoxSimilarity"),
+    "point_in_mask": ("points", "PointInMaskSimilarity"),
 }
 """The module of this package that holds each, imported when a protocol compares by it, and the class."""
 

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from boxscore._utils.given_paths import files_of, path_of
 from boxscore.data.alignment import align
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
@@ -27,11 +28,10 @@ from boxscore.formats import detect_format
 from boxscore.formats._data_below import SIDES
 from boxscore.formats._unpacking import unpacked
 from boxscore.formats.reading import read_ground_truth, read_listed, read_options
-from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of
 from boxscore.validation._findings import SEVERITIES, Context, Finding, by_weight
-from boxscore.validation.checking import CHECKS, check
+from boxscore.validation.checking import CHECKS, ProtocolLike, check, judging_protocol
 from boxscore.validation.numbering import find_class_map, renumbered_file
 
 if TYPE_CHECKING:
@@ -47,11 +47,9 @@ __all__ = [
     "validate_files",
 ]
 
-ProtocolLike = str | Path | Mapping[str, Any] | Protocol
-
 
 def validate(
-    ground_truth: GroundTruth, detections: Detections | None = None, *, protocol: ProtocolLike = "coco"
+    ground_truth: GroundTruth, detections: Detections | None = None, *, protocol: ProtocolLike | None = None
 ) -> list[Finding]:
     """Check ground truth, and detections against it.
 
@@ -59,8 +57,9 @@ def validate(
     ----------
     ground_truth : GroundTruth
     detections : Detections, optional
-    protocol : str, Path, mapping or Protocol, default "coco"
-        Decides which flags and max detections apply; effects are measured in its first summary metric.
+    protocol : str, Path, mapping or Protocol, optional
+        Decides which flags and max detections apply; effects are measured in its first summary metric. When
+        not given, ``"coco"``, and ``"scoreless"`` where the detections have no scores.
 
     Returns
     -------
@@ -85,18 +84,19 @@ def validate(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoxscoreWarning)  # unknown classes become a finding
             detections = align(detections, ground_truth)
-    return check(Context(ground_truth, detections, load_protocol(protocol)))
+    return check(Context(ground_truth, detections, _rules(protocol, detections)))
 
 
 def validate_files(
     ground_truth: str | Path,
     detections: str | Path | None = None,
     *,
-    protocol: ProtocolLike = "coco",
+    protocol: ProtocolLike | None = None,
     format: str = "auto",
     image_set: str | Path | None = None,
     options: Mapping[str, Any] | None = None,
     detection_options: Mapping[str, Any] | None = None,
+    scoreless: bool = False,
 ) -> list[Finding]:
     """Check files: what :func:`validate` checks, and what a loader refuses or resolves.
 
@@ -104,11 +104,14 @@ def validate_files(
     ----------
     ground_truth : str or Path
     detections : str or Path, optional
-    protocol : str, Path, mapping or Protocol, default "coco"
+    protocol : str, Path, mapping or Protocol, optional
+        As for :func:`validate`.
     format, image_set : optional
         Of the ground truth, as for :func:`boxscore.load_ground_truth`.
     options, detection_options : mapping, optional
         Further arguments of :func:`boxscore.load_ground_truth` and :func:`boxscore.load_detections`, by name.
+    scoreless : bool, default False
+        Drop the scores of the detections first.
 
     Returns
     -------
@@ -123,14 +126,15 @@ def validate_files(
     """
     from boxscore.validation.files import detection_file_findings, ground_truth_file_findings, rows_read
 
-    rules = load_protocol(protocol)
-    needs = needs_of(rules)
+    needs = needs_of(_rules(protocol, None))
     of_truth = read_options(**{"format": format, "image_set": image_set, **(options or {})}, **needs)
     of_detections = read_options(**(detection_options or {}), **needs)
-    paths = [Path(ground_truth)] if detections is None else [Path(ground_truth), Path(detections)]
+    paths = [path_of(ground_truth)] if detections is None else [path_of(ground_truth), path_of(detections)]
     # A path that does not exist or has no known format is refused.
     formats = [detect_format(path, side=side)[0] for path, side in zip(paths, SIDES, strict=False)]
-    findings = list(ground_truth_file_findings(unpacked(paths[0]))) if formats[0] == "coco" else []
+    findings: list[Finding] = []
+    for file in files_of(paths[0]) if formats[0] == "coco" else []:
+        findings += ground_truth_file_findings(unpacked(file))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # each of them is a finding
         try:
@@ -142,7 +146,8 @@ def validate_files(
             try:
                 truth, table = read_listed(paths[1], truth, of_detections)
             except InputError as error:
-                findings += detection_file_findings(paths[1], truth)
+                for file in files_of(paths[1]):
+                    findings += detection_file_findings(file, truth)
                 findings.append(_refused("detections-refused", error))
             else:
                 if of_detections.class_map is None:
@@ -150,7 +155,15 @@ def validate_files(
                     counted = truth.categories.are_positions  # and may have been counted anew
                     left_out = table.left_out and not counted
                     rows = rows_read(paths[1], truth, len(table)) if left_out else None
+    if scoreless and table is not None:
+        table = table.without_scores()
+    rules = _rules(protocol, table)
     return by_weight([*findings, *check(Context(truth, table, rules, rows, renumbered=renumbered))])
+
+
+def _rules(protocol: ProtocolLike | None, detections: Detections | None) -> Protocol:
+    """Return the protocol that detections are judged by, as evaluating them chooses it."""
+    return judging_protocol(protocol, scored=detections is None or detections.scored)
 
 
 def _refused(code: str, error: InputError) -> Finding:

@@ -161,6 +161,11 @@ class Context:
         """Key of the protocol's first summary metric; empty without a summary."""
         return "" if self._row is None else self._row.key
 
+    @property
+    def measure(self) -> str:
+        """What a class is measured by: AP, or F1 where detections are not ranked."""
+        return "AP" if self.protocol.matching.scores == "given" else "F1"
+
     @functools.cached_property
     def value(self) -> float:
         """That metric of the tables; NaN where there is none."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from boxscore.evaluation.result_warnings import SAID_OF_NUMBERING
+from boxscore.protocols import load_protocol, without_scores
+from boxscore.protocols.protocol import Protocol
 from boxscore.validation._findings import Context, Finding, by_weight
 from boxscore.validation.geometric import geometric_findings
 from boxscore.validation.image_labels import image_label_findings, not_exhaustive_findings
@@ -14,6 +18,8 @@ from boxscore.validation.misnamed import misnamed_findings
 from boxscore.validation.semantic import semantic_findings
 from boxscore.validation.structural import structural_findings
 from boxscore.validation.unread import unread_findings
+
+ProtocolLike = str | Path | Mapping[str, Any] | Protocol
 
 CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
     structural_findings,
@@ -72,3 +78,10 @@ def _consequences(context: Context, findings: list[Finding]) -> set[str]:
         if left_out:
             follows.add("image-without-detections")
     return follows
+
+
+def judging_protocol(protocol: ProtocolLike | None, *, scored: bool) -> Protocol:
+    """Return the protocol given, or ``coco``; without scores as that counts them, or ``scoreless``."""
+    if scored:
+        return load_protocol("coco" if protocol is None else protocol)
+    return load_protocol("scoreless") if protocol is None else without_scores(load_protocol(protocol))

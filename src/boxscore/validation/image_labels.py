@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.ordering import distinct_rows
 from boxscore._utils.text import counted, verb
 from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.tables import BoxTable, Detections
@@ -221,8 +222,7 @@ def _expansion(context: Context, detections: Detections) -> Iterator[Finding]:
 def _copied(table: BoxTable, scores: NDArray[np.float64]) -> float:
     """Return the share of rows whose image, box and score are there under another class too."""
     rows = np.column_stack([table.image, table.boxes, scores])
-    _, first, number = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    number = number.ravel()
+    first, number = distinct_rows(rows)
     other = np.zeros(len(first), dtype=bool)
     other[number[table.category != table.category[first][number]]] = True
     return float(other[number].mean())

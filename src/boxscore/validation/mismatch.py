@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.text import counted, counted_of
-from boxscore.data.numbering import BY_EVIDENCE, match_best
+from boxscore.data.numbering import BY_EVIDENCE, BestMatches, match_best
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.evaluation.result_warnings import SAID_OF_NUMBERING
@@ -198,24 +198,24 @@ def _off_annotations(context: Context) -> Iterator[Finding]:
     )
 
 
-def _may_fit(truth: GroundTruth, detections: Detections, shifted: NDArray[np.int32]) -> bool:
-    """Whether the best detections of some images lie on annotations of other images rather than their own."""
-    given, moved = (
-        match_best(truth, image, detections.boxes, detections.given_scores, most=SAMPLED)
-        for image in (detections.image, shifted[detections.image])
-    )
-    return min(len(given.detection), len(moved.detection)) < ENOUGH or moved.matched > given.matched
+def _best(truth: GroundTruth, detections: Detections, image: NDArray[np.int32]) -> BestMatches:
+    """Match the best detections of some images as if they were on the given ones."""
+    return match_best(truth, image, detections.boxes, detections.given_scores, most=SAMPLED)
 
 
 def _images(context: Context) -> Iterator[Finding]:
     images = context.ground_truth.images
     if images.ids.dtype == object or not context.value < 0.5:
         return
-    given = context.detections
+    truth, given = context.ground_truth, context.detections
+    here = None if given is None else _best(truth, given, given.image)
     for step in (1, -1):
         shifted = images.rows(images.ids + step)
-        if given is not None and not _may_fit(context.ground_truth, given, shifted):
-            continue
+        if given is not None and here is not None:
+            there = _best(truth, given, shifted[given.image])
+            few = min(len(here.detection), len(there.detection)) < ENOUGH
+            if not few and there.matched <= here.matched:
+                continue
 
         def repaired(c: Context, given: Detections, shifted: NDArray[np.int32] = shifted) -> Tables:
             image = shifted[given.image]

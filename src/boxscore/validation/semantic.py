@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.ordering import distinct_rows
 from boxscore._utils.text import counted, verb
 from boxscore.data.boxes import without_inverted
 from boxscore.data.scores import SCORELESS
@@ -36,6 +37,9 @@ TIED = 0.10
 """Share of detections with tied scores from which ties are reported."""
 FEW_TIED = 20_000
 """Detections up to which the effect of their order is said in passing: some milliseconds."""
+
+NO_SCORES = "no-scores"
+"""Code of the finding that no detection has a score."""
 
 NEGLIGIBLE = 0.0005
 """Of AP: rounds to nothing in three decimals."""
@@ -209,12 +213,12 @@ def _again(rows: NDArray[np.float64]) -> NDArray[np.intp]:
     order = np.lexsort((rows[:, 2], rows[:, 0]))
     equal = np.all(rows[order[1:]][:, [0, 2]] == rows[order[:-1]][:, [0, 2]], axis=1)
     some = np.sort(order[np.append(equal, False) | np.append(False, equal)]) if len(rows) else order
-    first = np.unique(rows[some], axis=0, return_index=True)[1]
+    first = distinct_rows(rows[some])[0]
     return np.delete(some, first)
 
 
 def _no_scores(context: Context, detections: Detections) -> Finding:
-    return context.finding("no-scores", "semantic", "info", len(detections), SCORELESS.removesuffix("."))
+    return context.finding(NO_SCORES, "semantic", "info", len(detections), SCORELESS.removesuffix("."))
 
 
 def _scores(context: Context, detections: Detections) -> Iterator[Finding]:
@@ -304,13 +308,12 @@ def _bounds(context: Context) -> str:
     result = context.evaluation
     if result is None or len(result.detections) > FEW_TIED or context.metric not in result.metrics:
         return ""
-    from boxscore.diagnostics.ties import tie_bounds
+    from boxscore.diagnostics.ties import ends_of_ties
 
     rows = [row.key for row in result.protocol.rows if row.metric == "AP"]
     if context.metric not in rows:
         return ""
-    bounds = tie_bounds(result, metrics=[context.metric]).total
-    low, high = float(bounds.lowest[0]), float(bounds.highest[0])
+    _, low, high = ends_of_ties(result, [context.metric]).total[:, 0].tolist()
     return f" ({context.metric} lies between {low:.4f} and {high:.4f})" if low < high else ""
 
 

@@ -105,7 +105,11 @@ def _classes(context: Context) -> Iterator[Finding]:
             "info",
             len(empty),
             f"{counted(len(empty), 'class')} of {len(names):,} {verb(len(empty), 'have')} no annotation: "
-            "their AP is undefined and left out of the mean",
+            + (
+                "their AP is undefined and left out of the mean"
+                if context.measure == "AP"
+                else "they are left out of the mean over classes, and their boxes are false positives"
+            ),
             examples=[f"class {labels[row]}" for row in empty.tolist()],
         )
 
@@ -234,7 +238,7 @@ def _silent_classes(context: Context) -> Iterator[Finding]:
             "warning",
             count,
             f"{counted(count, 'class')} with annotations {verb(count, 'have')} no results file in "
-            f"{detections.source}, which is AP 0{' each' * (count > 1)}: {named(labels)}",
+            f"{detections.source}, which is {context.measure} 0{' each' * (count > 1)}: {named(labels)}",
             examples=[f"class {label}" for label in labels],
         )
         silent &= ~absent
@@ -248,8 +252,9 @@ def _silent_classes(context: Context) -> Iterator[Finding]:
         "structural",
         "error" if share > 0.5 else "warning",
         count,
-        f"{counted(count, 'class')} with annotations {verb(count, 'have')} no detection, which is AP 0"
-        f"{' each' * (count > 1)}: {named([labels[row] for row in np.flatnonzero(silent).tolist()])}",
+        f"{counted(count, 'class')} with annotations {verb(count, 'have')} no detection, which is "
+        f"{context.measure} 0{' each' * (count > 1)}: "
+        f"{named([labels[row] for row in np.flatnonzero(silent).tolist()])}",
         examples=[f"class {labels[row]}" for row in np.flatnonzero(silent).tolist()],
         repair="without these classes",
         repaired=lambda c, given: (*select_rows(c.ground_truth, given, classes=loud), c.protocol),

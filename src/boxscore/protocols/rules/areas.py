@@ -129,8 +129,8 @@ class AreaFields(Rules):
         {},
         check=Check("area range = {column = [low, high]}", _column_ranges),
         doc="Further bounds of an area range on the ground truth, closed at both ends: by the range's name, "
-        "`width`, `height`, `x1`, `y1`, `x2`, `y2` of the box in pixels, or a column of the ground truth. "
-        "What lies outside any of them lies outside the range.",
+        "its `area`, the `width`, `height`, `x1`, `y1`, `x2`, `y2` of its box in pixels, or a column of the "
+        "ground truth. What lies outside any of them lies outside the range.",
         word=Word("ranges", text=_column_ranges_text, note="the columns that bound each range"),
         step=Step("subsets", "tables", _column_ranges_text),
         scope=matches(Scope.ROW),
@@ -175,11 +175,6 @@ class AreaFields(Rules):
         step=Step("heights of detections", "ranking", {0.0: "any"}),
         scope=matches(Scope.ROW),
     )
-
-    @property
-    def range_by_range(self) -> bool:
-        """Whether how a pair is measured, or which detections take part, depends on the range."""
-        return self.outside != "ignore" or self.height_slack > 0
 
     @property
     def bounds(self) -> list[tuple[float, float]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -55,6 +54,8 @@ def _written(protocol: Any) -> str:
     pairs = sorted(f"{name}={number_text(weight)}" for name, weight in weights.items())
     if len(pairs) <= MOST_WRITTEN:
         return ",".join(pairs)
+    import hashlib  # 4 ms, which files without weights need not wait for
+
     digest = hashlib.sha256("\n".join(pairs).encode()).hexdigest()[:12]
     return f"{len(pairs)}-classes-{digest}"
 

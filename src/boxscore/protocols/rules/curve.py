@@ -11,14 +11,16 @@ from boxscore.protocols.acting import EXACTLY, Refusal, Scope, scores
 from boxscore.protocols.fields import Rules, Step, Word, choice, flag, grid_of, number, rule, whole
 from boxscore.protocols.grids import MOST_VALUES, colon, grid, grid_text, number_text
 
-Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one", "every_point", "lines_as_they_are"]
+Interpolation = Literal[
+    "points", "area", "trapezoid", "trapezoid_to_one", "every_point", "lines_as_they_are", "ends_of_ties"
+]
 
 
 def _curve(protocol: Any) -> str:
     """Write the number of recall points, their grid unless evenly spaced, and the line through them."""
     rules = protocol.ap
-    if rules.interpolation == "area":
-        return "area"
+    if rules.interpolation in ("area", "ends_of_ties"):
+        return str(rules.interpolation).replace("_", "-")
     if rules.interpolation in ("every_point", "lines_as_they_are"):
         return "every" if rules.interpolation == "every_point" else f"{len(rules.recall_points)}-as-they-are"
     points = rules.recall_points
@@ -42,6 +44,8 @@ def _interpolation(protocol: Any) -> str:
         return f"area under the envelope{at}"
     if rules.interpolation == "every_point":
         return "straight lines between all points"
+    if rules.interpolation == "ends_of_ties":
+        return "straight lines from (0, 1) through the points after each score"
     if rules.interpolation == "lines_as_they_are":
         low = f"recall {number_text(rules.recall_above)} and precision {number_text(rules.precision_above)}"
         return f"lines between all points, read at {len(rules.recall_points)}, above {low}"
@@ -70,7 +74,9 @@ class CurveFields(Rules):
         "under straight lines through the envelope, read at the recall points: falling to 0 after the last "
         "recall reached, or along a line from there to (1, 0); or under straight lines between the points "
         "of all detections, without an envelope and with nothing before the first (CrowdHuman); or the mean "
-        "at recall points of such lines, with the first precision before the first (nuScenes).",
+        "at recall points of such lines, with the first precision before the first (nuScenes); or under "
+        "straight lines from precision 1 at recall 0 through one point after each distinct score "
+        "(Cityscapes).",
         word=Word(
             "ap",
             text=_curve,
@@ -85,6 +91,7 @@ class CurveFields(Rules):
                 "be 'points' or 'area', for bounds",
                 cause=EXACTLY,
             ),
+            Refusal("ranges", lambda protocol: protocol.ap.interpolation == "ends_of_ties"),
         ),
     )
     recall_points: tuple[float, ...] = rule(

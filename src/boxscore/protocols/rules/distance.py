@@ -19,7 +19,8 @@ def _largest(protocol: Any) -> str:
 
 def _points(protocol: Any) -> tuple[str, ...]:
     """Name the column of points, where they are compared."""
-    uses_points = protocol.similarity == "distance" and protocol.distance.anchor == "point"
+    compared = protocol.similarity in ("distance", "point_in_box", "point_in_mask")
+    uses_points = compared and protocol.distance.anchor == "point"
     return ("point",) if uses_points else ()
 
 
@@ -42,7 +43,8 @@ class DistanceRules(Rules):
     anchor: DistanceAnchor = rule(
         "centre",
         check=choice(DistanceAnchor),
-        doc="What distances are between: the centres of boxes, or the key or column `point`, x and y.",
+        doc="What distances are between, and which point of a detection lies in a box or mask: the centre of "
+        "its box, or the key or column `point`, x and y.",
         step="distance.largest",
         scope=measures(Scope.ROW),
         reads=Reads("rows", _points),

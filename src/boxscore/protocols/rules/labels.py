@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from boxscore._utils.records import record
-from boxscore.protocols.acting import Refusal, Scope, matches, ranks
+from boxscore.protocols.acting import Refusal, Scope, matches, prepares, ranks
 from boxscore.protocols.fields import Rules, Step, Word, choice, list_of, rule, text, with_attributes
 
+Undetected = Literal["count", "drop"]
 ListedBy = Literal["negative", "verified"]
 NotExhaustive = Literal["count", "ignore"]
-Unlisted = Literal["count", "drop", "drop_without_object"]
+Unlisted = Literal["count", "drop", "drop_without_object", "drop_beside_others", "unmatched_without_object"]
 
 
 def _not_evaluated(protocol: Any) -> str:
@@ -20,6 +21,10 @@ def _not_evaluated(protocol: Any) -> str:
 
 def _unlisted(protocol: Any) -> Scope:
     return Scope.ROW if protocol.labels.unlisted == "count" else Scope.IMAGE
+
+
+def _drops_undetected(protocol: Any) -> bool:
+    return bool(protocol.labels.undetected == "drop")
 
 
 def _exhaustive(protocol: Any) -> Scope:
@@ -37,13 +42,21 @@ class LabelRules(Rules):
         "count",
         check=choice(Unlisted),
         doc="Detections of a class that is not listed in their image: counted; dropped (federated data "
-        "sets), where a class is listed if it has an object or as `listed_by` says; or dropped where the "
-        "image has no object of it, whatever labels of images say (WIDER FACE).",
+        "sets), where a class is listed if it has an object or as `listed_by` says; dropped where the "
+        "image has no object of it, whatever labels of images say (WIDER FACE), or has objects of other "
+        "classes alone (Rex-Omni on COCO); or counted where it has no object of it, and never matched, "
+        "though classes are pooled (Rex-Omni).",
         word=Word("unlisted", silent="count"),
         step=Step(
             "unlisted classes",
             "tables",
-            {"count": "counted", "drop": "dropped", "drop_without_object": "dropped without an object"},
+            {
+                "count": "counted",
+                "drop": "dropped",
+                "drop_without_object": "dropped without an object",
+                "drop_beside_others": "dropped beside objects of other classes",
+                "unmatched_without_object": "unmatched without an object",
+            },
         ),
         scope=ranks(_unlisted),
         refuses=(Refusal("unlabelled_images", lambda protocol: protocol.labels.unlisted == "drop"),),
@@ -66,6 +79,16 @@ class LabelRules(Rules):
         step=Step("classes not annotated in full", "tables", {"count": "counted", "ignore": "ignored"}),
         scope=matches(_exhaustive),
         refuses=(Refusal("unlabelled_images", lambda protocol: protocol.labels.not_exhaustive == "ignore"),),
+    )
+    undetected: Undetected = rule(
+        "count",
+        check=choice(Undetected),
+        doc="Objects of a class of which their image has no detection: counted; or dropped, as if they were "
+        "not there (xView). Only detections that reach the score threshold are some.",
+        word=Word("undetected", silent="count"),
+        step=Step("objects of undetected classes", "tables", {"count": "counted", "drop": "dropped"}),
+        scope=prepares(lambda protocol: Scope.IMAGE if protocol.labels.undetected == "drop" else Scope.ROW),
+        refuses=(Refusal("cuts", _drops_undetected), Refusal("plain_tables", _drops_undetected)),
     )
     not_evaluated: tuple[str, ...] = rule(
         (),

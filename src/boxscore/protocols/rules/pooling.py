@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import Scope, scores
+from boxscore.protocols.acting import Refusal, Scope, scores
 from boxscore.protocols.fields import Rules, Step, Word, choice, flag, rule
 
 Pool = Literal["none", "classes"]
+
+OF_IMAGES = ("image_precision", "image_recall", "image_F1")
+"""Kinds of summary metrics that count the objects and detections of each image together."""
 
 
 @part(frozen=True)
@@ -27,6 +30,14 @@ class PerClassField(Rules):
         ),
         step=Step("classes", "ranking", {False: "pooled", True: "separate"}),
         scope=scores(lambda protocol: Scope.CLASS if protocol.matching.per_class else Scope.DATA_SET),
+        refuses=(
+            Refusal(
+                "together",
+                lambda protocol: protocol.matching.per_class and any(map(protocol.asks_for, OF_IMAGES)),
+                "be false where a metric is of whole images, whatever their classes",
+                got="true",
+            ),
+        ),
     )
 
 

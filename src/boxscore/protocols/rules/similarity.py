@@ -10,7 +10,16 @@ from boxscore.protocols.fields import Rules, Word, choice, rule
 from boxscore.protocols.grids import number_text
 
 SimilarityName = Literal[
-    "box", "rotated", "quadrilateral", "probiou", "mask", "boundary", "keypoints", "distance"
+    "box",
+    "rotated",
+    "quadrilateral",
+    "probiou",
+    "mask",
+    "boundary",
+    "keypoints",
+    "distance",
+    "point_in_box",
+    "point_in_mask",
 ]
 
 
@@ -23,6 +32,8 @@ def _similarity(protocol: Any) -> str:
         return f"oks/{len(spread)}/{spread.sum():.4g}"
     if protocol.similarity == "distance":
         return f"distance/{protocol.distance.anchor}/{number_text(protocol.distance.largest)}"
+    if protocol.similarity in ("point_in_box", "point_in_mask"):
+        return f"{protocol.similarity.replace('_', '-')}/{protocol.distance.anchor}"
     return "" if protocol.similarity == "box" else protocol.similarity
 
 
@@ -33,13 +44,14 @@ class SimilarityField(Rules):
     similarity: SimilarityName = rule(
         "box",
         check=choice(SimilarityName),
-        doc="What decides how well a detection and a ground truth agree.",
+        doc="What decides how well a detection and a ground truth agree. Points in boxes and masks agree by "
+        "0.5 or more, and by more the nearer they are to the centre of the box.",
         word=Word(
             "sim",
             text=_similarity,
             note="left out for upright boxes; `rotated`, `quadrilateral`, `probiou`, `mask`, `boundary/` and "
             "its dilation, `oks/` and its keypoints, "
-            "`distance/`, its anchor and scale",
+            "`distance/`, its anchor and scale, `point-in-box/` or `point-in-mask/` and the anchor",
         ),
         scope=measures(Scope.ROW),
     )

@@ -63,8 +63,8 @@ _REFUSALS = (
 
 def _word(protocol: Any) -> str:
     """Say that scores are not read, or are scaled; nothing where they are as given."""
-    if protocol.matching.scores == "none":
-        return "none"
+    if protocol.matching.scores != "given":
+        return str(protocol.matching.scores)
     return "stretched" if protocol.rounding.stretch_scores else ""
 
 
@@ -77,7 +77,11 @@ class StretchingField(Rules):
         check=flag,
         doc="Whether scores are stretched over [0, 1]: `(s - low) / (high - low)`, where `low` is the least "
         "score of all detections and at most 1, `high` the largest and at least 0 (WIDER FACE).",
-        word=Word("scores", text=_word, note="`stretched` over [0, 1]; `none` where no score is read"),
+        word=Word(
+            "scores",
+            text=_word,
+            note="`stretched` over [0, 1]; `none` where no score is read, `equal` where all count as equal",
+        ),
         step=Step("scores", "tables", {False: "as given", True: "stretched over [0, 1]"}),
         scope=prepares(lambda protocol: Scope.DATA_SET if _scales(protocol) else Scope.ROW),
         refuses=_REFUSALS,

@@ -104,10 +104,18 @@ class ThresholdFields(Rules):
         return self._effective(self.class_thresholds.get(name, self.iou_thresholds))
 
     @property
-    def lowest_threshold(self) -> float:
+    def least_threshold(self) -> float:
         """What an overlap must reach to match at all, in any class."""
         lowest = (self.iou_thresholds[0], *(grid[0] for grid in self.class_thresholds.values()))
         return float(self._effective((min(lowest),))[0])
+
+    def levels_of(
+        self, overlaps: NDArray[np.float64], group: NDArray[np.int64], names: NDArray[Any] | None
+    ) -> NDArray[np.intp]:
+        """How many thresholds each overlap reaches, [P]; ``group`` is of images and classes, image first."""
+        if names is None or not self.class_thresholds:
+            return np.searchsorted(self.effective_thresholds, overlaps, side="right")
+        return self.levels(overlaps, group % len(names), names)
 
     def levels(
         self, overlaps: NDArray[np.float64], classes: NDArray[np.integer[Any]], names: NDArray[Any]

@@ -15,12 +15,8 @@ function sideBySide(host, lines, names) {
   });
 }
 
-/* The page of two detectors: first solid, second dashed. */
-function comparison() {
-  const pair = data.pair;
-  if (!pair) return;
-  const tones = [1, 2], short2 = data.models.map((name) => short(name, 28));
-
+/* Precision against recall, and F1 against the threshold, of two detectors. */
+function pairCurves(pair, tones, short2) {
   const keys = data.classes.map((_, k) => k).filter((k) => pair.curves.some((view) => view.classes[k]));
   const thresholds = pair.curves[0].thresholds;
   options(byId("pr-iou"), thresholds.map((value, i) => [i, value.toFixed(2)]), 0);
@@ -55,10 +51,18 @@ function comparison() {
     describe: ({ x, y, extra }) => [`score ${score(x)}`, `F1 ${ratio(y)}`, `precision ${ratio(extra[0])}, recall ${ratio(extra[1])}`],
   });
   f1.update(confidence.map((line, m) => line && { name: short2[m], label: short2[m], main: true, tone: tones[m], dashed: m === 1, x: line[0], y: line[3].map((v) => v / 10000), extra: [line[1].map((v) => v / 10000), line[2].map((v) => v / 10000)] }).filter(Boolean));
+}
 
+/* The page of two detectors: first solid, second dashed. */
+function comparison() {
+  const pair = data.pair;
+  if (!pair) return;
+  const tones = [1, 2], short2 = data.models.map((name) => short(name, 28));
+
+  if (data.scored) pairCurves(pair, tones, short2);
   const both = (name, a, b) => ({ name, value: a, second: b, text: `${ratio(a)} / ${ratio(b)}`, lines: [`${short2[0]}: ${ratio(a)}`, `${short2[1]}: ${ratio(b)}`] });
   const [first, second] = pair.errors;
-  if (first && second) barChart(byId("pair-error-chart"), first.rows.map(([name, , cost], i) => both(errorTitle(name), cost, second.rows[i][2])), { label: "AP that each kind of error costs, both detectors", pairs: true, right: 110 });
+  if (first && second) barChart(byId("pair-error-chart"), first.rows.map(([name, , cost], i) => both(errorTitle(name), cost, second.rows[i][2])), { label: `${data.scored ? "AP" : "F1"} that each kind of error costs, both detectors`, pairs: true, right: 110 });
   if (byId("pair-size-chart")) barChart(byId("pair-size-chart"), pair.sizes.map((row) => both(...row)), { label: "AP by size, both detectors", pairs: true, right: 110 });
 
   const changes = [...document.querySelectorAll("#class-table tbody tr")].map((row) => [Number(row.dataset.k), cellValue(row, 1)]).filter(([, delta]) => delta !== null);
@@ -70,28 +74,8 @@ function comparison() {
   outcomeToggles(() => { for (const side of ["won", "lost"]) sideBySide(byId(`${side}-cards`), data.won_lost[side], short2); });
 }
 
-/* The overview of several detectors. After seven, tones come again, dashed. */
-function overview() {
-  if (data.kind !== "overview") return;
-  if (byId("differing-cards")) outcomeToggles(() => sideBySide(byId("differing-cards"), data.differing, data.models.map((name) => short(name, 28))));
-  const tone = (m) => (m + 1) % 7, dashed = (m) => m >= 7, names = data.models.map((name) => short(name, 40));
-  const legend = (host) => host.replaceChildren(...names.map((name, m) => el("li", { class: `t${tone(m)}` }, el("span", { class: "swatch-of", "aria-hidden": "true" }), nameNode(name), dashed(m) ? " (dashed)" : "")));
-  const select = byId("pairs-metric"), table = byId("pairs-table");
-  options(select, data.metrics.map((key, m) => [m, key]), 0);
-  const showPairs = () => {
-    const m = Number(select.value);
-    table.tHead.rows[0].cells[0].firstElementChild.textContent = data.metrics[m];
-    data.pairs[m].forEach((line, i) => line.forEach(([delta, low, high, sure], j) => {
-      if (i === j) return;
-      const cell = table.tBodies[0].rows[i].cells[j + 1], better = (delta > 0) !== data.falls[m];
-      cell.className = sure ? (better ? "up" : "down") : "";
-      const mark = sure ? el("span", { class: "mark", role: "img", "aria-label": better ? "significantly better" : "significantly worse" }, better ? " \u25b2" : " \u25bc") : null;
-      cell.replaceChildren(el("b", null, signed(delta), mark), el("span", { class: "range" }, isNumber(low) ? `${signed(low)} to ${signed(high)}` : ""));
-    }));
-  };
-  select.addEventListener("change", () => { showPairs(); chose("pairs"); });
-  remember("pairs", () => ({ metric: select.selectedIndex > 0 ? data.metrics[select.value] : "" }), (values) => { select.selectedIndex = Math.max(0, data.metrics.indexOf(values.get("metric"))); showPairs(); });
-
+/* The same of several detectors. */
+function overviewCurves(names, tone, dashed, legend) {
   options(byId("pr-iou"), data.curves.thresholds.map((value, i) => [i, value.toFixed(2)]), 0);
   legend(byId("curve-legend"));
   const chart = new LineChart(byId("overview-pr-chart"), {
@@ -116,6 +100,30 @@ function overview() {
   });
   const unit = (values) => values.map((v) => v / 10000);
   f1.update(lines.map((line, m) => line && { name: names[m], label: names[m], main: true, tone: tone(m), dashed: dashed(m), x: line[0], y: unit(line[3]), extra: [unit(line[1]), unit(line[2])] }).filter(Boolean));
+}
 
+/* The overview of several detectors. After seven, tones come again, dashed. */
+function overview() {
+  if (data.kind !== "overview") return;
+  if (byId("differing-cards")) outcomeToggles(() => sideBySide(byId("differing-cards"), data.differing, data.models.map((name) => short(name, 28))));
+  const tone = (m) => (m + 1) % 7, dashed = (m) => m >= 7, names = data.models.map((name) => short(name, 40));
+  const legend = (host) => host.replaceChildren(...names.map((name, m) => el("li", { class: `t${tone(m)}` }, el("span", { class: "swatch-of", "aria-hidden": "true" }), nameNode(name), dashed(m) ? " (dashed)" : "")));
+  const select = byId("pairs-metric"), table = byId("pairs-table");
+  options(select, data.metrics.map((key, m) => [m, key]), 0);
+  const showPairs = () => {
+    const m = Number(select.value);
+    table.tHead.rows[0].cells[0].firstElementChild.textContent = data.metrics[m];
+    data.pairs[m].forEach((line, i) => line.forEach(([delta, low, high, sure], j) => {
+      if (i === j) return;
+      const cell = table.tBodies[0].rows[i].cells[j + 1], better = (delta > 0) !== data.falls[m];
+      cell.className = sure ? (better ? "up" : "down") : "";
+      const mark = sure ? el("span", { class: "mark", role: "img", "aria-label": better ? "significantly better" : "significantly worse" }, better ? " \u25b2" : " \u25bc") : null;
+      cell.replaceChildren(el("b", null, signed(delta), mark), el("span", { class: "range" }, isNumber(low) ? `${signed(low)} to ${signed(high)}` : ""));
+    }));
+  };
+  select.addEventListener("change", () => { showPairs(); chose("pairs"); });
+  remember("pairs", () => ({ metric: select.selectedIndex > 0 ? data.metrics[select.value] : "" }), (values) => { select.selectedIndex = Math.max(0, data.metrics.indexOf(values.get("metric"))); showPairs(); });
+
+  if (data.scored) overviewCurves(names, tone, dashed, legend);
   for (const cell of document.querySelectorAll(".errors-table td[data-part]")) cell.style.background = `color-mix(in srgb, var(--bad) ${Math.round(24 * Number(cell.dataset.part))}%, var(--card))`;
 }

@@ -4,7 +4,7 @@ function classBars() {
   if (!host || !table) return;
   const bars = [...table.tBodies[0].rows].map((row) => ({ k: Number(row.dataset.k), value: cellValue(row, 1), objects: cellValue(row, 2) })).filter((bar) => bar.value !== null);
   bars.sort((a, b) => b.value - a.value);
-  const metric = host.dataset.metric, mean = Number(host.dataset.mean), most = Math.max(...bars.map((bar) => bar.value), 0.01), step = niceTicks(0, most, 3)[1], top = step * Math.ceil(most / step - 1e-9);
+  const metric = host.dataset.metric, ofAll = host.dataset.words, mean = Number(host.dataset.mean), most = Math.max(...bars.map((bar) => bar.value), 0.01), step = niceTicks(0, most, 3)[1], top = step * Math.ceil(most / step - 1e-9);
   const live = el("p", { class: "hidden-text", "aria-live": "polite" });
   const plot = el("div", { class: "plot", tabindex: 0, role: "application", "aria-label": `${metric} of ${plural(bars.length, "class", "classes")}. Arrow keys move from class to class, Enter shows the images of one.` });
   host.replaceChildren(plot, live);
@@ -24,12 +24,12 @@ function classBars() {
     const width = Math.max(200, host.clientWidth), height = 158, left = 30, bottom = 6, above = 8;
     const wide = (width - left) / bars.length, gap = wide > 5 ? 1.5 : wide > 2.5 ? 0.75 : 0;
     const toY = (value) => above + (1 - value / top) * (height - above - bottom);
-    root = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `${metric} of every class, sorted; mean ${ratio(mean)}` });
+    root = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `${metric} of every class, sorted; ${ofAll} ${ratio(mean)}` });
     for (let i = 0; i * step <= top + step / 2; i++) root.append(svg("line", { class: i ? "grid" : "axis", x1: left, x2: width, y1: toY(i * step), y2: toY(i * step) }), svg("text", { class: "tick", x: left - 6, y: toY(i * step) + 4, "text-anchor": "end" }, String(+(i * step).toPrecision(2))));
     const d = bars.map((bar, i) => `M${(left + i * wide).toFixed(2)} ${toY(0)}V${Math.min(toY(bar.value), toY(0) - 1).toFixed(1)}h${Math.max(wide - gap, 0.4).toFixed(2)}V${toY(0)}z`).join("");
     root.append(svg("path", { class: "bar", d }));
     if (isNumber(mean)) {
-      const label = `mean ${ratio(mean)}`;
+      const label = `${ofAll} ${ratio(mean)}`;
       root.append(svg("line", { class: "axis dashed", x1: left, x2: width, y1: toY(mean), y2: toY(mean) }), svg("text", { class: "strong on-bars", x: width - 2, y: toY(mean) - 5, "text-anchor": "end" }, label));
     }
     place = (i) => ({ x: left + i * wide, y: above, width: Math.max(wide - gap, 1.5), height: height - above - bottom });

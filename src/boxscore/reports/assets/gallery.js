@@ -176,32 +176,34 @@ function card(place, title, note, lit, items) {
   return el("figure", { class: "card" }, button, el("figcaption", null, el("b", { dir: "auto" }, short(title, 90)), note));
 }
 
-/* A page of cards, with buttons for the pages; the arrow keys go from card to card. */
-function paged(host, items, make) {
-  let at = 0;
-  const draw = (focus) => {
-    const end = Math.min(at + PAGE, items.length);
-    const cards = el("div", { class: "cards" }, items.slice(at, end).map(make));
-    const turn = (by, text) => el("button", { type: "button", "aria-disabled": String(by < 0 ? at === 0 : end === items.length), onclick: () => { if (move(by)) host.querySelector(`.pager button:${by < 0 ? "first" : "last"}-of-type`).focus(); } }, text);
-    const pager = items.length > PAGE && el("div", { class: "pager" }, turn(-1, "\u2190 Previous"), el("span", { class: "range", "aria-live": "polite" }, `${count(at + 1)} to ${count(end)} of ${count(items.length)}`), turn(1, "Next \u2192"));
-    host.replaceChildren(...[cards, pager].filter(Boolean));
-    const buttons = [...cards.querySelectorAll("button")];
-    if (focus && buttons.length) buttons[focus < 0 ? buttons.length - 1 : 0].focus();
-  };
-  const move = (by, focus) => {
-    const to = at + by * PAGE;
-    if (to < 0 || to >= items.length) return false;
-    at = to;
-    draw(focus);
-    return true;
-  };
+/* Cards of one page of a list, with buttons that turn it; the arrow keys go from card to card. focus: a step, where to go on in the cards or, as { pager: step }, in the buttons. */
+function drawPage(host, cards, { start, total, page, move, focus }) {
+  const end = start + cards.length, grid = el("div", { class: "cards" }, cards);
+  const turn = (by, text) => el("button", { type: "button", "aria-disabled": String(by < 0 ? start === 0 : end >= total), onclick: () => move(by, { pager: by }) }, text);
+  const pager = total > page && el("div", { class: "pager" }, turn(-1, "\u2190 Previous"), el("span", { class: "range", "aria-live": "polite" }, `${count(start + 1)} to ${count(end)} of ${count(total)}`), turn(1, "Next \u2192"));
+  host.replaceChildren(...[grid, pager].filter(Boolean));
+  const buttons = [...grid.querySelectorAll("button")];
+  if (focus && focus.pager) host.querySelector(`.pager button:${focus.pager < 0 ? "first" : "last"}-of-type`).focus();
+  else if (focus && buttons.length) buttons[focus < 0 ? buttons.length - 1 : 0].focus();
   host.onkeydown = (event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!by || !event.target.closest(".card")) return;
     event.preventDefault();
-    const buttons = [...host.querySelectorAll(".card button")], next = buttons[buttons.indexOf(event.target) + by];
+    const next = buttons[buttons.indexOf(event.target) + by];
     if (next) next.focus(); else move(by, by);
   };
+}
+
+/* A list that is here, page by page. */
+function paged(host, items, make) {
+  let start = 0;
+  const move = (by, focus) => {
+    const to = start + by * PAGE;
+    if (to < 0 || to >= items.length) return;
+    start = to;
+    draw(focus);
+  };
+  const draw = (focus) => drawPage(host, items.slice(start, start + PAGE).map(make), { start, total: items.length, page: PAGE, move, focus });
   draw();
 }
 

@@ -36,29 +36,18 @@ function liveGallery(host, caption) {
     byId("gallery-reset").hidden = !chosen;
     draw(focus);
   };
-  const turn = (by, text) => el("button", { type: "button", "aria-disabled": String(by < 0 ? start === 0 : start + items.length >= total), onclick: () => move(by) }, text);
   const move = (by, focus) => {
     const to = start + by * data.live.page;
     if (to < 0 || to >= total) return false;
-    return load(to, focus || { pager: by }).then(() => true);
+    return load(to, focus).then(() => true);
   };
   const draw = (focus) => {
-    const cards = el("div", { class: "cards" }, items.map(([place, lit, , counts, passing]) => {
+    if (!items.length) { host.replaceChildren(el("p", { class: "empty" }, "No image passes these filters.")); return; }
+    const cards = items.map(([place, lit, , counts, passing]) => {
       const [title, words] = caption(place, lit, counts, passing);
       return card(place, title, words, lit, items);
-    }));
-    const pager = total > data.live.page && el("div", { class: "pager" }, turn(-1, "\u2190 Previous"), el("span", { class: "range", "aria-live": "polite" }, `${count(start + 1)} to ${count(start + items.length)} of ${count(total)}`), turn(1, "Next \u2192"));
-    host.replaceChildren(...(items.length ? [cards, pager].filter(Boolean) : [el("p", { class: "empty" }, "No image passes these filters.")]));
-    const buttons = [...cards.querySelectorAll("button")];
-    if (focus && focus.pager) host.querySelector(`.pager button:${focus.pager < 0 ? "first" : "last"}-of-type`).focus();
-    else if (focus && buttons.length) buttons[focus < 0 ? buttons.length - 1 : 0].focus();
-  };
-  host.onkeydown = (event) => {
-    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!by || !event.target.closest(".card")) return;
-    event.preventDefault();
-    const buttons = [...host.querySelectorAll(".card button")], next = buttons[buttons.indexOf(event.target) + by];
-    if (next) next.focus(); else move(by, by);
+    });
+    drawPage(host, cards, { start, total, page: data.live.page, move, focus });
   };
   return () => load(0);
 }

@@ -11,14 +11,14 @@ function errorBars() {
   const rows = data.errors.rows.map(one), kinds = rows.filter((row) => !row.special).sort((a, b) => (b.value || 0) - (a.value || 0));
   const sides = rows.filter((row) => row.special);
   if (sides.length) sides[0].gap = true;
-  barChart(host, [...kinds, ...sides], { label: "AP that each kind of error costs", tone: "cost" });
+  barChart(host, [...kinds, ...sides], { label: `${data.errors.unit} that each kind of error costs`, tone: "cost" });
 }
 
 function sizeBars() {
   const host = byId("size-chart");
   if (host && data.sizes) barChart(host, data.sizes.map((row) => ({ ...row, note: null, name: `${row.name} objects`, lines: [row.note] })), { label: "AP by size" });
   const iou = byId("iou-chart");
-  if (iou && data.ap_by_iou) barChart(iou, data.ap_by_iou.thresholds.map((t, i) => ({ name: `IoU ${t.toFixed(2)}`, value: data.ap_by_iou.mean[i] })), { label: "AP by IoU threshold" });
+  if (iou && data.by_iou) barChart(iou, data.by_iou.thresholds.map((t, i) => ({ name: `IoU ${t.toFixed(2)}`, value: data.by_iou.mean[i] })), { label: `${data.by_iou.metric} by IoU threshold` });
 }
 
 function reliability() {

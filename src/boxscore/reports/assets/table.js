@@ -44,7 +44,7 @@ function orderOf(table) {
   const up = head.getAttribute("aria-sort") === "ascending", label = head.querySelector(".sort").textContent;
   if (head.cellIndex === 0 || head.dataset.kind === "text") return up ? "A to Z" : "Z to A";
   if (head.dataset.kind === "interval") return `${up ? "narrowest" : "widest"} interval first`;
-  return `${up ? "lowest" : "highest"} ${head.dataset.kind === "spark" ? "AP at the last IoU" : label} first`;
+  return `${up ? "lowest" : "highest"} ${head.dataset.kind === "spark" ? `${data.by_iou.metric} at the last IoU` : label} first`;
 }
 
 const hasCurve = (k) => (data.pair ? data.pair.curves : [data.curves]).some((view) => view.classes[k]);
@@ -101,12 +101,12 @@ function barScale(table) {
   };
 }
 
-/* Small columns: AP at each IoU threshold. */
-function spark(host, values, { thresholds }, most) {
+/* Small columns: AP or F1 at each IoU threshold. */
+function spark(host, values, { thresholds, metric }, most) {
   const wide = 62 / values.length, last = values.length - 1, tall = (v) => Math.max(0.75, (16 * v) / most);
   values.forEach((v, i) => host.append(svg("rect", { x: i * wide, width: Math.max(1, wide - 1), y: 16 - tall(v), height: tall(v) })));
   host.prepend(svg("rect", { class: "spark-back", x: 0, y: 0, width: 61, height: 16 }));
-  fill(host, { viewBox: "0 0 62 16", role: "img", "aria-label": `AP from ${ratio(values[0] / 1000)} at IoU ${thresholds[0]} to ${ratio(values[last] / 1000)} at ${thresholds[last]}` }, []);
+  fill(host, { viewBox: "0 0 62 16", role: "img", "aria-label": `${metric} from ${ratio(values[0] / 1000)} at IoU ${thresholds[0]} to ${ratio(values[last] / 1000)} at ${thresholds[last]}` }, []);
 }
 
 function classTable(pick) {
@@ -115,7 +115,7 @@ function classTable(pick) {
   const rows = [...table.tBodies[0].rows], filter = byId("class-filter"), shown = byId("class-shown");
   const more = el("button", { class: "more-rows", type: "button", hidden: true });
   table.closest(".scroll").after(more);
-  const view = data.ap_by_iou, most = view && 100 * Math.ceil(Math.max(...view.classes.flatMap((values) => values || [0]), 1) / 100);
+  const view = data.by_iou, most = view && 100 * Math.ceil(Math.max(...view.classes.flatMap((values) => values || [0]), 1) / 100);
   let limit = MOST_ROWS, paint = null;
 
   const finish = (row) => {

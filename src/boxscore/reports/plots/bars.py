@@ -97,11 +97,14 @@ class ErrorsDisplay(Display):
     ----------
     kinds : list of str
     costs : ndarray of float64
-        AP, as a fraction.
+        AP, as a fraction; F1 without scores.
+    metric : str, default "AP"
+        What the costs are of.
     """
 
     kinds: list[str]
     costs: FloatArray
+    metric: str = "AP"
 
     @classmethod
     def from_evaluation(cls, evaluation: Evaluation) -> Self:
@@ -113,7 +116,7 @@ class ErrorsDisplay(Display):
     @classmethod
     def from_errors(cls, result: ErrorTypes) -> Self:
         """Read a result of :func:`boxscore.diagnostics.error_types`."""
-        return cls([name.replace("_", " ") for name in result.errors], result.total.cost)
+        return cls([name.replace("_", " ") for name in result.errors], result.total.cost, result.metric)
 
     def _size(self) -> tuple[float, float]:
         return _bar_size(len(self.kinds))
@@ -126,13 +129,13 @@ class ErrorsDisplay(Display):
         ax.bar_label(bars, [f"{cost:.3f}" for cost in self.costs], padding=3, fontsize=8)
         ax.set_yticks(positions, self.kinds, fontsize=8)
         ax.invert_yaxis()
-        ax.set_xlabel("cost in AP at IoU 0.50")
+        ax.set_xlabel(f"cost in {self.metric} at IoU 0.50")
         ax.margins(x=0.15)
         tidy(ax, grid="x")
 
 
 def errors(evaluation: Evaluation, *, ax: Axes | None = None) -> Figure:
-    """Draw what each kind of error costs in AP, after TIDE.
+    """Draw what each kind of error costs in AP, or F1 without scores, after TIDE.
 
     Parameters
     ----------

@@ -25,6 +25,7 @@ from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.matching.outcomes import FALSE_POSITIVE, IGNORED, MISSED, TRUE_POSITIVE
+from boxscore.matching.ranking import ranked_by
 from boxscore.protocols.protocol import Protocol
 from boxscore.reports.gallery import MOST_BOXES, frame_size
 from boxscore.reports.pictures import read_picture
@@ -68,6 +69,11 @@ STYLES = {
     MISSED: Style("missed", "#0072B2", (0, (1.5, 1)), 2.0),
     IGNORED: Style("ignored", "#7b828c", (0, (1, 2)), 1.2),
 }
+
+
+def score_text(detections: Detections, row: int) -> str:
+    """Write the score of a detection behind its class; nothing without scores."""
+    return f" {detections.scores[row]:.2f}" if detections.scored else ""
 
 
 def draw_boxes(
@@ -155,15 +161,15 @@ def draw_evaluated(
     figure, panel, row, width, height = canvas
     outcomes = evaluation.outcomes
     truth, detections = evaluation.ground_truth, evaluation.detections
-    shown = np.flatnonzero((detections.image == row) & (detections.scores >= score_threshold))
-    shown = shown[np.argsort(-detections.scores[shown], kind="stable")][:MOST_BOXES]
+    shown = np.flatnonzero((detections.image == row) & (ranked_by(detections) >= score_threshold))
+    shown = shown[np.argsort(-ranked_by(detections)[shown], kind="stable")][:MOST_BOXES]
     outcome = outcomes.truth(score_threshold)
     truths = np.flatnonzero((truth.image == row) & (outcome != TRUE_POSITIVE))[:MOST_BOXES]
     used = set()
     names = truth.categories.labels
     for index in reversed(shown.tolist()):
         code, overlap = int(outcomes.detection[index]), outcomes.iou[index]
-        text = f"{label(names[detections.category[index]], longest=24)} {detections.scores[index]:.2f}"
+        text = f"{label(names[detections.category[index]], longest=24)}{score_text(detections, index)}"
         text += "" if np.isnan(overlap) else f" IoU {overlap:.2f}"
         draw_shape(panel, detections, index, evaluation.protocol, STYLES[code])
         _write(panel, detections.boxes[index], code, text if labels else "", (width, height))

@@ -61,6 +61,7 @@ class PrecisionRecallDisplay(Display):
         """Read the curves of an evaluation; see :func:`pr_curve`."""
         from boxscore.diagnostics._reading import threshold_index
 
+        evaluation.require_scores()
         index = threshold_index(evaluation, iou_threshold)
         _check_classes(evaluation, classes)
         curves = evaluation.curves_of()

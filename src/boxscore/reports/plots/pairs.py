@@ -24,10 +24,19 @@ from boxscore.data.vocabulary import Id
 from boxscore.diagnostics.overlaps import pair_overlaps
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import MISSED
+from boxscore.matching.ranking import ranked_by
 from boxscore.protocols.protocol import Protocol
 from boxscore.reports.gallery import MOST_BOXES
 from boxscore.reports.plots._style import is_inline, label, pyplot
-from boxscore.reports.plots.boxes import Canvas, Style, canvas_of, draw_legend, draw_shape, evaluated_image
+from boxscore.reports.plots.boxes import (
+    Canvas,
+    Style,
+    canvas_of,
+    draw_legend,
+    draw_shape,
+    evaluated_image,
+    score_text,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -142,8 +151,8 @@ def draw_evaluated_pairs(
     """
     canvas = canvas_of(image, evaluation, image_id, ax=ax)
     truth, detections = evaluation.ground_truth, evaluation.detections
-    shown = np.flatnonzero((detections.image == canvas.row) & (detections.scores >= score_threshold))
-    shown = shown[np.argsort(-detections.scores[shown], kind="stable")][:MOST_BOXES]
+    shown = np.flatnonzero((detections.image == canvas.row) & (ranked_by(detections) >= score_threshold))
+    shown = shown[np.argsort(-ranked_by(detections)[shown], kind="stable")][:MOST_BOXES]
     truths = np.flatnonzero(truth.image == canvas.row)[:MOST_BOXES]
     for table, rows, style in ((truth, truths, TRUTH), (detections, shown[::-1], DETECTION)):
         for row in rows.tolist():
@@ -156,7 +165,7 @@ def draw_evaluated_pairs(
             _write(canvas, truth.boxes[row], label(names[truth.category[row]]) + missed, TRUTH, below=True)
     measure, pairs = _pairs(evaluation, canvas.row)
     for row in shown[::-1].tolist():
-        words = [f"{label(names[detections.category[row]])} {detections.scores[row]:.2f}"] if labels else []
+        words = [f"{label(names[detections.category[row]])}{score_text(detections, row)}"] if labels else []
         if row in pairs:
             overlap, matched = pairs[row]
             words.append(f"{measure}: {overlap:.4f}" + ("" if matched else " (no match)"))

@@ -48,6 +48,8 @@ class ExactImages(HeldValues):
         K.
     """
 
+    is_mean_of_classes = False
+
     def __init__(self, differences: _Differences, weights: FloatArray, class_count: int) -> None:
         self._differences, self._weights, self._class_count = differences, weights, class_count
         category, image, more = differences

@@ -1,52 +1,20 @@
 """Mean IoU of the matches: how well the boxes fit that were found.
 
-Conventions
------------
-- Objects that nothing matched do not enter; without a true positive it is undefined.
-- Overlaps are added up as whole multiples of 2 ** -53, which they are from one half up: no order of images or
-  partitions decides a bit. Their upper and lower halves are whole numbers that float64 adds up exactly.
-- Parts of a data set have no overlaps but in the column that this kind asks for: one owner of a class.
+Objects that nothing matched do not enter; without a true positive it is undefined.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.scores import PAIR_IOU
 from boxscore.scoring.blocks import Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds.kind import Kind
+from boxscore.scoring.overlap_sums import overlap_sums
 from boxscore.scoring.ratios import Ratios
-
-HALF = 2.0**27
 
 
 def _values(curves: Curves, protocol: Protocol) -> Values:
-    outcomes, weights = curves.counts.outcomes, curves.counts.image_weights
-    assert outcomes is not None
-    matches, area = outcomes.matches, outcomes.area
-    assert matches is not None
-    iou = PAIR_IOU.of(matches.extra)
-    if iou is None:
-        rule, cause = "be there for the mean IoU of matches", "were the parts made for other metrics?"
-        raise InputError("overlaps", rule, got="none", cause=cause)
-    T, K = curves.totals.recalled.shape
-    whole = np.floor(iou * HALF * HALF / 2)
-    upper = np.floor(whole / HALF)
-    lower = whole - upper * HALF
-    sums = np.empty((T, K))
-    for t in range(T):
-        pairs = matches.pairs_true(t, area)
-        detection = matches.pair_detection[pairs]
-        category = matches.category[detection]
-        weight = 1.0 if weights is None else weights[matches.image[detection]]
-        of_upper, of_lower = (
-            np.bincount(category, half[pairs] * weight, minlength=K) for half in (upper, lower)
-        )
-        sums[t] = (of_upper * HALF + of_lower) / (HALF * HALF / 2)
-    return Ratios(sums, curves.totals.recalled)
+    return Ratios(overlap_sums(curves), curves.totals.recalled)
 
 
 KIND = Kind("mean_iou", lambda curves, protocol: {}, _values, None, of_classes_alone=True)

@@ -1,0 +1,479 @@
+"""Addresses of files in object stores and on the web, ``s3://bucket/key``, used as paths.
+
+Conventions
+-----------
+- An address is shown without name, password and query: what is secret goes to the store alone, and with the
+  pickle to other processes.
+- Files are read by range, or copied; nothing is written.
+- ``http`` and ``https`` need nothing else; pyarrow opens the stores that it knows, fsspec the others.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import Protocol as Protocol_
+from urllib.parse import parse_qsl, quote, unquote
+
+from boxscore.errors import FileFormatError, InputError, MissingDependencyError
+
+_ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?:(?P<user>[^/@]*)@)?(?P<rest>.*)", re.DOTALL)
+
+BY_ARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
+WEB = ("http", "https")
+PATIENCE = 30
+"""Seconds in which Google's store is asked again where the way to it fails; else 15 minutes."""
+
+NO_SECRETS = ("scheme", "region", "endpoint_override", "allow_bucket_creation", "allow_bucket_deletion")
+"""Options behind the ``?`` of pyarrow's addresses that messages may repeat."""
+
+SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN")
+"""Variables of the environment that messages never repeat."""
+
+HEAD = 1 << 16
+"""Bytes at the beginning of a file that tell its format."""
+
+PIECE = 1 << 22
+"""Bytes that are copied at a time."""
+
+ADVICE = (
+    "are name, credentials and region right? They are taken from the environment, where the store's own "
+    "programs take them"
+)
+
+_secrets: set[str] = set()
+
+if TYPE_CHECKING:
+    _Base = Path
+else:
+    _Base = type(Path())
+
+
+class Status(NamedTuple):
+    """What a store says of an address."""
+
+    size: int
+    changed: float
+    """Seconds since 1970; 0 where it does not say."""
+    is_folder: bool = False
+
+
+class Address(_Base):
+    """A file or a folder in a store, as a path that can be read.
+
+    Parameters
+    ----------
+    given : str
+        ``scheme://[user[:password]@]place[?options]``.
+    """
+
+    given: str
+
+    def __new__(cls, given: str) -> Address:
+        """Make the path of what may be shown."""
+        return super().__new__(cls, _shown(given))
+
+    def __init__(self, given: str) -> None:
+        if sys.version_info >= (3, 12):
+            super().__init__(_shown(given))
+        self.given = given
+        _secrets.update(_secrets_in(given))
+
+    def __str__(self) -> str:
+        return _shown(self.given)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Address, (self.given,)
+
+    def __truediv__(self, name: Any) -> Address:
+        place, mark, options = self.given.partition("?")
+        return Address(f"{place.rstrip('/')}/{name}{mark}{options}")
+
+    def with_segments(self, *segments: Any) -> Path:
+        """Return a path of this machine: of what is above an address nothing is read."""
+        return Path(*segments)
+
+    def absolute(self) -> Address:
+        """Return the address."""
+        return self
+
+    # ------------------------------------------------------------ what is there
+
+    @functools.cached_property
+    def _store(self) -> _Store:
+        return _Web(self) if self.scheme in WEB else _Arrow(self)
+
+    @functools.cached_property
+    def _status(self) -> Status | None:
+        return self._store.status()
+
+    @property
+    def scheme(self) -> str:
+        """The word before the colon."""
+        return self.given.partition(":")[0].lower()
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """Return size and time of change; of no device, and numbered by the address."""
+        if self._status is None:
+            raise FileNotFoundError(2, os.strerror(2), str(self))
+        size, changed, is_folder = self._status
+        mode = stat.S_IFDIR | 0o555 if is_folder else stat.S_IFREG | 0o444
+        times = (changed, changed, changed)
+        return os.stat_result((mode, hash(str(self)), -1, 1, 0, 0, size, *times))
+
+    def exists(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether there is a file or folder."""
+        return self._status is not None
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether there is a file."""
+        return self._status is not None and not self._status.is_folder
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether there is a folder: something whose key begins so."""
+        return self._status is not None and self._status.is_folder
+
+    def is_symlink(self) -> bool:
+        """Return False: stores have no links."""
+        return False
+
+    def iterdir(self) -> Iterator[Address]:  # type: ignore[override]
+        """Yield what is right in a folder."""
+        for name, status in self._store.listed():
+            inner = self / name
+            vars(inner)["_status"] = status
+            yield inner
+
+    # ------------------------------------------------------------ reading
+
+    @functools.cached_property
+    def head(self) -> bytes:
+        """The first bytes of a file, which tell its format; read once."""
+        with self._store.file() as file:
+            return bytes(file.read(HEAD))
+
+    def open(self, mode: str = "r", *_: Any, **__: Any) -> Any:
+        """Open a file to read bytes, by range."""
+        if mode != "rb":
+            raise InputError(f"{self}: cannot be written: boxscore reads from stores, and writes files here.")
+        return io.BufferedReader(_Ranges(self._store.file()), 1 << 16)
+
+    def by_range(self) -> Any:
+        """Open a file as Arrow's; only what is asked for is read."""
+        return self._store.file()
+
+    def copy_to(self, file: IO[bytes]) -> None:
+        """Write all bytes to a file of this machine."""
+        with self._store.stream() as stream:
+            while piece := stream.read(PIECE):
+                file.write(piece)
+
+
+def is_address(text: str) -> bool:
+    """Whether text is an address, or was one before it was taken for a path; a file called so is none."""
+    return _ADDRESS.fullmatch(text) is not None and not os.path.lexists(text)
+
+
+def address_of(text: str) -> Address:
+    """Return an address; one that was taken for a path gets its second slash back."""
+    return Address(re.sub(r"^([^:]+):/(?=[^/])", r"\1://", text))
+
+
+def without_secrets(text: str) -> str:
+    """Return a message of another program without what addresses and the environment keep secret."""
+    of_machine = filter(None, (os.environ.get(name) for name in SECRETS))
+    for secret in sorted({*_secrets, *of_machine}, key=len, reverse=True):
+        text = text.replace(secret, "...")
+    return text
+
+
+def _shown(given: str) -> str:
+    match = _ADDRESS.fullmatch(given)
+    assert match is not None
+    user = match["user"]
+    kept = f"{user.partition(':')[0]}@" if user and match["scheme"].lower().startswith("abfs") else ""
+    return f"{match['scheme']}://{kept}{match['rest'].partition('?')[0]}"
+
+
+def _secrets_in(given: str) -> Iterator[str]:
+    match = _ADDRESS.fullmatch(given)
+    assert match is not None
+    name, _, password = (match["user"] or "").partition(":")
+    query = match["rest"].partition("?")[2]
+    values = [value for key, value in parse_qsl(query) if key not in NO_SECRETS]
+    written = [pair for pair in query.split("&") if pair.partition("=")[0] not in NO_SECRETS]
+    for secret in (password, name if password else "", *values, *written):
+        if len(secret) > 3:
+            yield from {secret, unquote(secret), secret.partition("=")[2] or secret}
+
+
+# ---------------------------------------------------------------- stores
+
+
+class _Store(Protocol_):
+    """Where an address leads."""
+
+    def status(self) -> Status | None:
+        """Return what is there; None for nothing."""
+        ...
+
+    def listed(self) -> list[tuple[str, Status]]:
+        """List what is right in a folder, sorted by name."""
+        ...
+
+    def file(self) -> Any:
+        """Open a file whose ranges are read, as Arrow's where pyarrow opens it."""
+        ...
+
+    def stream(self) -> Any:
+        """Open a file that is read once from its beginning."""
+        ...
+
+
+def _errors_named(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Convert what a store's program raises to one error that names the address, without secrets."""
+
+    @functools.wraps(function)
+    def named(store: Any, *arguments: Any) -> Any:
+        try:
+            return function(store, *arguments)
+        except InputError:
+            raise
+        except Exception as error:  # each program has its own kinds
+            raise _unreadable(store.address, error) from None
+
+    return named
+
+
+def _unreadable(address: Address, error: Exception) -> FileFormatError:
+    reason = without_secrets(str(error).partition("\n")[0])[:200].rstrip(".") or type(error).__name__
+    advice = "" if address.scheme in WEB else f"; {ADVICE}"
+    return FileFormatError(f"{address}: cannot be read: {reason}{advice}.")
+
+
+class _Arrow:
+    """A store that pyarrow opens, or fsspec for it."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+
+    @functools.cached_property
+    def _place(self) -> tuple[Any, str]:
+        return _file_system(self.address.given, os.getpid())
+
+    @_errors_named
+    def status(self) -> Status | None:
+        system, place = self._place
+        return _status_of(system.get_file_info(place))
+
+    @_errors_named
+    def listed(self) -> list[tuple[str, Status]]:
+        from pyarrow.fs import FileSelector
+
+        system, place = self._place
+        found = {
+            info.base_name: _status_of(info)
+            for info in system.get_file_info(FileSelector(place))
+            if info.base_name
+        }
+        return [(name, status) for name, status in sorted(found.items()) if status is not None]
+
+    @_errors_named
+    def file(self) -> Any:
+        system, place = self._place
+        return system.open_input_file(place)
+
+    @_errors_named
+    def stream(self) -> Any:
+        system, place = self._place
+        return system.open_input_stream(place, compression=None)
+
+
+def _status_of(info: Any) -> Status | None:
+    from pyarrow.fs import FileType
+
+    if info.type == FileType.NotFound:
+        return None
+    changed = 0.0 if info.mtime_ns is None else info.mtime_ns / 1e9
+    return Status(info.size or 0, changed, info.type == FileType.Directory)
+
+
+@functools.lru_cache(maxsize=64)
+def _file_system(given: str, process: int) -> tuple[Any, str]:
+    """Return the file system of an address and the path in it; none is taken along by a fork."""
+    scheme, _, rest = given.partition("://")
+    try:
+        from pyarrow import fs
+    except ImportError:
+        raise MissingDependencyError(f"{scheme}:// needs pyarrow: pip install 'boxscore[stores]'.") from None
+    if scheme.lower() in BY_ARROW:
+        place, mark, options = rest.partition("?")
+        user, at, key = place.rpartition("@")
+        if scheme.lower() in ("gs", "gcs") and "retry_limit_seconds" not in options:
+            mark, options = "?", f"{options}{'&' * bool(options)}retry_limit_seconds={PATIENCE}"
+        found: tuple[Any, str] = fs.FileSystem.from_uri(
+            f"{scheme}://{user}{at}{quote(key, safe='/:')}{mark}{options}"
+        )
+        return found
+    try:
+        import fsspec  # type: ignore[import-untyped]
+    except ImportError:
+        raise MissingDependencyError(f"{scheme}:// needs fsspec: pip install 'boxscore[stores]'.") from None
+    system, place = fsspec.core.url_to_fs(given)
+    return fs.PyFileSystem(fs.FSSpecHandler(system)), place
+
+
+# ---------------------------------------------------------------- the web
+
+
+class _Web:
+    """A file on the web, of which ranges are asked for."""
+
+    PAUSES = (0.2, 1.0)
+    """Seconds before it is asked once more."""
+    SECONDS = 60
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        match = _ADDRESS.fullmatch(address.given)
+        assert match is not None
+        self._url = f"{match['scheme']}://{match['rest']}"
+        self._user = unquote(match["user"] or "")
+
+    def _answer(self, **headers: str) -> Any:
+        """Ask once more where the server or the way to it fails; an answer is read by the caller."""
+        import base64
+        import time
+        from urllib.error import HTTPError, URLError
+        from urllib.request import Request, urlopen
+
+        request = Request(self._url, headers=headers)
+        if self._user:  # not sent to where the server may redirect
+            word = base64.b64encode(self._user.encode()).decode()
+            request.add_unredirected_header("Authorization", f"Basic {word}")
+        for seconds in self.PAUSES:
+            try:
+                return urlopen(request, timeout=self.SECONDS)
+            except HTTPError as error:
+                if error.code < 500:
+                    raise
+            except (URLError, ConnectionError, TimeoutError):
+                pass
+            time.sleep(seconds)
+        return urlopen(request, timeout=self.SECONDS)
+
+    @_errors_named
+    def status(self) -> Status | None:
+        from email.utils import parsedate_to_datetime
+        from urllib.error import HTTPError
+
+        try:
+            with self._answer(Range="bytes=0-0") as answer:
+                said = answer.headers
+                total = said.get("Content-Range", "").rpartition("/")[2] or said.get("Content-Length")
+        except HTTPError as error:
+            if error.code in (404, 410):
+                return None
+            if error.code == 416:  # no first byte: an empty file
+                return Status(0, 0.0)
+            raise
+        date = said.get("Last-Modified")
+        size = int(total) if total and total.isdecimal() else 0
+        return Status(size, 0.0 if date is None else parsedate_to_datetime(date).timestamp())
+
+    def listed(self) -> list[tuple[str, Status]]:
+        """List nothing: the web has files alone."""
+        return []
+
+    def file(self) -> Any:
+        """Open the file by range."""
+        reader = _WebFile(self)
+        try:
+            import pyarrow
+        except ImportError:
+            return reader
+        return pyarrow.PythonFile(reader, mode="r")
+
+    @_errors_named
+    def stream(self) -> Any:
+        return self._answer()
+
+    @_errors_named
+    def read(self, start: int, count: int) -> bytes:
+        """Read a range; a server that sends all of the file in its place is refused."""
+        with self._answer(Range=f"bytes={start}-{start + count - 1}") as answer:
+            if answer.status != 206 and start:
+                rule = "be on a server that sends ranges, to be read in parts"
+                cause = "copy it here first"
+                raise FileFormatError(str(self.address), rule, got="all of the file", cause=cause)
+            return bytes(answer.read(count))
+
+
+class _WebFile(io.RawIOBase):
+    """A position in a file on the web."""
+
+    def __init__(self, web: _Web) -> None:
+        self._web, self._at = web, 0
+        self._size = web.address.stat().st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = (0, self._at, self._size)[whence] + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(self._size - self._at, 0)
+        count = left if size is None or size < 0 else min(size, left)
+        content = self._web.read(self._at, count) if count else b""
+        self._at += len(content)
+        return content
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+class _Ranges(io.RawIOBase):
+    """Arrow's or any other file, as Python's buffers take it."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._file.seek(offset, whence)
+        return int(self._file.tell())
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._file.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()

@@ -1,0 +1,111 @@
+"""PNG files whose pixels are labels, by Pillow; and the names of files inside files.
+
+Conventions
+-----------
+- The head of a PNG says what it holds before anything is decoded: a map of labels is gray of 8 or 16 bits,
+  or has a palette, whose numbers are the labels. What Pillow would convert into other numbers without a
+  warning (colours of 16 bits, gray of 1 to 4) is refused.
+- Pillow is imported here only, when the first map is read.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.errors import FileFormatError, MissingDependencyError
+
+LabelMap = NDArray[np.integer[Any]]
+
+MOST_PIXELS = 1 << 26
+"""Of a map: 8192 x 8192. A small file may claim any size."""
+
+GRAY, COLOURS, PALETTE, GRAY_ALPHA, COLOURS_ALPHA = 0, 2, 3, 4, 6
+_KINDS = {
+    GRAY: "gray",
+    COLOURS: "RGB",
+    PALETTE: "palette",
+    GRAY_ALPHA: "gray with alpha",
+    COLOURS_ALPHA: "RGBA",
+}
+_BROKEN = (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error)
+"""What Pillow raises for damaged files."""
+
+
+class Head(NamedTuple):
+    """What the head of a PNG says."""
+
+    width: int
+    height: int
+    depth: int
+    colour: int
+
+    def __str__(self) -> str:
+        return f"{_KINDS.get(self.colour, 'an unknown kind')}, {self.depth} bits"
+
+
+def require_pillow() -> Any:
+    """Import Pillow's Image module, or say how to install it."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingDependencyError(
+            "Reading label maps needs Pillow: pip install 'boxscore[label-maps]'."
+        ) from None
+    return Image
+
+
+def read_labels(path: Path) -> LabelMap:
+    """Read a map of labels, [H, W] of uint8 or wider."""
+    head = png_head(path)
+    if not (head.colour == PALETTE or (head.colour == GRAY and head.depth >= 8)):
+        cause = "a picture coloured for people? the labels themselves are needed"
+        rule = "be gray (8 or 16 bits) or have a palette"
+        cause = cause if head.colour != GRAY else "save the labels with 8 bits"
+        raise FileFormatError("a label map", rule, got=str(head), place=str(path), cause=cause)
+    return np.asarray(decoded_png(path))
+
+
+def png_head(path: Path) -> Head:
+    """Read the head of a PNG; a file that is none, or claims too many pixels, is refused."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(26)
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
+    if len(start) < 26 or start[:8] != b"\x89PNG\r\n\x1a\n" or start[12:16] != b"IHDR":
+        got = "JPEG, which changes labels" if start[:2] == b"\xff\xd8" else "something else"
+        got = "an empty file" if not start else got
+        raise FileFormatError("a label map", "be a PNG file", got=got, place=str(path))
+    head = Head(*struct.unpack(">IIBB", start[16:26]))
+    if not 0 < head.width * head.height <= MOST_PIXELS:
+        got = f"{head.width} x {head.height}"
+        raise FileFormatError("a label map", f"have at most {MOST_PIXELS:,} pixels", got=got, place=str(path))
+    return head
+
+
+def decoded_png(path: Path) -> Any:
+    """Decode a PNG into an image of Pillow."""
+    pillow = require_pillow()
+    try:
+        with path.open("rb") as file:
+            image = pillow.open(file, formats=("PNG",))
+            image.load()
+    except _BROKEN as error:
+        reason = str(error).split("\n", 1)[0].rstrip(".")
+        cause = "was the download or the write cut short?"
+        raise FileFormatError("a PNG file", "be whole", got=reason, place=str(path), cause=cause) from None
+    return image
+
+
+def inside(folder: Path, name: str, *, place: str) -> Path:
+    """Return the path of a file that must lie inside a folder."""
+    path = folder / name
+    if not name or "\0" in name or not path.resolve().is_relative_to(folder.resolve()):
+        raise FileFormatError("file_name", "lie inside its folder", got=repr(name), place=place)
+    return path

@@ -1,0 +1,117 @@
+"""Detections that lie on ignored objects of their class, all of these taken together.
+
+Conventions
+-----------
+- Counted objects are matched first, as they are everywhere. A detection that overlaps none of them enough at
+  a threshold is ignored there where the share of its pixels on ignored objects reaches it.
+- Its pair is with the ignored object that has most of these pixels, of several the first in file order; the
+  value of the pair is the share.
+- Pixels are whole numbers, added up before they are divided: a share is one rounded quotient.
+
+References
+----------
+cityscapesScripts, ``evalInstanceLevelSemanticLabeling.py`` (``evaluateMatches``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
+from boxscore._utils.ordering import ragged_ranges, run_starts, stable_order
+from boxscore._utils.records import record
+from boxscore.data.masks import Masks
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.matching.ignoring import Ignoring, Ranges
+from boxscore.matching.matches import bit_type
+from boxscore.matching.pairs import Outcome, Pairs
+from boxscore.matching.ranking import Ranking
+from boxscore.matching.sources import Blocks, Match
+from boxscore.protocols.tables import MatchingRules
+from boxscore.similarity.mask_pairs import MaskBlock, overlaps_of_pairs
+
+
+@record(frozen=True, eq=False)
+class SummedShares:
+    """Pairs with counted objects, and what the others have of each detection, range by range."""
+
+    under: Callable[[Ignoring], Blocks]
+    """Finds the pairs with ground truths measured as flags say."""
+    flags: Ignoring
+    ranges: Ranges
+    times: Callable[[BoolArray], IntArray]
+    """How often each ground truth counts as ignored, [G]; of those outside a range, [G]."""
+    shares: Callable[[IntArray], Pairs]
+    """The share of each detection, by how often each ground truth counts, [G]."""
+    rules: MatchingRules
+    lasting: bool = False
+
+    def matched(self, match: Match) -> Outcome:
+        """Match range by range."""
+        return Outcome.joined([self._of_range(area, match) for area in range(self.ranges.counted.shape[1])])
+
+    def _of_range(self, area: int, match: Match) -> Outcome:
+        counted, near = self.ranges.counted[:, area], self.ranges.near
+        shares = self.shares(np.where(counted, 0, self.times(~self.ranges.inside[:, area])))
+        if near is not None:
+            shares = shares.of_detections(near[:, area])
+        best: dict[str, FloatArray] = {"iou": np.zeros(int(shares.detection.max(initial=-1)) + 1)}
+        blocks: Iterable[Pairs] = self.under(
+            self.flags._replace(deleted=self.flags.deleted | ~counted)
+        ).blocks
+        if near is not None:
+            blocks = (block.of_detections(near[:, area]) for block in blocks)
+        outcome = match(_noting(blocks, best["iou"]), counted=counted[:, None])
+        reached = self._up_to(shares.iou) & ~self._up_to(best["iou"][shares.detection])
+        some = np.flatnonzero(reached)
+        every = Outcome.joined([outcome, Outcome(shares.take(some), reached[some, None], outcome.every_pair)])
+        bits = np.zeros((len(every.bits), self.ranges.counted.shape[1]), dtype=every.bits.dtype)
+        bits[:, area] = every.bits[:, 0]
+        return every._replace(bits=bits)
+
+    def _up_to(self, values: FloatArray) -> NDArray[np.unsignedinteger]:
+        """Bits of the thresholds that values reach, [N]."""
+        level = np.searchsorted(self.rules.effective_thresholds, values, side="right")
+        bits = (np.uint64(1) << level.astype(np.uint64)) - np.uint64(1)
+        return bits.astype(bit_type(len(self.rules.iou_thresholds)))
+
+
+def _noting(blocks: Iterable[Pairs], best: FloatArray) -> Iterator[Pairs]:
+    """Yield blocks, and note the largest overlap of each of the first detections, [D]."""
+    for block in blocks:
+        known = block.detection < len(best)
+        np.maximum.at(best, block.detection[known], block.iou[known])
+        yield block
+
+
+def shares_on(ground_truth: GroundTruth, detections: Detections, ranking: Ranking, times: IntArray) -> Pairs:
+    """Return the share of each detection that lies on ground truths of its image and class.
+
+    Each ground truth counts some times, [G].
+    """
+    group = ground_truth.image.astype(np.int64) * len(ground_truth.categories) + ground_truth.category
+    truths = np.flatnonzero(times)
+    truths = truths[stable_order(group[truths], int(group.max(initial=0)) + 1)]
+    low, high = (np.searchsorted(ranking.group, group[truths], side=side) for side in ("left", "right"))
+    detection = ranking.grouped[ragged_ranges(low, high - low)]
+    truth = np.repeat(truths, high - low)
+    masks = detections.masks or Masks([])
+    first, second = masks[ranking.rows[detection]], (ground_truth.masks or Masks([]))[truth]
+    if not len(detection):
+        return Pairs(detection, truth, np.empty(0))
+    each = np.arange(len(detection))
+    shared = overlaps_of_pairs(
+        first, second, each, each, np.zeros(len(each), dtype=bool), MaskBlock.shared_pixels
+    )
+    shared = shared * times[truth]
+    order = np.lexsort((truth, -shared, detection))
+    detection, truth, shared = detection[order], truth[order], shared[order]
+    starts = run_starts(detection)
+    total = np.add.reduceat(shared, starts)
+    area = masks[ranking.rows[detection[starts]]].area
+    some = np.flatnonzero(total > 0)
+    at = starts[some]
+    return Pairs(detection[at], truth[at], total[some] / area[some])

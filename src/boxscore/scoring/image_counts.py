@@ -1,0 +1,96 @@
+"""What every image holds, whatever its classes: true positives, objects and detections.
+
+Conventions
+-----------
+- Ignored objects do not count, and neither do detections that are ignored.
+- Means over images are sums that are exact before they are rounded: no order of images decides a bit.
+- Protocols with such metrics pool their classes: there is one class, K is 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import FloatArray
+from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.blocks import HeldValues, Values
+from boxscore.scoring.curves import Curves
+
+
+class ImageCounts(NamedTuple):
+    """Numbers of images; T IoU thresholds, I images."""
+
+    true: NDArray[np.int64]
+    """True positives, [T, I]."""
+    objects: NDArray[np.int64]
+    """[I]"""
+    detections: NDArray[np.int64]
+    """True and false positives, [T, I]."""
+    times: FloatArray
+    """How often each image counts, [I]."""
+
+    @classmethod
+    def of(cls, curves: Curves) -> ImageCounts:
+        """Count the images of curves."""
+        outcomes, weights = curves.counts.outcomes, curves.counts.image_weights
+        assert outcomes is not None
+        matches, images = outcomes.matches, outcomes.images
+        assert matches is not None
+
+        def count(image: NDArray[Any]) -> NDArray[np.int64]:
+            return np.bincount(image, minlength=images)
+
+        candidate, unmatched = matches.image[outcomes.detection], outcomes.unmatched_counts
+        may_count = unmatched[outcomes.detection]
+        of_unmatched = count(matches.image[unmatched])
+        true, detections = (np.empty((len(outcomes.true), images), dtype=np.int64) for _ in range(2))
+        for t, (hit, ignored) in enumerate(zip(outcomes.true, outcomes.ignored, strict=True)):
+            true[t] = count(candidate[hit])
+            moved = count(candidate[hit & ~may_count]) - count(candidate[ignored & may_count])
+            detections[t] = of_unmatched + moved
+        objects = count(matches.truth_image[matches.counted(outcomes.area)])
+        return cls(true, objects, detections, np.ones(images) if weights is None else weights)
+
+    def shares(self, wholes: NDArray[np.int64]) -> FloatArray:
+        """Return the true positives as shares of the objects or the detections of each image, [T, I].
+
+        Of an image without objects and detections it is 1; where one of them alone is missing, 0.
+        """
+        shares = np.divide(self.true, wholes, out=np.zeros(self.true.shape), where=wholes > 0)
+        return np.where((self.objects == 0) & (self.detections == 0), 1.0, shares)
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """Return the mean over the images of values [T, I]; NaN without images, [T]."""
+        total = float(self.times.sum())
+        sums = [math.fsum(row) for row in np.repeat(values, self.times.astype(np.intp), axis=1).tolist()]
+        return np.array(sums) / total if total else np.full(len(sums), np.nan)
+
+
+def mean_precision_and_recall(curves: Curves) -> tuple[FloatArray, FloatArray]:
+    """Return the means over images of precision and of recall, [T] each."""
+
+    def compute() -> tuple[FloatArray, FloatArray]:
+        counts = ImageCounts.of(curves)
+        wholes = counts.detections, np.broadcast_to(counts.objects, counts.true.shape)
+        precision, recall = (counts.mean(counts.shares(whole)) for whole in wholes)
+        return precision, recall
+
+    return curves.once("precision and recall of images", compute)
+
+
+def f1_of(precision: FloatArray, recall: FloatArray) -> FloatArray:
+    """Return the harmonic mean of precision and recall; 0 where both are 0."""
+    total = precision + recall
+    return np.divide(2 * precision * recall, total, out=np.where(total == 0, 0.0, np.nan), where=total > 0)
+
+
+def image_values(
+    value: Callable[[FloatArray, FloatArray], FloatArray],
+) -> Callable[[Curves, Protocol], Values]:
+    """Return what computes a metric from the means over images of precision and recall."""
+    return lambda curves, protocol: HeldValues(value(*mean_precision_and_recall(curves))[:, None])

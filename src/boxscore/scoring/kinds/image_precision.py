@@ -1,0 +1,10 @@
+"""Precision as the mean over the images, classes pooled (Rex-Omni)."""
+
+from __future__ import annotations
+
+from boxscore.scoring.image_counts import image_values
+from boxscore.scoring.kinds.kind import Kind
+
+KIND = Kind(
+    "image_precision", lambda curves, protocol: {}, image_values(lambda precision, recall: precision), None
+)

@@ -1,0 +1,46 @@
+"""Sums of the overlaps of true positives.
+
+Conventions
+-----------
+- Overlaps are added up as whole multiples of 2 ** -53, which they are from one half up: no order of images or
+  partitions decides a bit. Their upper and lower halves are whole numbers that float64 adds up exactly.
+- Parts of a data set have no overlaps but in the column that such kinds ask for: one owner of a class.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from boxscore._utils.array_types import FloatArray
+from boxscore.errors import InputError
+from boxscore.protocols.rules.scores import PAIR_IOU
+from boxscore.scoring.curves import Curves
+
+HALF = 2.0**27
+
+
+def overlap_sums(curves: Curves) -> FloatArray:
+    """Return the sum of the overlaps of the true positives of each threshold and class, [T, K]."""
+    outcomes, weights = curves.counts.outcomes, curves.counts.image_weights
+    assert outcomes is not None
+    matches, area = outcomes.matches, outcomes.area
+    assert matches is not None
+    iou = PAIR_IOU.of(matches.extra)
+    if iou is None:
+        rule, cause = "be there for the mean IoU of matches", "were the parts made for other metrics?"
+        raise InputError("overlaps", rule, got="none", cause=cause)
+    T, K = curves.totals.recalled.shape
+    whole = np.floor(iou * HALF * HALF / 2)
+    upper = np.floor(whole / HALF)
+    lower = whole - upper * HALF
+    sums = np.empty((T, K))
+    for t in range(T):
+        pairs = matches.pairs_true(t, area)
+        detection = matches.pair_detection[pairs]
+        category = matches.category[detection]
+        weight = 1.0 if weights is None else weights[matches.image[detection]]
+        of_upper, of_lower = (
+            np.bincount(category, half[pairs] * weight, minlength=K) for half in (upper, lower)
+        )
+        sums[t] = (of_upper * HALF + of_lower) / (HALF * HALF / 2)
+    return sums

@@ -1,0 +1,114 @@
+"""Costs of errors over partitions have the bits of one process, however equal scores fall."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore import Detections, GroundTruth
+from boxscore.diagnostics import error_list, error_types
+from boxscore.errors import InputError
+from support.insides import asked_again
+from support.running import Run
+
+pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
+
+from boxscore.formats.parquet import FORMAT
+from boxscore.protocols import load_protocol
+
+
+def scene(seed: int) -> tuple[GroundTruth, Detections]:
+    """Draw near misses, wrong classes, duplicates and noise, with scores of one decimal."""
+    rng = np.random.default_rng(seed)
+    images, objects = 30, 120
+    image = rng.integers(0, images, objects)
+    corner = rng.integers(0, 60, (objects, 2)).astype(float)
+    boxes = np.hstack([corner, corner + rng.integers(10, 30, (objects, 2))])
+    names = np.array(["a", "b", "c", "never seen"], dtype=object)
+    label = rng.integers(0, 3, objects)
+    truth = GroundTruth.from_arrays(
+        image.tolist(),
+        names[label].tolist(),
+        boxes,
+        crowd=(rng.random(objects) < 0.1).tolist(),
+        images=list(range(images)),
+        categories=["a", "b", "c", "never seen", "only detected"],
+    )
+    chosen = rng.integers(0, objects, 500)
+    found = boxes[chosen] + rng.integers(-6, 7, (500, 4))
+    found[:, 2:] = np.maximum(found[:, 2:], found[:, :2])
+    wrong = rng.random(500) < 0.3
+    kind = np.where(wrong, rng.integers(0, 3, 500), label[chosen])
+    names = np.array(["a", "b", "c", "only detected"], dtype=object)
+    kind[rng.random(500) < 0.03] = 3
+    scores = rng.integers(0, 11, 500) / 10
+    return truth, Detections.from_arrays(image[chosen].tolist(), names[kind].tolist(), found, scores)
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"absent_classes": "zero"},
+    {"iou_threshold": 0.75, "background_iou": 0.3},
+    {"max_detections": 4},
+]
+
+
+@pytest.mark.parametrize(
+    ("seed", "most", "partition"),
+    [
+        (0, 1 << 22, 250),
+        pytest.param(1, 30, 200, marks=pytest.mark.long),
+        pytest.param(2, 90, 300, marks=pytest.mark.long),
+    ],
+)
+def test_bits_of_one_process(
+    seed: int, most: int, partition: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole classes, and ranges of scores of classes that are cut where scores differ."""
+    from boxscore.diagnostics import errors_in_parts
+
+    monkeypatch.setattr(errors_in_parts, "MOST", most)
+    truth, found = scene(seed)
+    FORMAT.save(found, tmp_path / "found.parquet")
+    whole = boxscore.evaluate(truth, boxscore.load_detections(tmp_path / "found.parquet", truth))
+    protocol = load_protocol("coco")
+    with asked_again(truth, tmp_path / "found.parquet", protocol, partition=partition) as result:
+        for options in OPTIONS:
+            one, other = error_types(whole, **options), error_types(result, **options)
+            assert (one.classes, one.errors, one.metric, one.note) == (
+                other.classes,
+                other.errors,
+                other.metric,
+                other.note,
+            )
+            for side in ("per_class", "total"):
+                for name in one.total._fields:
+                    np.testing.assert_array_equal(
+                        getattr(getattr(one, side), name),
+                        getattr(getattr(other, side), name),
+                        f"{side} {name}",
+                    )
+        with pytest.raises(InputError, match="background_iou must be <= iou_threshold"):
+            error_types(result, background_iou=0.9)
+        with pytest.raises(InputError, match="a list of errors"):
+            error_list(result)
+
+
+GT, DT = "datasets/shapes_coco/instances.json", "datasets/shapes_coco/detections.json"
+
+
+@pytest.mark.parametrize("protocol", ["coco", "voc2012", "openimages-challenge", "tide"])
+def test_the_command(protocol: str, tmp_path: Path, run: Run) -> None:
+    found = str(tmp_path / "found")
+    convert = ["convert", "--gt", GT, "--dt", DT, "--to", "parquet", "--partitions", "3", "--output", found]
+    run(*convert)
+    call = ["errors", GT, found, "--per-class", "--output", "csv", "--protocol", protocol]
+    assert run(*call, "--memory-limit", "2GB", "--workers", "1").out == run(*call).out
+    error = run.error(*call[:3], "--list", "--memory-limit", "2GB")
+    assert "a list of errors must be left out with --memory-limit" in error
+    error = run.error(*call[:3], "--scoreless", "--memory-limit", "2GB")
+    assert "--scoreless must be left out with --memory-limit" in error
