@@ -40,7 +40,7 @@ def read_yaml(path: Path) -> Mapping[str, Any]:
         ):
             rule = f"have at most {MOST_ALIASES} aliases"
             raise FileFormatError("a YAML file", rule, got="more", place=str(path))
-        if _may_be_deep(text) and _depth(yaml.parse(text, Loader=loader)) > DEEPEST:
+        if _may_be_deep(text) and _is_too_deep(text, loader):
             rule = f"have at most {DEEPEST} values inside each other"
             raise FileFormatError("a YAML file", rule, got="more", place=str(path))
         content = yaml.load(text, Loader=loader)
@@ -69,6 +69,18 @@ def _may_be_deep(text: str) -> bool:
     marks = sum(1 for _ in itertools.islice(_OPENING.finditer(text), DEEPEST))
     indentation = max((len(line) - len(line.lstrip(" ")) for line in text.split("\n")), default=0)
     return marks + indentation >= DEEPEST
+
+
+def _is_too_deep(text: str, loader: Any) -> bool:
+    """Whether values nest too deep; libyaml refuses depth itself since 0.2.6, before its first event."""
+    import yaml
+
+    try:
+        return _depth(yaml.parse(text, Loader=loader)) > DEEPEST
+    except yaml.YAMLError as error:
+        if "nesting depth" in str(error):
+            return True
+        raise
 
 
 def _depth(events: Iterable[Any]) -> int:
