@@ -135,3 +135,8 @@ def test_conclusions_speak_of_f1():
     assert " F1: " in texts
     assert "AP" not in texts
     assert "threshold" not in texts
+
+
+def test_tiles_name_metrics_as_they_are_written():
+    kinds = [tile["kind"] for tile in report_view(scoreless(), options=ReportOptions(resamples=0))["summary"]]
+    assert {"F1, all together", "precision", "mean IoU of matches", "AP, lowest of all orders"} <= set(kinds)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -310,7 +311,7 @@ def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) ->
                 "key": row.key,
                 "metric": row.metric,
                 "area": row.area,
-                "kind": SUMMARY_KINDS[row.metric].partition("(")[0].strip().lower(),
+                "kind": _in_a_sentence(SUMMARY_KINDS[row.metric].partition("(")[0].strip()),
                 "detail": ", ".join(parts),
                 "value": number_or_none(evaluation.metrics[row.key]),
                 "low": number_or_none(low),
@@ -318,6 +319,11 @@ def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) ->
             }
         )
     return tiles
+
+
+def _in_a_sentence(title: str) -> str:
+    """Write a title in small letters, but for names such as F1, IoU and AP."""
+    return re.sub(r"\w+", lambda word: word[0].lower() if word[0][1:].islower() else word[0], title)
 
 
 def _sizes(tiles: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
