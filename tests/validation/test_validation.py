@@ -499,7 +499,7 @@ def test_the_page_on_checks_has_every_code() -> None:
     """Codes are words with dashes, the first argument of a finding."""
     source = Path(boxscore.__file__).parent / "validation"
     text = "\n".join(path.read_text(encoding="utf-8") for path in source.glob("*.py"))
-    calls = r"(?:\bfinding|\bFinding|_Check|_refused)\(\s*f?\"([a-z{}0-9-]+)\""
+    calls = r"(?:\bfinding|\bFinding|Check|_flag_check|\brefused)\(\s*f?\"([a-z{}0-9-]+)\""
     codes = {
         code.format(noun=noun, name=name)
         for code in re.findall(calls, text)

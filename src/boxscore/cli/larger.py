@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ from boxscore.distributed.result import (
     warn_of_parts,
 )
 from boxscore.distributed.scanning import Task, streamed, table_tasks
+from boxscore.distributed.streaming import StreamTask
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.parquet_groups import ParquetGroups
@@ -54,7 +55,7 @@ from boxscore.protocols.protocol import Protocol
 
 NOT_STRICT = (
     "--strict sees warnings of partitions, not findings about the input, which need all rows at once: "
-    "boxscore validate on some of the images has them"
+    "boxscore validate --memory-limit has them"
 )
 
 MANY = 1 << 23
@@ -113,7 +114,7 @@ def is_larger(arguments: argparse.Namespace) -> bool:
 
 def evaluate_larger(arguments: argparse.Namespace) -> DistributedEvaluation:
     """Evaluate in partitions, by as many processes as ``--workers`` says."""
-    with _partitions(arguments) as (engine, tasks, plan):
+    with partitions_of(arguments, chosen_protocol(arguments)) as (engine, tasks, plan):
         parts = engine.match(tasks)
         result = _scored(engine, parts, plan)
         if arguments.save_part is not None:
@@ -142,7 +143,7 @@ def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
     if arguments.memory_limit is None or not is_larger(arguments):
         yield evaluate_inputs(read_inputs(arguments))
         return
-    with _partitions(arguments) as (engine, tasks, plan):
+    with partitions_of(arguments, chosen_protocol(arguments)) as (engine, tasks, plan):
         try:
             yield _scored(engine, engine.match(tasks), plan, tasks)
         except InputError as error:
@@ -151,6 +152,13 @@ def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
             what = error.name.removesuffix(OF_PARTS)
             cause = "partitions hold scores and outcomes, no boxes"
             raise InputError(what, "be left out with --memory-limit", got="both", cause=cause) from None
+
+
+def has_scores(arguments: argparse.Namespace) -> bool:
+    """Whether detections in Parquet have a column of scores."""
+    path: Path = arguments.detections
+    options = detection_arguments(arguments)
+    return ParquetGroups.open(path, read_options(**options)).parts.score is not None
 
 
 def _scored(
@@ -177,19 +185,40 @@ def bounds_larger(arguments: argparse.Namespace) -> BoundedEvaluation:
             is_larger(arguments)  # which refuses it
         part = part_of(evaluate_inputs(read_inputs(arguments)))
         return bounds_of(Here(), [dataclasses.replace(part, row_order="shared")])  # by no other part
-    with _partitions(arguments, bounds=True) as (engine, tasks, _):
+    with partitions_of(arguments, chosen_protocol(arguments), bounds=True) as (engine, tasks, _):
         bounds = bounds_of(engine, engine.match(tasks))
         warn_of_parts([bounds.histogram.header])
         return bounds
 
 
+def told_of_partitions(
+    arguments: argparse.Namespace,
+    protocol: Protocol,
+    function: Callable[..., Any],
+    options: Mapping[str, Any],
+) -> list[Any]:
+    """Return what a function says of the tables of each partition, of which nothing is matched.
+
+    It takes both tables, the rows of each in its files, ``partitions``, how many there are, and ``options``.
+    """
+    with partitions_of(arguments, protocol, matched=False) as (engine, tasks, _):
+        options = {**options, "partitions": len(tasks)}
+        calls = [engine.submit(f"partition {task.number}", _told, task, function, options) for task in tasks]
+        return engine.results(calls, shown="reading")
+
+
+def _told(task: StreamTask, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    return task.told(function, options)
+
+
 @contextlib.contextmanager
-def _partitions(
-    arguments: argparse.Namespace, *, bounds: bool = False
-) -> Iterator[tuple[LocalEngine, list[Task], Plan]]:
+def partitions_of(
+    arguments: argparse.Namespace, protocol: Protocol, *, bounds: bool = False, matched: bool = True
+) -> Iterator[tuple[LocalEngine, list[Any], Plan]]:
     """Cut the input into tasks; with what runs them, and how much is done at a time."""
-    protocol, shard = chosen_protocol(arguments), shard_of(arguments)
-    check_mergeable(protocol)
+    shard = shard_of(arguments)
+    if matched:
+        check_mergeable(protocol)
     limit = None if arguments.memory_limit is None else bytes_of_text(arguments.memory_limit)
     workers = 1 if arguments.workers is None else readers(arguments)
     scratch = existing_folder(getattr(arguments, "scratch", None), name="--scratch")
@@ -208,7 +237,7 @@ def _partitions(
         sides.append(ParquetGroups.open(truth, read_options(**truth_options)))
     load = Load.of(sides, None if in_parquet else truth).of_share(shard.shares)
     plan = plan_within(limit, load, workers, beside=beside)
-    if arguments.strict:
+    if arguments.strict and matched:
         say(f"note: {NOT_STRICT}", name="boxscore")
     by_option = _chosen_by(arguments) is not None  # else another call takes the option that the message names
     with (
@@ -221,7 +250,7 @@ def _partitions(
             partition=plan.partition,
             truth_options=truth_options,
             options=options,
-            classes=lambda categories: chosen_classes(arguments.classes, categories),
+            classes=lambda categories: chosen_classes(getattr(arguments, "classes", None), categories),
             scratch=folder,
             shard=shard,
         ) as tasks,

@@ -1,11 +1,15 @@
 """Check ground truth and detections for faults that an evaluation does not show.
 
+Detections in Parquet larger than memory: --memory-limit counts partition by partition, and judges what needs
+other evaluations by a sample of images.
+
 Exit status: 0 without errors, 1 with errors (with --strict: or warnings), 2 when a file is missing.
 
 Examples
 --------
   boxscore validate instances.json
   boxscore validate instances.json results.json
+  boxscore validate truth.parquet detections --memory-limit 2GB
   boxscore validate VOC2007 results_dir --image-set test --protocol voc2007 --output json
 """
 
@@ -25,15 +29,19 @@ from boxscore.cli.arguments import (
     GROUND_TRUTH,
     GROUND_TRUTH_FILES,
     IMAGE_SET,
+    MEMORY_LIMIT,
     OUTPUT,
     PROTOCOL,
     SCORELESS,
+    WORKERS,
 )
 from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
 from boxscore.cli.output import Section, written
-from boxscore.cli.streams import as_typed, coloured, show, signature_lines, width
+from boxscore.cli.streams import as_typed, coloured, say, show, signature_lines, width
+from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation import SEVERITIES, Finding, validate_files
+from boxscore.validation._findings import refused
 from boxscore.validation.checking import judging_protocol
 from boxscore.validation.semantic import NO_SCORES
 
@@ -44,6 +52,11 @@ OPTIONS = (
     PROTOCOL.but(help="the rules, and the metric that effects are measured in"),
     SCORELESS,
     IMAGE_SET,
+    WORKERS.but(help="processes that check partitions (default: 1)"),
+    MEMORY_LIMIT.but(
+        help="for detections in Parquet: check partitions that fit in this much memory, e.g. 8GB; what needs "
+        "all rows is asked of a sample"
+    ),
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
     OUTPUT,
 )
@@ -51,14 +64,7 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Check and print; return the exit status."""
-    findings = validate_files(
-        arguments.ground_truth,
-        arguments.detections,
-        protocol=arguments.protocol,
-        options=ground_truth_arguments(arguments),
-        detection_options=detection_arguments(arguments),
-        scoreless=arguments.scoreless,
-    )
+    findings = (_findings if arguments.memory_limit is None else _findings_in_parts)(arguments)
     scored = all(finding.code != NO_SCORES for finding in findings)
     protocol = judging_protocol(arguments.protocol, scored=scored)
     if arguments.output == "text":
@@ -76,6 +82,38 @@ def run(arguments: argparse.Namespace) -> int:
         )
     failing = {"error", "warning"} if arguments.strict else {"error"}
     return int(any(finding.severity in failing for finding in findings))
+
+
+def _findings(arguments: argparse.Namespace) -> list[Finding]:
+    return validate_files(
+        arguments.ground_truth,
+        arguments.detections,
+        protocol=arguments.protocol,
+        options=ground_truth_arguments(arguments),
+        detection_options=detection_arguments(arguments),
+        scoreless=arguments.scoreless,
+    )
+
+
+def _findings_in_parts(arguments: argparse.Namespace) -> list[Finding]:
+    """Check partitions of whole images."""
+    from boxscore.cli.larger import has_scores, is_larger, told_of_partitions
+    from boxscore.validation.in_parts import findings_of_shares, note_of_shares, share_of
+
+    if arguments.detections is None:
+        cause = "ground truth alone is read at once"
+        raise InputError("--memory-limit", "be beside --detections", got="none", cause=cause)
+    is_larger(arguments)  # which refuses what cannot be read in partitions
+    try:
+        protocol = judging_protocol(arguments.protocol, scored=has_scores(arguments))
+        shares = told_of_partitions(arguments, protocol, share_of, {"protocol": protocol})
+    except InputError as error:
+        if error.name.startswith("--"):
+            raise
+        return [refused("detections-refused", error)]
+    findings, images = findings_of_shares(shares, protocol)
+    say(note_of_shares(images), name="note")
+    return findings
 
 
 def _totals(findings: Sequence[Finding]) -> dict[str, int]:

@@ -256,7 +256,7 @@ def merge_tables(tables: Sequence[Table]) -> Table:
     known_images: dict[Id, Any] = {}
     known_classes: dict[Id, tuple[str, int]] = {}
     parts = []
-    for table in _with_all_instances(tables):
+    for table in with_all_instances(tables):
         images = table.images
         ids = _free_ids(images.ids.tolist(), known_images)
         known_images |= dict.fromkeys(ids)
@@ -351,7 +351,7 @@ def _united(categories: Categories, known: dict[Id, tuple[str, int]]) -> tuple[C
     return whole, whole.rows(as_ids(chosen, name="category ids"))
 
 
-def _with_all_instances(tables: Sequence[Table]) -> list[Table]:
+def with_all_instances(tables: Sequence[Table]) -> list[Table]:
     """Return tables that all have the masks and keypoints that one has; rows without hold none."""
     parts = list(tables)
     if any(table.masks is not None for table in parts):

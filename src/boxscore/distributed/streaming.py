@@ -22,7 +22,7 @@ import contextlib
 import dataclasses
 import itertools
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -116,9 +116,19 @@ class StreamTask(PicklesFields):
             )
             return function(evaluation, **options)
 
-    def _tables(self, *, named: bool = False) -> tuple[GroundTruth, Detections]:
-        """Read both sides; the file names of images only where they are asked for."""
-        truth = self._truth()
+    def told(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+        """Return what a function says of the tables of the partition, and of their rows in their files.
+
+        Rows of ground truth that is no Parquet are not known: None.
+        """
+        with _without_remarks():
+            truth, detections = self._tables(named=True, keys=True)
+            rows = [table.columns.get(KEY) for table in (truth, detections)]
+            return function(truth.replaced(columns={}), detections.replaced(columns={}), *rows, **options)
+
+    def _tables(self, *, named: bool = False, keys: bool = False) -> tuple[GroundTruth, Detections]:
+        """Read both sides; the file names of images, and the rows of ground truth, only where asked for."""
+        truth = self._truth(keys=keys)
         if not named:
             truth = truth.replaced(images=_without_names(truth.images))
         boxes = self.detections.read(self.source, self.ids)
@@ -148,7 +158,7 @@ class StreamTask(PicklesFields):
         rows = images.rows(as_ids(found, name="image ids"))
         return [found[at] for at in np.flatnonzero(rows < 0).tolist()], int((rows >= 0).sum())
 
-    def _truth(self) -> GroundTruth:
+    def _truth(self, *, keys: bool) -> GroundTruth:
         if isinstance(self.truth, GroundTruth):
             return self.truth
         table = self.truth.read(self.truth_source, self.ids)
@@ -160,7 +170,7 @@ class StreamTask(PicklesFields):
         truth = ground_truth_of(rows, options)
         category = self.categories.rows(truth.categories.ids)[truth.category]
         truth = truth.replaced(categories=self.categories, category=category)
-        return _with_bounded_columns(truth, self.protocol)
+        return _with_bounded_columns(truth, self.protocol, {KEY} if keys else set())
 
 
 @contextlib.contextmanager
@@ -176,9 +186,11 @@ def _bounded_columns(protocol: Protocol) -> set[str]:
     return {name for columns in protocol.ignore.column_ranges.values() for name in columns}
 
 
-def _with_bounded_columns(truth: GroundTruth, protocol: Protocol) -> GroundTruth:
+def _with_bounded_columns(
+    truth: GroundTruth, protocol: Protocol, further: Set[str] = frozenset()
+) -> GroundTruth:
     """Leave out the columns that nothing reads."""
-    read = _bounded_columns(protocol)
+    read = _bounded_columns(protocol) | further
     return truth.replaced(columns={name: column for name, column in truth.columns.items() if name in read})
 
 

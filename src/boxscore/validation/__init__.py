@@ -30,7 +30,7 @@ from boxscore.formats._unpacking import unpacked
 from boxscore.formats.reading import read_ground_truth, read_listed, read_options
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of
-from boxscore.validation._findings import SEVERITIES, Context, Finding, by_weight
+from boxscore.validation._findings import SEVERITIES, Context, Finding, by_weight, refused
 from boxscore.validation.checking import CHECKS, ProtocolLike, check, judging_protocol
 from boxscore.validation.numbering import find_class_map, renumbered_file
 
@@ -140,7 +140,7 @@ def validate_files(
         try:
             truth = read_ground_truth(paths[0], of_truth)
         except InputError as error:
-            return by_weight([*findings, _refused("ground-truth-refused", error)])
+            return by_weight([*findings, refused("ground-truth-refused", error)])
         table, rows, renumbered = None, None, None
         if detections is not None:
             try:
@@ -148,7 +148,7 @@ def validate_files(
             except InputError as error:
                 for file in files_of(paths[1]):
                     findings += detection_file_findings(file, truth)
-                findings.append(_refused("detections-refused", error))
+                findings.append(refused("detections-refused", error))
             else:
                 if of_detections.class_map is None:
                     renumbered = renumbered_file(paths[1], truth, of_detections)
@@ -164,10 +164,6 @@ def validate_files(
 def _rules(protocol: ProtocolLike | None, detections: Detections | None) -> Protocol:
     """Return the protocol that detections are judged by, as evaluating them chooses it."""
     return judging_protocol(protocol, scored=detections is None or detections.scored)
-
-
-def _refused(code: str, error: InputError) -> Finding:
-    return Finding(code, "structural", "error", 1, f"cannot be loaded: {str(error).rstrip('.')}")
 
 
 def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:

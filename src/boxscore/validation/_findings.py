@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -117,6 +117,48 @@ class Renumbered(NamedTuple):
     detections: Detections
 
 
+class RowCheck(NamedTuple):
+    """A check that judges rows of a table image by image: counts of disjoint images add up.
+
+    Attributes
+    ----------
+    code : str
+    kind : {"structural", "geometric", "semantic"}
+    rows : callable
+        Takes the context and a table; returns the rows that are wrong, the worst first, and the most that one
+        of them is off, where that is said.
+    severity, text : callable
+        Take the context, how many rows there are, and the most; the text is the finding's message.
+    repair : str
+    repaired : callable
+        Takes the context, the table and the rows, and returns the repair.
+    """
+
+    code: str
+    kind: Kind
+    rows: Callable[[Context, Any], tuple[NDArray[np.intp], float]]
+    severity: Callable[[Context], Severity]
+    text: Callable[[Context, int, float], str]
+    repair: str
+    repaired: Callable[[Context, Any, NDArray[np.intp]], Repair]
+
+    def finding(self, context: Context, table: Any) -> Iterator[Finding]:
+        """Check a table."""
+        rows, most = self.rows(context, table)
+        if len(rows):
+            yield context.finding(
+                self.code,
+                self.kind,
+                self.severity(context),
+                len(rows),
+                self.text(context, len(rows), most),
+                table=table,
+                rows=rows,
+                repair=self.repair,
+                repaired=self.repaired(context, table, rows),
+            )
+
+
 class _Measured(NamedTuple):
     """The first metric of repaired tables; its key where the repair is another protocol."""
 
@@ -136,12 +178,16 @@ class Context:
     protocol: Protocol
     file_rows: NDArray[Any] | None = None
     """Row in its file of each detection, where some were left out."""
+    truth_rows: NDArray[Any] | None = None
+    """The same of each annotation."""
     given: Evaluation | None = None
     """The evaluation of the tables, if there is one already."""
     renumbered: Renumbered | None = None
     """The detections by the class map that they need, where they come from a file that was read again."""
     effort: int = WHEN_ASKED
     """Only findings of the last have examples and every effect."""
+    measured: bool = True
+    """Whether effects are: not where the tables are not all there."""
     repairs: dict[str, tuple[str, Repair]] = dataclasses.field(default_factory=dict)
     _repaired_values: dict[Repair, _Measured] = dataclasses.field(default_factory=dict)
 
@@ -245,13 +291,14 @@ class Context:
     def locate(self, table: BoxTable, row: int) -> str:
         """Name a row by its position in the file."""
         image = table.images.ids.tolist()[table.image[row]]
+        rows = self.truth_rows if isinstance(table, GroundTruth) else self.file_rows
+        number = row if rows is None else int(rows[row])
         if isinstance(table, GroundTruth):
-            name = f"annotation {row} (id {table.ids.tolist()[row]})"
+            name = f"annotation {number} (id {table.ids.tolist()[row]})"
         else:
-            number = row if self.file_rows is None else int(self.file_rows[row])
             name = f"detection {number}"
         if not self.is_file(table):
-            name = f"row {row}"
+            name = f"row {number}"
         numbers = table.boxes[row]
         form = "x1,y1,x2,y2"
         if self.is_file(table):
@@ -286,7 +333,7 @@ class Context:
             if table is not None:
                 examples = [self.locate(table, int(row)) for row in rows[:MOST_EXAMPLES]]
             finding = dataclasses.replace(finding, examples=tuple(examples[:MOST_EXAMPLES]))
-        if self.detections is None or not self.metric:
+        if self.detections is None or not self.metric or not self.measured:
             return finding
         if most is not None:
             return dataclasses.replace(
@@ -332,6 +379,11 @@ def _first_metric(evaluation: Evaluation | None) -> tuple[float, str]:
     if evaluation is None or row is None:
         return math.nan, ""
     return summary_total(row, evaluation.protocol, evaluation.curves_of), row.key
+
+
+def refused(code: str, error: InputError) -> Finding:
+    """Make the finding that a file cannot be read."""
+    return Finding(code, "structural", "error", 1, f"cannot be loaded: {str(error).rstrip('.')}")
 
 
 def by_weight(findings: Iterable[Finding]) -> list[Finding]:

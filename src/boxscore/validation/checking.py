@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +51,11 @@ FROM_PLACES = (
 def check(context: Context) -> list[Finding]:
     """Run every check: errors first, and of one severity those that cost most."""
     findings = [finding for one in CHECKS for finding in one(context)]
-    follows = _consequences(context, findings)
+    follows = consequences(context, findings)
     return by_weight(finding for finding in findings if finding.code not in follows)
 
 
-def _consequences(context: Context, findings: list[Finding]) -> set[str]:
+def consequences(context: Context, findings: Sequence[Finding]) -> set[str]:
     """Return the codes of what follows from a cause that is sure, and is said itself."""
     sure = {
         one.code

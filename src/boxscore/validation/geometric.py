@@ -20,7 +20,7 @@ from boxscore._utils.text import counted, verb
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.formats._box_order import FRACTIONS, BoxOrder, box_order, reread
 from boxscore.protocols.protocol import Protocol
-from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair
+from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair, RowCheck
 
 SLACK = 1.0
 FEWEST = 20
@@ -28,6 +28,9 @@ FEWEST = 20
 
 SAMPLED = 1_000
 """Boxes among which whole numbers are counted first."""
+
+ALL = 0.99
+"""Share of whole numbers above which they are no accident."""
 
 HIGH = 0.5
 """Value of the metric from which the boxes of files are not checked again in passing."""
@@ -47,20 +50,21 @@ def geometric_findings(context: Context) -> Iterator[Finding]:
         yield from (
             one for one in order if not warned or (one.code in context.repairs and not one.effect <= 0)
         )
-        yield from _degenerate(context, table)
+        flat, inverted, outside = _checks_of(table)
+        yield from flat.finding(context, table)
         if context.effort > IN_PASSING:
-            yield from _inside_out(context, table)
+            yield from inverted.finding(context, table)
         if warned:
             yield from _outside_in_passing(context, table)
         elif not order and (context.effort > IN_PASSING or isinstance(table, GroundTruth)):
-            yield from _outside(context, table)
+            yield from outside.finding(context, table)
     yield from _whole_numbers(context)
 
 
 def _outside_in_passing(context: Context, table: BoxTable) -> Iterator[Finding]:
     """Test the box order only if boxes lie outside their image."""
     if isinstance(table, GroundTruth) and _reaches_outside(table):
-        outside = list(_outside(context, table))
+        outside = list(OF_TRUTH[2].finding(context, table))
         if outside and _evidence(table) is None:
             yield from outside
 
@@ -155,57 +159,84 @@ def _placed(table: Table, corners: NDArray[np.float64], rows: NDArray[np.intp]) 
     return dataclasses.replace(table.take(rows), boxes=boxes, sizes=boxes[:, 2:] - boxes[:, :2])
 
 
-def _degenerate(context: Context, table: BoxTable) -> Iterator[Finding]:
-    noun, _ = _what(table)
-    if not len(table) or table.sizes.min() > 0:
-        return
-    flat = np.flatnonzero((table.sizes[:, 0] == 0) | (table.sizes[:, 1] == 0))
-    if not len(flat) or context.protocol.boxes.pixel_offset:  # with inclusive pixels it is one pixel wide
-        return
-    end = "nothing can match them" if isinstance(table, GroundTruth) else "they can match nothing"
-    dropped = _are_dropped(context, table)
-    yield context.finding(
-        f"{noun}-degenerate",
-        "geometric",
-        "info" if dropped else "warning",
-        len(flat),
-        f"{counted(len(flat), noun)} with a box of width or height 0: "
-        f"{'the protocol leaves them out' if dropped else end}",
-        table=table,
-        rows=flat,
-        repair="without them",
-        repaired=_without(table, flat),
+def _flat(context: Context, table: BoxTable) -> tuple[NDArray[np.intp], float]:
+    """Return boxes of width or height 0; with inclusive pixels they are one pixel wide."""
+    if not len(table) or table.sizes.min() > 0 or context.protocol.boxes.pixel_offset:
+        return np.empty(0, dtype=np.intp), 0.0
+    return np.flatnonzero((table.sizes[:, 0] == 0) | (table.sizes[:, 1] == 0)), 0.0
+
+
+def _inverted(context: Context, table: BoxTable) -> tuple[NDArray[np.intp], float]:
+    """Return boxes with sides below 0, of which the loaders warn; and how far."""
+    return np.flatnonzero((table.sizes < 0).any(axis=1)), -float(table.sizes.min(initial=0.0))
+
+
+def _beyond(context: Context, table: BoxTable) -> tuple[NDArray[np.intp], float]:
+    """Return boxes outside their image, the furthest first; and how far."""
+    overhang = _overhang(table)
+    rows = np.flatnonzero(overhang > SLACK)
+    return rows[np.argsort(-overhang[rows], kind="stable")], float(overhang.max(initial=0.0))
+
+
+def _clipped(context: Context, table: BoxTable, rows: NDArray[np.intp]) -> Repair:
+    extent, clipped = np.tile(table.images.sizes[table.image[rows]], 2), table.boxes.copy()
+    clipped[rows] = np.where(
+        np.isnan(extent), table.boxes[rows], np.clip(table.boxes[rows], 0.0, np.nan_to_num(extent, nan=0.0))
+    )
+    return _with_boxes(table, clipped)
+
+
+def _row_checks(noun: str, kind: type[BoxTable]) -> tuple[RowCheck, RowCheck, RowCheck]:
+    """Return the checks of rows of one side: flat boxes, inverted ones, and those outside their image."""
+    is_truth = kind is GroundTruth
+    match = "nothing can match them" if is_truth else "they can match nothing"
+    return (
+        RowCheck(
+            f"{noun}-degenerate",
+            "geometric",
+            _flat,
+            lambda context: "info" if _are_dropped(context, kind) else "warning",
+            lambda context, count, _: (
+                f"{counted(count, noun)} with a box of width or height 0: "
+                f"{'the protocol leaves them out' if _are_dropped(context, kind) else match}"
+            ),
+            "without them",
+            _without,
+        ),
+        RowCheck(
+            f"{noun}-inside-out",
+            "geometric",
+            _inverted,
+            lambda context: "warning" if context.protocol.boxes.degenerate == "count" else "info",
+            lambda context, count, most: (
+                f"{counted(count, noun)} with a box whose width or height is below 0 (down to {-most:g}): "
+                f"{'the protocol leaves them out' if _are_dropped(context, kind) else 'they overlap nothing'}"
+            ),
+            "without them",
+            _without,
+        ),
+        RowCheck(
+            f"{noun}-outside-image",
+            "geometric",
+            _beyond,
+            lambda _: "warning" if is_truth else "info",
+            lambda _, count, most: (
+                f"{counted(count, noun)} {verb(count, 'reach')} more than {SLACK:g} pixel outside "
+                f"{'its' if count == 1 else 'their'} image (up to {most:.1f})"
+            ),
+            "boxes clipped to their image",
+            _clipped,
+        ),
     )
 
 
-def _inside_out(context: Context, table: BoxTable) -> Iterator[Finding]:
-    """Report sides below 0, of which the loaders warn."""
-    noun, _ = _what(table)
-    rows = np.flatnonzero((table.sizes < 0).any(axis=1))
-    if not len(rows):
-        return
-    end = "the protocol leaves them out" if _are_dropped(context, table) else "they overlap nothing"
-    yield context.finding(
-        f"{noun}-inside-out",
-        "geometric",
-        "warning" if context.protocol.boxes.degenerate == "count" else "info",
-        len(rows),
-        f"{counted(len(rows), noun)} with a box whose width or height is below 0 (down to "
-        f"{table.sizes.min():g}): {end}",
-        table=table,
-        rows=rows,
-        repair="without them",
-        repaired=_without(table, rows),
-    )
-
-
-def _are_dropped(context: Context, table: BoxTable) -> bool:
-    """Whether the protocol leaves out boxes of no area in a table."""
+def _are_dropped(context: Context, kind: type[BoxTable]) -> bool:
+    """Whether the protocol leaves out boxes of no area in a kind of table."""
     rule = context.protocol.boxes.degenerate
-    return rule == "drop" or (rule == "drop_detections" and isinstance(table, Detections))
+    return rule == "drop" or (rule == "drop_detections" and kind is Detections)
 
 
-def _without(table: BoxTable, rows: NDArray[np.intp]) -> Repair:
+def _without(context: Context, table: BoxTable, rows: NDArray[np.intp]) -> Repair:
     """Return the tables without some rows of one of them."""
     rest = np.delete(np.arange(len(table)), rows)
     is_truth = isinstance(table, GroundTruth)
@@ -218,28 +249,12 @@ def _without(table: BoxTable, rows: NDArray[np.intp]) -> Repair:
     return repaired
 
 
-def _outside(context: Context, table: BoxTable) -> Iterator[Finding]:
-    noun, _ = _what(table)
-    overhang = _overhang(table)
-    rows = np.flatnonzero(overhang > SLACK)
-    if not len(rows):
-        return
-    extent, clipped = np.tile(table.images.sizes[table.image[rows]], 2), table.boxes.copy()
-    clipped[rows] = np.where(
-        np.isnan(extent), table.boxes[rows], np.clip(table.boxes[rows], 0.0, np.nan_to_num(extent, nan=0.0))
-    )
-    yield context.finding(
-        f"{noun}-outside-image",
-        "geometric",
-        "warning" if isinstance(table, GroundTruth) else "info",
-        len(rows),
-        f"{counted(len(rows), noun)} {verb(len(rows), 'reach')} more than {SLACK:g} pixel outside "
-        f"{'its' if len(rows) == 1 else 'their'} image (up to {overhang.max():.1f})",
-        table=table,
-        rows=rows[np.argsort(-overhang[rows], kind="stable")],
-        repair="boxes clipped to their image",
-        repaired=_with_boxes(table, clipped),
-    )
+OF_TRUTH = _row_checks("annotation", GroundTruth)
+OF_DETECTIONS = _row_checks("detection", Detections)
+
+
+def _checks_of(table: BoxTable) -> tuple[RowCheck, RowCheck, RowCheck]:
+    return OF_TRUTH if isinstance(table, GroundTruth) else OF_DETECTIONS
 
 
 def _whole_numbers(context: Context) -> Iterator[Finding]:
@@ -247,19 +262,25 @@ def _whole_numbers(context: Context) -> Iterator[Finding]:
     truth, detections = context.ground_truth, context.detections
     if detections is None or not detections.boxes_given or min(len(truth), len(detections)) < FEWEST:
         return
-    if not _almost_all_whole(detections):
-        return
-    whole, whole_truth = _share_whole(detections), _share_whole(truth)
+    if _almost_all_whole(detections):
+        shares = _share_whole(detections), _share_whole(truth)
+        yield from whole_numbers(context, len(detections), *shares, table=detections)
+
+
+def whole_numbers(
+    context: Context, count: int, whole: float, whole_truth: float, *, table: Detections | None = None
+) -> Iterator[Finding]:
+    """Report the shares of boxes of whole numbers of both sides, where they do not go together."""
     if whole_truth < 0.5:
         yield context.finding(
             "integer-coordinates",
             "geometric",
             "warning",
-            round(whole * len(detections)),
+            round(whole * count),
             f"{whole:.0%} of the detections have whole numbers for a box, and only "
             f"{whole_truth:.0%} of the annotations. Were the coordinates cut off by int()? Small objects "
             "lose most at high IoU thresholds",
-            table=detections,
+            table=table,
             rows=np.arange(3),
         )
 
@@ -267,13 +288,14 @@ def _whole_numbers(context: Context) -> Iterator[Finding]:
 def _almost_all_whole(table: BoxTable) -> bool:
     """Whether over 99 % of the boxes are whole numbers; a sample shows where far fewer are."""
     sample = table.boxes[:: len(table) // SAMPLED + 1]
-    return bool(_whole(sample).mean() > 0.9) and _share_whole(table) > 0.99
+    return bool(whole_boxes(sample).mean() > 0.9) and _share_whole(table) > ALL
 
 
 def _share_whole(table: BoxTable) -> float:
-    return float(_whole(table.boxes).mean())
+    return float(whole_boxes(table.boxes).mean())
 
 
-def _whole(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
+def whole_boxes(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each box has whole numbers, [N]."""
     whole: NDArray[np.bool_] = (boxes == np.round(boxes)).all(axis=1)
     return whole

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ from boxscore._utils.ordering import distinct_rows
 from boxscore._utils.text import counted, verb
 from boxscore.data.boxes import without_inverted
 from boxscore.data.scores import SCORELESS
-from boxscore.data.tables import BoxTable, Detections
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.box import box_iou
 from boxscore.similarity.registry import similarity_of
 from boxscore.validation._findings import (
@@ -23,6 +24,7 @@ from boxscore.validation._findings import (
     Context,
     Finding,
     Repair,
+    RowCheck,
     with_truth,
 )
 from boxscore.validation.completion import most_with_lower_scores, recall_reached
@@ -51,6 +53,9 @@ SCOPES = {
 }
 """What max detections are counted over, in words, and one such thing."""
 
+LEAST_FLOOR = 0.05
+"""Lowest score from which low ones seem to be missing."""
+
 FEWEST = 20
 """Detections below which their scores and counts are no evidence."""
 
@@ -58,16 +63,16 @@ FEWEST = 20
 def semantic_findings(context: Context) -> Iterator[Finding]:
     """Check what annotations and detections mean."""
     if context.effort > IN_PASSING:
-        yield from _near_duplicates(context)
+        yield from NEAR_DUPLICATES.finding(context, context.ground_truth)
     yield from _areas(context)
     if context.detections is None or not len(context.detections):
         return
     if context.effort == WHEN_ASKED:
-        yield from _repeated(context, context.detections)
+        yield from REPEATED.finding(context, context.detections)
     if context.detections.scored:
         yield from _scores(context, context.detections)
     else:
-        yield _no_scores(context, context.detections)
+        yield no_scores(context, len(context.detections))
     if context.effort > IN_PASSING and context.detections.scored:
         yield from _tied_scores(context, context.detections)
     if context.effort == WHEN_ASKED:
@@ -81,23 +86,22 @@ def _groups(table: BoxTable) -> NDArray[np.int64]:
     return table.image.astype(np.int64) * len(table.categories) + table.category
 
 
-def _near_duplicates(context: Context) -> Iterator[Finding]:
-    truth = context.ground_truth
-    duplicates = _repeats(truth, np.flatnonzero(~truth.crowd))
-    if not len(duplicates):
-        return
-    yield context.finding(
-        "near-duplicate-annotation",
-        "semantic",
-        "warning",
-        len(duplicates),
-        f"{counted(len(duplicates), 'annotation')} {verb(len(duplicates), 'overlap')} an earlier one of the "
-        f"same image and class by {NEAR:g} or more: a detector without duplicates misses one of the two",
-        table=truth,
-        rows=duplicates,
-        repair="without them",
-        repaired=with_truth(np.delete(np.arange(len(truth)), duplicates)),
-    )
+def _near(context: Context, truth: GroundTruth) -> tuple[NDArray[np.intp], float]:
+    return _repeats(truth, np.flatnonzero(~truth.crowd)), 0.0
+
+
+NEAR_DUPLICATES = RowCheck(
+    "near-duplicate-annotation",
+    "semantic",
+    _near,
+    lambda _: "warning",
+    lambda _, count, __: (
+        f"{counted(count, 'annotation')} {verb(count, 'overlap')} an earlier one of the "
+        f"same image and class by {NEAR:g} or more: a detector without duplicates misses one of the two"
+    ),
+    "without them",
+    lambda _, truth, rows: with_truth(np.delete(np.arange(len(truth)), rows)),
+)
 
 
 def _repeats(table: BoxTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -120,41 +124,49 @@ def _repeats(table: BoxTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.unique(np.concatenate(repeats))
 
 
+def _box_areas(truth: GroundTruth) -> NDArray[np.float64]:
+    area: NDArray[np.float64] = truth.sizes[:, 0] * truth.sizes[:, 1]
+    return area
+
+
+def _with_areas(area: NDArray[np.float64]) -> Repair:
+    return lambda c, detections: (dataclasses.replace(c.ground_truth, area=area), detections, c.protocol)
+
+
+def _larger(context: Context, truth: GroundTruth) -> tuple[NDArray[np.intp], float]:
+    rows = np.flatnonzero(truth.area > AREA_SLACK * _box_areas(truth) + 1)
+    return rows[(truth.sizes[rows] >= 0).all(axis=1)], 0.0
+
+
+AREAS = (
+    RowCheck(
+        "area-exceeds-box",
+        "semantic",
+        _larger,
+        lambda _: "warning",
+        lambda _, count, __: (
+            f"{counted(count, 'annotation')} with an area larger than the box: small, medium and large "
+            "are decided by this area"
+        ),
+        "areas of the boxes",
+        lambda _, truth, __: _with_areas(np.minimum(truth.area, _box_areas(truth))),
+    ),
+    RowCheck(
+        "area-not-positive",
+        "semantic",
+        lambda _, truth: (np.flatnonzero((truth.area <= 0) & (_box_areas(truth) > 0)), 0.0),
+        lambda _: "warning",
+        lambda _, count, __: f"{counted(count, 'annotation')} with an area of 0 or less, and a box",
+        "areas of the boxes",
+        lambda _, truth, __: _with_areas(np.where(truth.area <= 0, _box_areas(truth), truth.area)),
+    ),
+)
+
+
 def _areas(context: Context) -> Iterator[Finding]:
     truth = context.ground_truth
-    box_area = truth.sizes[:, 0] * truth.sizes[:, 1]
-
-    def with_areas(area: NDArray[np.float64]) -> Repair:
-        return lambda c, detections: (dataclasses.replace(c.ground_truth, area=area), detections, c.protocol)
-
-    larger = np.flatnonzero(truth.area > AREA_SLACK * box_area + 1)
-    larger = larger[(truth.sizes[larger] >= 0).all(axis=1)]
-    if len(larger):
-        yield context.finding(
-            "area-exceeds-box",
-            "semantic",
-            "warning",
-            len(larger),
-            f"{counted(len(larger), 'annotation')} with an area larger than the box: small, medium and large "
-            "are decided by this area",
-            table=truth,
-            rows=larger,
-            repair="areas of the boxes",
-            repaired=with_areas(np.minimum(truth.area, box_area)),
-        )
-    odd = np.flatnonzero((truth.area <= 0) & (box_area > 0))
-    if len(odd):
-        yield context.finding(
-            "area-not-positive",
-            "semantic",
-            "warning",
-            len(odd),
-            f"{counted(len(odd), 'annotation')} with an area of 0 or less, and a box",
-            table=truth,
-            rows=odd,
-            repair="areas of the boxes",
-            repaired=with_areas(np.where(truth.area <= 0, box_area, truth.area)),
-        )
+    for one in AREAS:
+        yield from one.finding(context, truth)
     by_masks = "masks" in similarity_of(context.protocol).needed_columns and truth.units == "pixels"
     if by_masks and truth.masks is not None:
         mask_area = truth.area.copy()
@@ -172,11 +184,11 @@ def _areas(context: Context) -> Iterator[Finding]:
                 table=truth,
                 rows=apart,
                 repair="areas of the masks",
-                repaired=with_areas(mask_area),
+                repaired=_with_areas(mask_area),
             )
 
 
-def _repeated(context: Context, detections: Detections) -> Iterator[Finding]:
+def _repeated_rows(context: Context, detections: Detections) -> tuple[NDArray[np.intp], float]:
     rows = np.column_stack([detections.image, detections.category, detections.boxes])
     if detections.scored:
         rows = np.column_stack([rows, detections.scores])
@@ -186,25 +198,28 @@ def _repeated(context: Context, detections: Detections) -> Iterator[Finding]:
     if by_keypoints and detections.keypoints is not None:
         rows = np.column_stack([rows, detections.keypoints.reshape(len(detections), -1)])
     elif not detections.boxes_given:
-        return  # masks of one box may differ
-    again = _again(rows)
-    if not len(again):
-        return
-    repeats = np.zeros(len(detections), dtype=bool)
-    repeats[again] = True
-    yield context.finding(
-        "repeated-detection",
-        "semantic",
-        "warning",
-        len(again),
-        f"{counted(len(again), 'detection')} {verb(len(again), 'repeat')} an earlier one"
-        f"{', score included' if detections.scored else ''}: "
-        "each is a false positive. Was a batch written twice?",
-        table=detections,
-        rows=again,
-        repair="each once",
-        repaired=lambda c, given: (c.ground_truth, given.take(np.flatnonzero(~repeats)), c.protocol),
-    )
+        return np.empty(0, dtype=np.intp), 0.0  # masks of one box may differ
+    return _again(rows), 0.0
+
+
+def _each_once(context: Context, detections: Detections, again: NDArray[np.intp]) -> Repair:
+    first = np.delete(np.arange(len(detections)), again)
+    return lambda c, given: (c.ground_truth, given.take(first), c.protocol)
+
+
+REPEATED = RowCheck(
+    "repeated-detection",
+    "semantic",
+    _repeated_rows,
+    lambda _: "warning",
+    lambda context, count, __: (
+        f"{counted(count, 'detection')} {verb(count, 'repeat')} an earlier one"
+        f"{', score included' if context.protocol.matching.scores == 'given' else ''}: "
+        "each is a false positive. Was a batch written twice?"
+    ),
+    "each once",
+    _each_once,
+)
 
 
 def _again(rows: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -217,15 +232,33 @@ def _again(rows: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.delete(some, first)
 
 
-def _no_scores(context: Context, detections: Detections) -> Finding:
-    return context.finding(NO_SCORES, "semantic", "info", len(detections), SCORELESS.removesuffix("."))
+def no_scores(context: Context, count: int) -> Finding:
+    """Report that no detection has a score."""
+    return context.finding(NO_SCORES, "semantic", "info", count, SCORELESS.removesuffix("."))
 
 
 def _scores(context: Context, detections: Detections) -> Iterator[Finding]:
     scores = detections.scores
     lowest, highest = float(scores.min()), float(scores.max())
     outside = np.flatnonzero((scores < 0) | (scores > 1)) if lowest < 0 or highest > 1 else np.empty(0, int)
-    if len(outside):
+    yield from odd_scores(context, len(scores), lowest, highest, len(outside), table=detections, rows=outside)
+    floor = len(scores) >= FEWEST and lowest < highest and not len(outside) and lowest >= LEAST_FLOOR
+    if floor and not context.chosen_classes:
+        yield from _score_floor(context, lowest, len(scores))
+
+
+def odd_scores(
+    context: Context,
+    count: int,
+    lowest: float,
+    highest: float,
+    outside: int,
+    *,
+    table: Detections | None = None,
+    rows: NDArray[np.intp] | None = None,
+) -> Iterator[Finding]:
+    """Report scores that are no probabilities, of which ``rows`` are, and those that are all equal."""
+    if outside:
         guess = ""
         if lowest >= 0 and 1 < highest <= 100:
             guess = ". Are they percentages?"
@@ -235,27 +268,23 @@ def _scores(context: Context, detections: Detections) -> Iterator[Finding]:
             "score-outside-0-1",
             "semantic",
             "warning",
-            len(outside),
-            f"{counted(len(outside), 'score')} outside 0..1 ({lowest:g} to {highest:g}); AP sees "
+            outside,
+            f"{counted(outside, 'score')} outside 0..1 ({lowest:g} to {highest:g}); AP sees "
             f"only their order{guess}",
-            table=detections,
-            rows=outside,
+            table=table,
+            rows=() if rows is None else rows,
         )
-    if len(scores) < FEWEST:
-        return
-    if lowest == highest:
+    if count >= FEWEST and lowest == highest:
         yield context.finding(
             "scores-all-equal",
             "semantic",
             "error",
-            len(scores),
-            f"all scores are {scores[0]:g}: AP is decided by the order of the file. They look invented: "
+            count,
+            f"all scores are {lowest:g}: AP is decided by the order of the file. They look invented: "
             "--scoreless counts the boxes without ranking them",
-            table=detections,
+            table=table,
             rows=np.arange(1),
         )
-    elif not len(outside) and lowest >= 0.05 and not context.chosen_classes:
-        yield from _score_floor(context, lowest, len(scores))
 
 
 def _score_floor(context: Context, floor: float, count: int) -> Iterator[Finding]:
@@ -317,23 +346,42 @@ def _bounds(context: Context) -> str:
     return f" ({context.metric} lies between {low:.4f} and {high:.4f})" if low < high else ""
 
 
-def _beyond_max_detections(context: Context, detections: Detections) -> Iterator[Finding]:
-    limit = context.protocol.caps[-1]
+class Capped(NamedTuple):
+    """What is beyond max detections."""
+
+    beyond: int = 0
+    """Detections."""
+    groups: int = 0
+    """Images, classes or both, as the rule counts."""
+    most: int = 0
+    """Detections of the largest."""
+    worst: tuple[tuple[int, str], ...] = ()
+    """The largest groups, by count and name."""
+
+    def __add__(self, other: Capped) -> Capped:  # type: ignore[override]
+        """Add up what disjoint images have, where groups are inside images."""
+        worst = sorted([*self.worst, *other.worst], key=lambda one: -one[0])[:MOST_EXAMPLES]
+        most = max(self.most, other.most)
+        return Capped(self.beyond + other.beyond, self.groups + other.groups, most, tuple(worst))
+
+
+def _cap_scope(protocol: Protocol) -> str:
+    rules = protocol.matching
+    return "image" if rules.caps_image else "data_set_class" if rules.caps_data_set else "class"
+
+
+def counts_beyond(protocol: Protocol, detections: Detections) -> Capped:
+    """Count the detections beyond max detections."""
+    limit, scope = protocol.caps[-1], _cap_scope(protocol)
     if limit is None:
-        return
-    rules = context.protocol.matching
-    scope = "image" if rules.caps_image else "data_set_class" if rules.caps_data_set else "class"
+        return Capped()
     group: NDArray[Any] = _groups(detections)
     if scope != "class":
         group = detections.image if scope == "image" else detections.category
     numbers, counts = np.unique(group, return_counts=True)
     over = counts > limit
-    if not over.any():
-        return
-    beyond = int((counts[over] - limit).sum())
     labels, ids = detections.categories.labels, detections.images.ids.tolist()
     K = len(detections.categories)
-    scope_text, noun = SCOPES[scope]
 
     def name(number: int) -> str:
         if scope == "image":
@@ -341,50 +389,89 @@ def _beyond_max_detections(context: Context, detections: Detections) -> Iterator
         image = "" if scope == "data_set_class" else f"image {ids[number // K]}, "
         return f"{image}class {labels[number % K]}"
 
-    matching = dataclasses.replace(
-        context.protocol.matching,
-        max_detections=(*context.protocol.matching.max_detections[:-1], int(counts.max())),
-    )
+    worst = np.flatnonzero(over)[np.argsort(-counts[over], kind="stable")][:MOST_EXAMPLES]
+    named = [(int(counts[at]), name(int(numbers[at]))) for at in worst]
+    beyond = int((counts[over] - limit).sum())
+    return Capped(beyond, int(over.sum()), int(counts.max(initial=0)), tuple(named))
+
+
+def _beyond_max_detections(context: Context, detections: Detections) -> Iterator[Finding]:
+    capped = counts_beyond(context.protocol, detections)
+    if not capped.groups:
+        return
+    rules = context.protocol.matching
+    matching = dataclasses.replace(rules, max_detections=(*rules.max_detections[:-1], capped.most))
     raised = dataclasses.replace(context.protocol, matching=matching)
-    groups = counted(int(over.sum()), noun)
-    worst = np.flatnonzero(over)[np.argsort(-counts[over], kind="stable")]
+    yield from beyond_max_detections(
+        context, capped, repaired=lambda c, given: (c.ground_truth, given, raised)
+    )
+
+
+def beyond_max_detections(
+    context: Context, capped: Capped, *, repaired: Repair | None = None
+) -> Iterator[Finding]:
+    """Report detections that the protocol does not read."""
+    limit = context.protocol.caps[-1]
+    if limit is None or not capped.groups:
+        return
+    scope_text, noun = SCOPES[_cap_scope(context.protocol)]
     yield context.finding(
         "beyond-max-detections",
         "semantic",
         "info",
-        beyond,
-        f"{counted(beyond, 'detection')} {verb(beyond, 'are')} not evaluated: max detections is {limit} "
-        f"{scope_text} (exceeded in {groups})",
-        examples=[
-            f"{name(number)}: {counted(count, 'detection')}"
-            for number, count in zip(numbers[worst].tolist(), counts[worst].tolist(), strict=True)
-        ],
-        repair=f"max detections of {int(counts.max())}",
-        repaired=lambda c, given: (c.ground_truth, given, raised),
+        capped.beyond,
+        f"{counted(capped.beyond, 'detection')} {verb(capped.beyond, 'are')} not evaluated: max detections "
+        f"is {limit} {scope_text} (exceeded in {counted(capped.groups, noun)})",
+        examples=[f"{name}: {counted(count, 'detection')}" for count, name in capped.worst],
+        repair=f"max detections of {capped.most}",
+        repaired=repaired,
     )
 
 
 def _below_max_detections(context: Context, detections: Detections) -> Iterator[Finding]:
-    """Report many images with exactly the largest number of detections: the detector stops there."""
-    top, scope = context.protocol.caps[-1], context.protocol.matching.cap_scope
     per_image = context.per_image
     most = int(per_image.max())
     full = np.flatnonzero(per_image == most)
-    below = int((per_image == most - 1).sum())
-    if most < 5 or len(full) < max(5, 0.02 * len(per_image), 3 * below) or (top is not None and most >= top):
-        return
     ids = detections.images.ids[full[:MOST_EXAMPLES]].tolist()
+    yield from cut_per_image(
+        context,
+        most,
+        len(full),
+        int((per_image == most - 1).sum()),
+        len(per_image),
+        examples=[f"image {identifier}" for identifier in ids],
+        repaired=lambda c, given: (c.ground_truth, _first_of_each(given, most // 2), c.protocol),
+    )
+
+
+def cut_per_image(
+    context: Context,
+    most: int,
+    full: int,
+    below: int,
+    images: int,
+    *,
+    examples: Sequence[str] = (),
+    repaired: Repair | None = None,
+) -> Iterator[Finding]:
+    """Report many images with exactly the largest number of detections: the detector stops there.
+
+    ``below`` are images with one less.
+    """
+    top, scope = context.protocol.caps[-1], context.protocol.matching.cap_scope
+    if most < 5 or full < max(5, 0.02 * images, 3 * below) or (top is not None and most >= top):
+        return
     yield context.finding(
         "detections-cut-per-image",
         "semantic",
         "warning",
-        len(full),
-        f"{counted(len(full), 'image')} {verb(len(full), 'have')} exactly {most} detections and none has "
+        full,
+        f"{counted(full, 'image')} {verb(full, 'have')} exactly {most} detections and none has "
         "more: the detector seems to stop there"
         + ("" if top is None else f", below the protocol's max detections of {top} {SCOPES[scope][0]}"),
-        examples=[f"image {identifier}" for identifier in ids],
+        examples=examples,
         repair=f"at most {most // 2} per image",
-        repaired=lambda c, given: (c.ground_truth, _first_of_each(given, most // 2), c.protocol),
+        repaired=repaired,
     )
 
 

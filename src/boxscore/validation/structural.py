@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
 
@@ -23,7 +23,16 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.formats.reading import LeftOut
 from boxscore.matching.ignoring import zero_ids
-from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair, Tables, image_rows, named
+from boxscore.validation._findings import (
+    IN_PASSING,
+    Context,
+    Finding,
+    Repair,
+    RowCheck,
+    Tables,
+    image_rows,
+    named,
+)
 
 SILENT = 0.10
 """Share of annotated images without a detection from which results may be of another split."""
@@ -33,7 +42,7 @@ def structural_findings(context: Context) -> Iterator[Finding]:
     """Check ids, images and classes."""
     if context.effort > IN_PASSING:
         yield from _annotation_ids(context)
-    yield from _classes(context)
+    yield from of_classes(context)
     if context.effort > IN_PASSING and not context.chosen_classes:
         yield from _images(context)
     if context.detections is not None:
@@ -41,7 +50,7 @@ def structural_findings(context: Context) -> Iterator[Finding]:
             yield from _left_out(context)
         if not context.chosen_classes:
             yield from _silent_images(context)
-        yield from _silent_classes(context)
+        yield from silent_classes(context)
 
 
 def _annotation_ids(context: Context) -> Iterator[Finding]:
@@ -63,26 +72,36 @@ def _annotation_ids(context: Context) -> Iterator[Finding]:
             repair="each id once",
             repaired=lambda c, detections: (c.ground_truth.take(last_rows), detections, c.protocol),
         )
-    rows = np.flatnonzero(zero_ids(truth.ids))
-    matching = context.protocol.matching
-    if len(rows) and matching.annotation_id_zero == "counted":
-        unmatched = dataclasses.replace(matching, annotation_id_zero="unmatched")
-        protocol = dataclasses.replace(context.protocol, matching=unmatched)
-        yield context.finding(
-            "annotation-id-zero",
-            "structural",
-            "info",
-            len(rows),
-            "an annotation has id 0: pycocotools treats a match with it as no match; boxscore counts it "
-            '(matching.annotation_id_zero = "counted")',
-            table=truth,
-            rows=rows,
-            repair="as pycocotools reads it",
-            repaired=lambda c, detections: (c.ground_truth, detections, protocol),
-        )
+    yield from ID_ZERO.finding(context, truth)
 
 
-def _classes(context: Context) -> Iterator[Finding]:
+def _zero(context: Context, truth: GroundTruth) -> tuple[NDArray[np.intp], float]:
+    read = context.protocol.matching.annotation_id_zero == "counted"
+    return np.flatnonzero(zero_ids(truth.ids) & read), 0.0
+
+
+def _zero_unmatched(context: Context, truth: GroundTruth, rows: NDArray[np.intp]) -> Repair:
+    matching = dataclasses.replace(context.protocol.matching, annotation_id_zero="unmatched")
+    protocol = dataclasses.replace(context.protocol, matching=matching)
+    return lambda c, detections: (c.ground_truth, detections, protocol)
+
+
+ID_ZERO = RowCheck(
+    "annotation-id-zero",
+    "structural",
+    _zero,
+    lambda _: "info",
+    lambda _, __, ___: (
+        "an annotation has id 0: pycocotools treats a match with it as no match; boxscore counts it "
+        '(matching.annotation_id_zero = "counted")'
+    ),
+    "as pycocotools reads it",
+    _zero_unmatched,
+)
+
+
+def of_classes(context: Context) -> Iterator[Finding]:
+    """Report classes that share a name, and those without annotations."""
     truth = context.ground_truth
     names = truth.categories.names.tolist()
     if len(set(names)) < len(names):
@@ -117,24 +136,41 @@ def _classes(context: Context) -> Iterator[Finding]:
 def _images(context: Context) -> Iterator[Finding]:
     truth = context.ground_truth
     per_image = np.bincount(truth.image, minlength=len(truth.images))
-    empty = np.flatnonzero(per_image == 0)
-    if len(empty):
-        annotated = np.flatnonzero(per_image)
+    empty, annotated = np.flatnonzero(per_image == 0), np.flatnonzero(per_image)
+    yield from empty_images(
+        context,
+        len(empty),
+        len(truth.images),
+        examples=image_rows(truth.images, empty),
+        repaired=lambda c, detections: (
+            *select_rows(c.ground_truth, detections, images=annotated),
+            c.protocol,
+        ),
+    )
+
+
+def empty_images(
+    context: Context,
+    count: int,
+    images: int,
+    *,
+    examples: Sequence[str] = (),
+    repaired: Repair | None = None,
+) -> Iterator[Finding]:
+    """Report images without annotations."""
+    if count:
         yield context.finding(
             "image-without-annotations",
             "structural",
             "info",
-            len(empty),
-            f"{counted(len(empty), 'image')} of {len(truth.images):,} {verb(len(empty), 'have')} no "
+            count,
+            f"{counted(count, 'image')} of {images:,} {verb(count, 'have')} no "
             "annotation: every detection there "
             + ("of a class that was looked for " if context.protocol.labels.unlisted == "drop" else "")
             + "is a false positive",
-            examples=image_rows(truth.images, empty),
+            examples=examples,
             repair="without these images",
-            repaired=lambda c, detections: (
-                *select_rows(c.ground_truth, detections, images=annotated),
-                c.protocol,
-            ),
+            repaired=repaired,
         )
 
 
@@ -143,24 +179,38 @@ def _left_out(context: Context) -> Iterator[Finding]:
     assert detections is not None
     if not detections.left_out:
         return
-    categories, left_out = detections.categories, detections.left_out
-    renamed = renamed_classes(left_out, categories, detections.category)
+    left_out = detections.left_out
+    renamed = renamed_classes(left_out, detections.categories, detections.category)
     reader = left_out.renamed if isinstance(left_out, LeftOut) else None
     hint, repaired = question_of_renamed(renamed), None
     if renamed and reader is not None:
         from boxscore.formats.class_maps import class_map_advice
 
         hint, repaired = f"{hint} {class_map_advice(renamed)}", _by_names(reader, renamed)
-    total = sum(detections.left_out.values())
-    share = total / (total + len(detections))
+    yield from unknown_classes(context, left_out, len(detections), hint=hint, repaired=repaired)
+
+
+def unknown_classes(
+    context: Context,
+    left_out: Mapping[str, int],
+    known: int,
+    *,
+    hint: str = "",
+    repaired: Repair | None = None,
+) -> Iterator[Finding]:
+    """Report detections of classes that the ground truth does not have; ``known`` are the others."""
+    total = sum(left_out.values())
+    if not total:
+        return
+    share = total / (total + known)
     yield context.finding(
         "unknown-class",
         "structural",
         "error" if share > 0.5 else "warning",
         total,
-        f"{counted(total, 'detection')} ({share:.0%}) of {counted(len(detections.left_out), 'class')} that "
+        f"{counted(total, 'detection')} ({share:.0%}) of {counted(len(left_out), 'class')} that "
         f"the ground truth does not have; they are left out{'.' * bool(hint)}{hint}",
-        examples=[f"class {label}: {count:,}" for label, count in detections.left_out.items()],
+        examples=[f"class {label}: {count:,}" for label, count in left_out.items()],
         repair="with --class-map FILE",
         repaired=repaired,
     )
@@ -186,17 +236,39 @@ def _silent_images(context: Context) -> Iterator[Finding]:
     annotated = np.zeros(len(truth.images), dtype=bool)
     annotated[truth.image] = True
     silent = annotated & (context.per_image == 0)
-    if not silent.any():
+    yield from silent_images(
+        context,
+        int(silent.sum()),
+        int(annotated.sum()),
+        len(detections),
+        examples=image_rows(truth.images, np.flatnonzero(silent)),
+        repaired=lambda c, given: (
+            *select_rows(c.ground_truth, given, images=np.flatnonzero(~silent)),
+            c.protocol,
+        ),
+    )
+
+
+def silent_images(
+    context: Context,
+    count: int,
+    annotated: int,
+    detections: int,
+    *,
+    examples: Sequence[str] = (),
+    repaired: Repair | None = None,
+) -> Iterator[Finding]:
+    """Report images with annotations and without a detection."""
+    if not count:
         return
-    share = silent.sum() / annotated.sum()
-    count = int(silent.sum())
+    share = count / annotated
     text = (
         f"{counted(count, 'image')} with annotations ({_percent(share)}) {verb(count, 'have')} no detection"
     )
     if share > SILENT:
         text += ". Are these results of another split, or of a run cut short?"
-    is_most = bool(share > 0.5)
-    if is_most and len(detections):
+    is_most = share > 0.5
+    if is_most and detections:
         text += " To score only the images that were run, list their ids with --images FILE"
     yield context.finding(
         "image-without-detections",
@@ -204,13 +276,10 @@ def _silent_images(context: Context) -> Iterator[Finding]:
         "error" if is_most else "warning" if share > SILENT else "info",
         count,
         text,
-        examples=image_rows(truth.images, np.flatnonzero(silent)),
+        examples=examples,
         repair="without these images",
-        repaired=lambda c, given: (
-            *select_rows(c.ground_truth, given, images=np.flatnonzero(~silent)),
-            c.protocol,
-        ),
-        at_once=is_most and len(detections) > 0 and context.is_soon(context.protocol),
+        repaired=repaired,
+        at_once=is_most and detections > 0 and context.is_soon(context.protocol),
     )
 
 
@@ -218,7 +287,8 @@ def _percent(share: float) -> str:
     return "under 1%" if 0 < share < 0.005 else f"{share:.0%}"
 
 
-def _silent_classes(context: Context) -> Iterator[Finding]:
+def silent_classes(context: Context) -> Iterator[Finding]:
+    """Report classes with annotations and without a detection."""
     truth, detections = context.ground_truth, context.detections
     assert detections is not None
     K = len(truth.categories)

@@ -13,16 +13,18 @@ Conventions
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore._utils.text import counted, verb
-from boxscore.data.tables import BoxTable, Detections
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import ProtocolError
 from boxscore.protocols import load_protocol, protocol_of_type
 from boxscore.protocols.protocol import Protocol
-from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair, with_truth
+from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair, RowCheck, with_truth
 
 DIFFICULT = "voc2007"
 """The protocol that reads difficult objects of upright boxes."""
@@ -123,37 +125,55 @@ def _under(protocol: Protocol) -> Repair:
 def _flags(context: Context, *, difficult_said: bool) -> Iterator[Finding]:
     """Report annotations with a flag that the protocol does not read."""
     truth, protocol = context.ground_truth, context.protocol
-    rules = protocol.ignore
-    read = {
-        "crowd": rules.crowd != "count",
-        "difficult": rules.difficult != "count" or difficult_said,
-        "ignore": rules.flagged != "count",
-    }
-    for name, has_effect in read.items():
-        flags = getattr(truth, name)
-        if name == "crowd" and protocol.group.treatment == "merge":
-            flags = flags & ~truth.group  # tables of groups flag them as crowds too
-        if has_effect or not flags.any():
+    for name, check in FLAGS.items():
+        if name == "difficult" and difficult_said:
             continue
-        rows = np.flatnonzero(flags)
-        repair, repaired, at_once = "without them", with_truth(np.flatnonzero(~flags)), False
         if name == "difficult" and protocol.similarity == "box" and truth.units == "pixels":
+            rows, most = check.rows(context, truth)
             other = load_protocol(DIFFICULT)
-            repair, repaired, at_once = (
-                f"with --protocol {DIFFICULT}",
-                _under(other),
-                context.is_soon(other),
-            )
-        yield context.finding(
-            f"{name}-flag-without-effect",
-            "semantic",
-            "warning",
-            len(rows),
-            f"{counted(len(rows), 'annotation')} flagged {name}, which the protocol {protocol.name} does not "
-            "read: they count like any other",
-            table=truth,
-            rows=rows,
-            repair=repair,
-            repaired=repaired,
-            at_once=at_once,
-        )
+            if len(rows):
+                yield context.finding(
+                    check.code,
+                    check.kind,
+                    check.severity(context),
+                    len(rows),
+                    check.text(context, len(rows), most),
+                    table=truth,
+                    rows=rows,
+                    repair=f"with --protocol {DIFFICULT}",
+                    repaired=_under(other),
+                    at_once=context.is_soon(other),
+                )
+            continue
+        yield from check.finding(context, truth)
+
+
+def _unread_flags(name: str, context: Context, truth: GroundTruth) -> tuple[NDArray[np.intp], float]:
+    """Return the rows with a flag, where the protocol does not read it."""
+    rules = context.protocol.ignore
+    read = {"crowd": rules.crowd, "difficult": rules.difficult, "ignore": rules.flagged}[name] != "count"
+    if read:
+        return np.empty(0, dtype=np.intp), 0.0
+    flags = getattr(truth, name)
+    if name == "crowd" and context.protocol.group.treatment == "merge":
+        flags = flags & ~truth.group  # tables of groups flag them as crowds too
+    return np.flatnonzero(flags), 0.0
+
+
+def _flag_check(code: str, name: str) -> RowCheck:
+    return RowCheck(
+        code,
+        "semantic",
+        functools.partial(_unread_flags, name),
+        lambda _: "warning",
+        lambda context, count, _: (
+            f"{counted(count, 'annotation')} flagged {name}, which the protocol {context.protocol.name} "
+            "does not read: they count like any other"
+        ),
+        "without them",
+        lambda _, truth, rows: with_truth(np.delete(np.arange(len(truth)), rows)),
+    )
+
+
+FLAGS = {name: _flag_check(f"{name}-flag-without-effect", name) for name in ("crowd", "difficult", "ignore")}
+"""A check for each flag."""
