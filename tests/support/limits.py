@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from boxscore.distributed import bin_counts, bins, cluster, local, reduction, result, weighing
+from boxscore.distributed import bin_counts, bins, cluster, local, reduction, result, score_ranges, weighing
 from boxscore.scoring import shared, summary, weighted_curves
 
 
@@ -32,6 +32,16 @@ def small_partitions(patch: pytest.MonkeyPatch, boxes: int) -> None:
 def long_rows_of_images(patch: pytest.MonkeyPatch, size: int) -> None:
     """Take the row of an image for so many bytes."""
     patch.setattr(result, "PER_ROW", size)
+
+
+def few_scores_together(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Count the scores of at most so many detections of parts together."""
+    patch.setattr(score_ranges, "MOST", count)
+
+
+def few_classes_of_ties(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Let a class whose ties are asked about in parts have at most so many detections."""
+    patch.setattr("boxscore.diagnostics.ties_in_parts.MOST", count)
 
 
 def few_sets_together(patch: pytest.MonkeyPatch, count: int) -> None:

@@ -59,8 +59,8 @@ class Diagnostic(NamedTuple):
         The value of an option that is not given.
     in_title : mapping of str to function of the arguments
         Words of the title, by what stands in braces there.
-    in_parts : bool
-        Whether it can be computed in partitions.
+    at_once : str
+        Why it needs all detections at once; empty where it can be computed in partitions.
     sort : str, optional
         The columns by which its rows are printed unless ``--sort`` names others, the order of the result if
         empty; None where rows have no other order.
@@ -84,7 +84,7 @@ class Diagnostic(NamedTuple):
     first_out: Callable[[pd.DataFrame], Sequence[str | tuple[str, ...]]] | None = None
     unset: Mapping[str, Callable[[Evaluation], Any]] = {}
     in_title: Mapping[str, Callable[[argparse.Namespace], str]] = {}
-    in_parts: bool = False
+    at_once: str = ""
     sort: str | None = ""
     sort_without_scores: str = ""
     note: str = ""
@@ -103,9 +103,8 @@ class Diagnostic(NamedTuple):
     def arguments(self) -> tuple[Option, ...]:
         """Every option of the command."""
         options = self.options
-        limit = (MEMORY_LIMIT,) if self.in_parts else ()
         rows = () if self.sort is None else ROWS
-        return (*inputs_beside(options), *limit, OUTPUT, *options, *rows)
+        return (*inputs_beside(options), MEMORY_LIMIT, OUTPUT, *options, *rows)
 
     def help(self, name: str) -> str:
         """Return the text above the options."""
@@ -122,22 +121,20 @@ class Diagnostic(NamedTuple):
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Read, evaluate, print; return the exit status."""
-        from boxscore.cli.inputs import evaluate_inputs, read_inputs
+        from boxscore.cli.larger import evaluation_in_parts
         from boxscore.cli.output import Digest, digest_of, refuse_errors, remembered_warnings, rows_of
         from boxscore.cli.streams import say
         from boxscore.reports.rows import ALL_ROWS
 
         self._refuse_unread(arguments)
         rows = ALL_ROWS if self.sort is None else rows_of(arguments, sort=self.sort)
-        in_memory = getattr(arguments, "memory_limit", None) is None
+        in_memory = arguments.memory_limit is None
+        if self.at_once and not in_memory:
+            rule = f"be left out of {self.function.replace('_', ' ')}, which needs all detections at once"
+            raise InputError("--memory-limit", rule, got=arguments.memory_limit, cause=self.at_once)
         with contextlib.ExitStack() as stack:
             with remembered_warnings(hold_box_forms=in_memory and not arguments.strict) as messages:
-                if self.in_parts:
-                    from boxscore.cli.larger import evaluation_in_parts
-
-                    evaluation = stack.enter_context(evaluation_in_parts(arguments))
-                else:
-                    evaluation = evaluate_inputs(read_inputs(arguments))
+                evaluation = stack.enter_context(evaluation_in_parts(arguments))
                 digest = digest_of(evaluation, warned=messages) if in_memory else Digest([], {})
             if arguments.strict:
                 refuse_errors(digest)
@@ -281,7 +278,6 @@ DIAGNOSTICS = {
         "bootstrap_intervals",
         "Bootstrap over images",
         (METRICS, PER_CLASS),
-        in_parts=True,
         examples=("--resamples 1000", "--metrics AP AP50 --per-class"),
     ),
     "errors": Diagnostic(
@@ -294,7 +290,6 @@ DIAGNOSTICS = {
             Option("list", "list every error instead", kind=bool, default=False),
         ),
         instead={"list": "error_list"},
-        in_parts=True,
         examples=("", "--per-class --output csv", "--list --output csv"),
     ),
     "error-curves": Diagnostic(
@@ -310,6 +305,7 @@ DIAGNOSTICS = {
             ),
         ),
         instead={"curve": "error_curves"},
+        at_once="each step matches again with errors forgiven, at 500 detections and more an image",
         examples=("", "--max-detections 500 --sort C50", "--curve --output csv"),
     ),
     "keypoint-errors": Diagnostic(
@@ -320,6 +316,7 @@ DIAGNOSTICS = {
         "Keypoints of matched detections (Ronchi and Perona)",
         digits=3,
         sort=None,
+        at_once="joints are compared with those of the matched person; evaluate some of the images",
         examples=("", "--output csv"),
     ),
     "confusion": Diagnostic(
@@ -351,7 +348,6 @@ DIAGNOSTICS = {
         unset={"score_threshold": _best_score},
         in_title={"and_score": _and_score},
         examples=("", "--score-threshold 0.25", "--normalise truth --output csv", "--top 20"),
-        in_parts=True,
     ),
     "operating-points": Diagnostic(
         "which score threshold to use",
@@ -398,6 +394,7 @@ DIAGNOSTICS = {
         note="chance adds to expected_error, not to debiased_error; low and high are an interval of the true "
         "error",
         first_out=lambda _: ["accuracy", "confidence", "maximum_error"],
+        at_once="bins add up IoU of true positives in the order of all scores, and parts hold no overlaps",
         examples=("", "--bins 15 --score-threshold 0.05", "--reliability --output csv"),
     ),
     "lrp": Diagnostic(
@@ -405,6 +402,7 @@ DIAGNOSTICS = {
         "Print localisation-recall-precision errors: localisation, false positives and misses in one number.",
         "localisation_recall_precision",
         "Localisation recall precision (LRP) errors",
+        at_once="it adds up IoU of true positives in the order of all scores, and parts hold no overlaps",
         examples=("", "--at-score 0.5"),
     ),
     "froc": Diagnostic(
@@ -423,7 +421,6 @@ DIAGNOSTICS = {
         "recall, F1 and AP.",
         "image_scores",
         "Images",
-        in_parts=True,
         digits=3,
         first_out=lambda _: ["detections", "objects"],
         sort="AP,FN,FP",
@@ -452,7 +449,6 @@ DIAGNOSTICS = {
                 combine=_edges_or_count,
             ),
         ),
-        in_parts=True,
         examples=("--by size", "--by camera", "--by relative_size --bins 0 0.01 0.1 1"),
     ),
     "ties": Diagnostic(

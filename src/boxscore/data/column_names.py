@@ -21,6 +21,7 @@ from typing import NamedTuple
 from boxscore._utils import checks
 from boxscore._utils.text import short_list
 from boxscore.data.boxes import BoxFormat
+from boxscore.data.shape_columns import shape_names
 from boxscore.errors import FileFormatError, InputError
 
 _IDS = ("imageid", "imgid")
@@ -169,6 +170,8 @@ class ColumnParts(NamedTuple):
     other: tuple[str, ...]
     mask: str | None
     """Masks in Open Images' form, beside ImageWidth and ImageHeight."""
+    shapes: dict[str, tuple[str, ...]]
+    """Keypoints, rotated boxes and corners, in the columns that boxscore writes."""
     open_images: bool
     """Whether the columns are those of Open Images, in its order: XMin, XMax, YMin, YMax."""
 
@@ -229,6 +232,8 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
             image_size = (known[width], known[height])
             used |= set(image_size)
             break
+    shapes = shape_names([name for name in names if name not in used], place=place)
+    used |= {name for columns in shapes.values() for name in columns}
     if column_map is not None:
         column_map.record_table(names, place)
     order = [_plain(name) for name in names]
@@ -247,6 +252,7 @@ def column_parts(names: Sequence[str], *, place: str, column_map: ColumnMap | No
         flags=flags,
         other=tuple(name for name in names if name not in used),
         mask=known["mask"] if has_masks else None,
+        shapes=shapes,
         open_images=open_images,
     )
 

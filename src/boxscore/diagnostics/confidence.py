@@ -21,6 +21,7 @@ C. J. van Rijsbergen, *Information Retrieval*, 1979 (the F-score).
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -200,13 +201,16 @@ def operating_points(
             checks.number_between(value, -np.inf, np.inf, name=name)
         else:
             checks.number_between(value, 0, 1, name=name, open_low=True)
-    curves = confidence_curve(evaluation, iou_threshold=iou_threshold, area=area, beta=beta)
-    positive = evaluation.score_counts(
-        threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
-    ).positive
+    keep = functools.partial(
+        _kept, beta=beta, at_score=at_score, at_precision=at_precision, at_recall=at_recall
+    )
+    counts = evaluation.score_counts(
+        threshold_index(evaluation, iou_threshold), area_index(evaluation, area), keep
+    )
+    rates = _rates(counts, beta)
     points = []
-    for k, count in enumerate(positive.tolist()):
-        curve = curves.of_class(k)
+    for k, count in enumerate(counts.positive.tolist()):
+        curve = rates.take(counts.part(k))
         position = _position(curve, count, at_score=at_score, at_precision=at_precision, at_recall=at_recall)
         if position != NO_POINT:
             point = curve.take(position)
@@ -216,8 +220,14 @@ def operating_points(
         else:
             point = Rates(*[np.float64(np.nan)] * len(Rates._fields))
         points.append(point if at_score is None else point._replace(score=np.float64(at_score)))
-    rates = Rates(*(np.array(column) for column in zip(*points, strict=True)))
-    return OperatingPoints(evaluation.labels, rates.take(slice(-1)), rates.take(-1))
+    found = Rates(*(np.array(column) for column in zip(*points, strict=True)))
+    return OperatingPoints(evaluation.labels, found.take(slice(-1)), found.take(-1))
+
+
+def _kept(counts: ScoreCounts, *, beta: float, **asked: float | None) -> list[int]:
+    """Keep the requested point of one curve, or of a range of it."""
+    position = _position(_rates(counts, beta), int(counts.positive[0]), **asked)
+    return [] if position == NO_POINT else [position]
 
 
 def _rates(counts: ScoreCounts, beta: float) -> Rates:

@@ -11,6 +11,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,6 +30,7 @@ from boxscore.diagnostics._result import (
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.grids import fppi_points, number_text
 from boxscore.scoring.kinds.froc import sensitivity_at
+from boxscore.scoring.score_counts import ScoreCounts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,7 +150,10 @@ def froc_scores(
     """
     rules = evaluation.protocol.froc
     points = np.array(rules.false_positives_per_image if fppi is None else fppi_points(fppi, name="fppi"))
-    counts = evaluation.score_counts(threshold_index(evaluation, iou_threshold), area_index(evaluation, area))
+    keep = functools.partial(_kept, points=points, images=evaluation.image_count)
+    counts = evaluation.score_counts(
+        threshold_index(evaluation, iou_threshold), area_index(evaluation, area), keep
+    )
     read = np.array(
         [
             sensitivity_at(
@@ -174,6 +179,14 @@ def froc_scores(
         over_classes,
         points,
     )
+
+
+def _kept(counts: ScoreCounts, *, points: FloatArray, images: int) -> list[int]:
+    """Keep the neighbours of each point in one curve, or in a range of it."""
+    beyond = np.searchsorted(counts.false / max(images, 1), points, side="right")
+    near = np.concatenate([beyond - 1, beyond])
+    kept: list[int] = near[(near >= 0) & (near < len(counts.score))].tolist()
+    return kept
 
 
 @once_per_evaluation

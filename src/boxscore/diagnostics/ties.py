@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
+from boxscore._utils.text import counted
 from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
 from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.errors import InputError
@@ -42,7 +43,7 @@ from boxscore.scoring.counts import tie_starts
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.orderless import standard_error_of_mean
 from boxscore.scoring.summary import summary_total, summary_values, with_values
-from boxscore.scoring.tied import NoExpectationError, expected_over_ties
+from boxscore.scoring.tied import NoExpectationError, TiedExpectation, expected_over_ties
 
 
 class Bounds(NamedTuple):
@@ -117,18 +118,18 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
             errors.append(error)
     else:
         per_class[1], total[1] = per_class[0], total[0]
-    category = evaluation.matched.category
-    counts = [
-        np.bincount(category[positions], minlength=K)
-        for positions in (_tied(evaluation), contested_detections(evaluation))
-    ]
+    counts = [_counts_of_tied(evaluation), counts_of_contested(evaluation)]
     return TieBounds(
         evaluation.labels,
         Bounds(*per_class, *(np.repeat(count[:, None], M, axis=1) for count in counts)),
         Bounds(*total, *(np.repeat(count.sum(), M) for count in counts)),
         [row.key for row in rows],
-        _note(max(errors)),
+        _note(max(errors), evaluation.once("too large for expectations", lambda: 0)),
     )
+
+
+def _has_partitions(evaluation: Evaluation) -> bool:
+    return getattr(evaluation, "has_partitions", False)
 
 
 class Ends(NamedTuple):
@@ -148,7 +149,8 @@ def _ordered(evaluation: Evaluation) -> bool:
 
 def ends_of_ties(evaluation: Evaluation, metrics: Sequence[str] | None = None) -> Ends:
     """Compute what :func:`tie_bounds` has, but the expectation, which takes longer; once."""
-    evaluation.require_overlaps("bounds over ties")
+    if not _has_partitions(evaluation):
+        evaluation.require_overlaps("bounds over ties")
     key = ("ends of ties", None if metrics is None else tuple(metrics))
     return evaluation.once(key, lambda: _ends(evaluation, metrics))
 
@@ -178,7 +180,8 @@ def _expected(evaluation: Evaluation, row: SummaryRow) -> tuple[FloatArray, floa
     def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
         curves = evaluation.curves_of(area, cap, pooled)
         values, error = evaluation.once(
-            ("expected over ties", area, cap, pooled), lambda: expected_over_ties(curves)
+            ("expected over ties", area, cap, pooled),
+            lambda: _expectation(evaluation, curves, area, cap, pooled),
         )
         errors.append(error)
         return with_values(curves, protocol, row.metric, values)
@@ -194,8 +197,23 @@ def _expected(evaluation: Evaluation, row: SummaryRow) -> tuple[FloatArray, floa
     return of_classes, total, standard_error_of_mean(error)
 
 
-def _note(error: float) -> str:
-    """Say how far expectations are estimated."""
+def _expectation(
+    evaluation: Evaluation, curves: Curves, area: int, cap: int, pooled: str | None
+) -> TiedExpectation:
+    if not _has_partitions(evaluation):
+        return expected_over_ties(curves)
+    from boxscore.diagnostics.ties_in_parts import expected_in_parts
+
+    expected, too_large = expected_in_parts(evaluation, (area, cap), pooled)
+    evaluation.once("too large for expectations", lambda: too_large)
+    return expected
+
+
+def _note(error: float, too_large: int) -> str:
+    """Say how far expectations are estimated, and of how many classes there are none."""
+    if too_large:
+        what = f"{counted(too_large, 'class')} with more detections than one process takes"
+        return f"expected: left out of {what}, and of means over classes"
     if not error > 0:
         return ""
     return f"expected: the mean over all orders, estimated, with a standard error of at most {error:.1g}"
@@ -209,8 +227,33 @@ def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
 
 
 def _reordered(evaluation: Evaluation, order: TieOrder) -> Evaluation:
+    if _has_partitions(evaluation):
+        from boxscore.diagnostics.ties_in_parts import with_tie_order
+
+        return with_tie_order(evaluation, order)
     rules = dataclasses.replace(evaluation.protocol.ap, tie_order=order)
     return dataclasses.replace(evaluation, protocol=dataclasses.replace(evaluation.protocol, ap=rules))
+
+
+def _counts_of_tied(evaluation: Evaluation) -> NDArray[np.int64]:
+    """Count the detections of each class that share their score with another, [K]."""
+    if _has_partitions(evaluation):
+        from boxscore.diagnostics.ties_in_parts import tied_in_parts
+
+        return tied_in_parts(evaluation)
+    category = evaluation.matched.category
+    return np.bincount(category[_tied(evaluation)], minlength=len(evaluation.labels))
+
+
+def counts_of_contested(evaluation: Evaluation) -> NDArray[np.int64]:
+    """Count the contested detections of each class, [K]: each is of one image."""
+    ask = getattr(evaluation, "of_each_partition", None)
+    parts = None if ask is None else ask(counts_of_contested, {})
+    if parts is not None:
+        counts: NDArray[np.int64] = np.sum(parts, axis=0, dtype=np.int64)
+        return counts
+    category = evaluation.matched.category
+    return np.bincount(category[contested_detections(evaluation)], minlength=len(evaluation.labels))
 
 
 def _tied(evaluation: Evaluation) -> NDArray[np.intp]:

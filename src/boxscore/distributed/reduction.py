@@ -58,6 +58,12 @@ def score_classes(pieces: Sequence[Part], block: Cut, keys: Sequence[Key], image
     return BlockNumbers(counts_of_classes(matches), curves)
 
 
+def curves_of_block(pieces: Sequence[Part], block: Cut, key: Key, images: int) -> Curves:
+    """Merge the pieces of a block and return its curves, with what is counted."""
+    protocol = pieces[0].protocol
+    return Curves(_counts(_matches(pieces, block), protocol, key, images), protocol.ap)
+
+
 def _matches(pieces: Sequence[Part], block: Cut) -> Matches:
     matches = MergedParts(pieces).matches()
     return matches if block.pooled is None else matches.pooled(block.pooled)

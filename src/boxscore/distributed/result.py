@@ -32,12 +32,14 @@ from boxscore.distributed.merging import MergedParts, check_shares, images_in_or
 from boxscore.distributed.parts import Part, TruthIdentity, load_one_of, parts_in
 from boxscore.distributed.plan import MOST, asked_keys, every_key
 from boxscore.distributed.reduction import Numbers, reduced
+from boxscore.distributed.score_ranges import Reading, can_be_thinned, thinned_counts
 from boxscore.distributed.weighing import HeldParts, weighted_parts
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.curves import Curves
+from boxscore.scoring.score_counts import ScoreCounts
 from boxscore.scoring.summary import Key, WeightedMetrics
 
 FETCHED = 1 << 24
@@ -395,7 +397,30 @@ class DistributedEvaluation(MergedEvaluation):
     @property
     def operating_score(self) -> float:
         """The score threshold of the best F1 of all classes together; minus infinity where there is none."""
-        return self._rates[0] if self._rates[1] else super().operating_score
+        if self._rates[1] or self.protocol.matching.scores != "given":
+            return self._rates[0] if self._rates[1] else super().operating_score
+        best = self.score_counts(keep=_best).best_score(len(self.labels))
+        return best if best == best else -np.inf
+
+    def score_counts(
+        self, threshold: int = 0, area: int = 0, keep: Callable[[ScoreCounts], Sequence[int]] | None = None
+    ) -> ScoreCounts:
+        """Return what each score threshold keeps, of what a question may read.
+
+        Parameters
+        ----------
+        threshold, area : int
+        keep : callable, optional
+            As in :meth:`boxscore.Evaluation.score_counts`; without it all parts are brought here.
+
+        Returns
+        -------
+        ScoreCounts
+        """
+        if keep is None or self._held is None or not can_be_thinned(self._held):
+            return super().score_counts(threshold, area)
+        self.require_scores()
+        return thinned_counts(self._held, Reading(threshold, area, keep))
 
     def of_each_partition(
         self, function: Callable[..., Any], options: Mapping[str, Any], *, rows_of_images: bool = False
@@ -457,6 +482,11 @@ class DistributedEvaluation(MergedEvaluation):
                 cause="ask before the client is closed, or save parts and merge them",
             )
         return self._held
+
+
+def _best(counts: ScoreCounts) -> list[int]:
+    """Keep the point of the best F1 of a curve."""
+    return [int(np.argmax(counts.f_score()))] if len(counts.score) and counts.positive[0] else []
 
 
 def _asked(task: Any, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:

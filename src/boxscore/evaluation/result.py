@@ -741,13 +741,18 @@ class Evaluation(PicklesFields):
             )
         )
 
-    def score_counts(self, threshold: int = 0, area: int = 0) -> ScoreCounts:
+    def score_counts(
+        self, threshold: int = 0, area: int = 0, keep: Callable[[ScoreCounts], Sequence[int]] | None = None
+    ) -> ScoreCounts:
         """Return what each score threshold keeps; computed once.
 
         Parameters
         ----------
         threshold, area : int
             Positions on the axes T and A.
+        keep : callable, optional
+            Takes the counts of one curve, or of a range of its scores, and returns the positions that the
+            question may read: where no process holds all scores only these are returned. Pickles.
 
         Returns
         -------

@@ -36,6 +36,7 @@ from boxscore.data.column_names import ColumnParts, absent_of, absent_score, col
 from boxscore.data.lookup import image_rows_by_name
 from boxscore.data.schema import GROUND_TRUTH
 from boxscore.data.scores import all_or_none
+from boxscore.data.shape_columns import read_shapes
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
@@ -92,6 +93,8 @@ class Table(abc.ABC):
         Names of the class numbers that count from 0, if the file has them.
     class_names : sequence of (id, name), or None
         All classes, if the file has them.
+    boxes_around : bool
+        Whether its boxes are those around the shapes beside them.
     absent : mapping of str to str
         Of several files, the first that does not have a column, by column.
     """
@@ -101,6 +104,7 @@ class Table(abc.ABC):
     count: int
     class_list: Sequence[str] | None = None
     class_names: Sequence[tuple[Id, str]] | None = None
+    boxes_around: bool = False
     absent: Mapping[str, str] = MappingProxyType({})
 
     @abc.abstractmethod
@@ -293,6 +297,14 @@ def rows_of(
     )
     if masks is not None:
         given["masks"] = masks
+    shapes = {
+        shape: read_shapes(np.column_stack([table.numbers(name)[with_box] for name in names]), shape)
+        for shape, names in parts.shapes.items()
+        if not (of_results and shape == "keypoint_count")
+    }
+    if table.boxes_around and shapes:
+        boxes = None
+        given.pop("sizes", None)
     return Rows(
         source=table.source,
         images=images,
@@ -310,7 +322,8 @@ def rows_of(
         numbers=_numbers(table, parts),
         file_names=_file_names(table, parts, images, image),
         sizes=sizes,
-        given=given,
+        keypoints=shapes.pop("keypoints", None),
+        given=given | shapes,
         columns=columns,
     )
 

@@ -34,6 +34,7 @@ from boxscore._utils.given_paths import Several, is_far, opened_by_range
 from boxscore.data.column_names import ColumnMap, column_parts, has_part, is_box
 from boxscore.data.masks import Masks
 from boxscore.data.operations import of_images
+from boxscore.data.shape_columns import written_shapes
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError, MissingDependencyError
@@ -58,14 +59,17 @@ _METADATA_KEY = b"boxscore"
 """Key of the metadata that holds all classes, also those without an object."""
 
 
+_SHAPES = frozenset({"keypoints", "rotated", "quadrilaterals"})
+
+
 class ParquetFormat(TableFormat):
     """Parquet files, and folders of part files."""
 
     name = "parquet"
     endings = (".parquet",)
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
-        "ground truth": HELD_BY_TABLES | {"classes", "masks"},
-        "detections": frozenset({"columns", "masks"}),
+        "ground truth": HELD_BY_TABLES | {"classes", "masks"} | _SHAPES,
+        "detections": frozenset({"columns", "masks"}) | _SHAPES,
     }
     takes = frozenset({"classes", "columns", "image_sizes", "image_set"})
 
@@ -122,11 +126,14 @@ class ParquetFormat(TableFormat):
             around_masks = isinstance(whole, Detections) and not whole.boxes_given
             if around_masks and not whole.masks.missing.any():
                 saved = {name: values for name, values in saved.items() if not is_box(name)}
-        columns = {name: _arrow_column(values) for name, values in saved.items()}
+        shapes = written_shapes(table, len(saved["image_id"]))
+        around = bool(shapes) and isinstance(whole, Detections) and not whole.boxes_given
+        columns = {name: _arrow_column(values) for name, values in (saved | shapes).items()}
         if ids == names or list(map(str, ids)) == names:
             columns.pop("category_id" if isinstance(ids[0] if ids else "", str) else "class", None)
+        classes = [[i, n] for i, n in zip(ids, names, strict=True)]
         written = pa.table(columns).replace_schema_metadata(
-            {_METADATA_KEY: json.dumps({"classes": [[i, n] for i, n in zip(ids, names, strict=True)]})}
+            {_METADATA_KEY: json.dumps({"classes": classes, **({"boxes": "around"} if around else {})})}
         )
         output = io.BytesIO()
         pq.write_table(written, output, compression="zstd")
@@ -405,7 +412,9 @@ class ArrowTable(Table):
         self._known: dict[str, Distinct] = {}
         parts = column_parts(self.names, place=source, column_map=column_map)
         label = parts.class_name if parts.class_id is None else parts.class_id
-        self.class_list, self.class_names = class_names_of(table.schema.metadata or {}, label)
+        metadata = table.schema.metadata or {}
+        self.class_list, self.class_names = class_names_of(metadata, label)
+        self.boxes_around = are_around(metadata)
 
     def distinct(self, name: str) -> Distinct:
         """Return the values of a column, each once; dictionaries are used as they are."""
@@ -569,6 +578,14 @@ def class_names_of(
     except (ValueError, KeyError, TypeError, RecursionError):
         pass  # metadata of another kind
     return None, None
+
+
+def are_around(metadata: dict[bytes, bytes]) -> bool:
+    """Whether the metadata say that boxes are those around the shapes beside them."""
+    try:
+        return bool(json.loads(metadata.get(_METADATA_KEY, b"{}")).get("boxes") == "around")
+    except (ValueError, AttributeError, RecursionError):  # metadata of another kind
+        return False
 
 
 def _class_label(features: Any, label: str) -> list[str] | None:

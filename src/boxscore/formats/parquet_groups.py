@@ -31,6 +31,7 @@ from boxscore.formats.parquet import (
     TEXTS,
     ArrowTable,
     absent_columns,
+    are_around,
     arrow,
     by_box,
     class_names_of,
@@ -292,7 +293,9 @@ class BoxesTable(ArrowTable):
         self.names, self.count = names, len(table)
         parts = groups.parts
         label = parts.class_name if parts.class_id is None else parts.class_id
-        self.class_list, self.class_names = class_names_of(table.schema.metadata or {}, label)
+        metadata = table.schema.metadata or {}
+        self.class_list, self.class_names = class_names_of(metadata, label)
+        self.boxes_around = are_around(metadata)
 
     def place(self, row: int) -> str:
         """Name a row."""

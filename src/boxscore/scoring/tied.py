@@ -42,8 +42,14 @@ class TiedExpectation(NamedTuple):
     """Standard error of each class and threshold, [T, K]; 0 where it is exact."""
 
 
-def expected_over_ties(curves: Curves) -> TiedExpectation:
+def expected_over_ties(curves: Curves, classes: int | None = None) -> TiedExpectation:
     """Return what AP is expected to be over all orders of equally scored detections.
+
+    Parameters
+    ----------
+    curves : Curves
+    classes : int, optional
+        Curves of the whole result, where these are some of it.
 
     Raises
     ------
@@ -63,7 +69,8 @@ def expected_over_ties(curves: Curves) -> TiedExpectation:
     runs = curves.counts.runs
     ends = np.cumsum(runs).reshape(runs.shape)
     pointwise = rules.interpolation == "points" and not rules.sequential_mean
-    pointwise &= runs.size * curves.point_count <= MOST_VALUES
+    size = runs.size if classes is None else len(runs) * classes
+    pointwise &= size * curves.point_count <= MOST_VALUES
     values = (curves.interpolated if pointwise else curves.average_precision).copy()
     error = np.zeros(runs.shape)
     needed = np.maximum(curves.needed(), 1) - 1

@@ -1,0 +1,114 @@
+"""Operating points, FROC and ties over partitions have the bits of one process, however equal scores fall."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.diagnostics import froc_scores, operating_points, tie_bounds
+from diagnostics.test_errors_in_parts import scene
+from support import limits
+from support.insides import asked_again
+from support.running import Run
+
+pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
+
+from boxscore.formats.parquet import FORMAT
+from boxscore.protocols import load_protocol
+
+QUESTIONS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
+    (operating_points, {}),
+    (operating_points, {"at_score": 0.5, "iou_threshold": 0.75}),
+    (operating_points, {"at_score": 2.0}),
+    (operating_points, {"at_precision": 0.3, "beta": 2.0}),
+    (operating_points, {"at_precision": 1.0}),
+    (operating_points, {"at_recall": 0.5, "area": "small"}),
+    (operating_points, {"at_recall": 1.0}),
+    (froc_scores, {}),
+    (froc_scores, {"fppi": [0.01, 0.4, 3, 1000]}),
+    (tie_bounds, {}),
+    (tie_bounds, {"metrics": ["AP50", "APs"]}),
+]
+
+
+def equal(one: Any, other: Any) -> None:
+    """Compare results field by field, to the last bit."""
+    assert one.classes == other.classes
+    for side in ("per_class", "total", "mean"):
+        if hasattr(one, side):
+            for name, value in getattr(one, side)._asdict().items():
+                np.testing.assert_array_equal(value, getattr(getattr(other, side), name), f"{side} {name}")
+
+
+@pytest.mark.parametrize("protocol", ["coco", "voc2012"])
+@pytest.mark.parametrize("most", [1 << 22, 90, 25])
+def test_bits_of_one_process(
+    protocol: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole classes, and ranges of scores of classes that are cut where scores differ."""
+    limits.few_scores_together(monkeypatch, most)
+    truth, found = scene(most)
+    FORMAT.save(found, tmp_path / "found.parquet")
+    whole = boxscore.evaluate(
+        truth, boxscore.load_detections(tmp_path / "found.parquet", truth), protocol=protocol
+    )
+    known = {row.key for row in whole.protocol.rows}
+    with asked_again(truth, tmp_path / "found.parquet", load_protocol(protocol), partition=200) as result:
+        asked = 0
+        for function, options in QUESTIONS:
+            areas, thresholds = whole.protocol.ignore.area_ranges, whole.protocol.matching.iou_thresholds
+            if options.get("area", "all") not in {"all", *areas}:
+                continue
+            if options.get("iou_threshold", thresholds[0]) not in thresholds:
+                continue
+            if not {*options.get("metrics", known)} <= known:
+                continue
+            equal(function(whole, **options), function(result, **options))
+            asked += 1
+        assert asked >= 6
+        assert result.operating_score == whole.operating_score
+
+
+def test_a_class_too_large_has_no_expectation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds and counts are there; the note says what is left out."""
+    limits.few_classes_of_ties(monkeypatch, 25)
+    truth, found = scene(3)
+    FORMAT.save(found, tmp_path / "found.parquet")
+    whole = tie_bounds(boxscore.evaluate(truth, boxscore.load_detections(tmp_path / "found.parquet", truth)))
+    with asked_again(truth, tmp_path / "found.parquet", load_protocol("coco"), partition=200) as result:
+        bounds = tie_bounds(result)
+    assert bounds.note == (
+        "expected: left out of 3 classes with more detections than one process takes, and of means over classes"
+    )
+    assert np.isnan(bounds.per_class.expected[:3]).all()
+    for name in ("value", "lowest", "highest", "tied", "contested"):
+        np.testing.assert_array_equal(getattr(bounds.total, name), getattr(whole.total, name))
+
+
+GT, DT = "datasets/shapes_coco/instances.json", "datasets/shapes_coco/detections.json"
+
+
+def test_the_commands(tmp_path: Path, run: Run) -> None:
+    found = str(tmp_path / "found")
+    run("convert", "--gt", GT, "--dt", DT, "--to", "parquet", "--partitions", "3", "--output", found)
+    limit = ["--memory-limit", "2GB", "--workers", "1"]
+    for call in (
+        ["operating-points"],
+        ["froc", "--fppi", "0.5", "1"],
+        ["ties", "--per-class"],
+        ["confusion"],
+    ):
+        asked = [call[0], GT, found, *call[1:], "--output", "csv"]
+        assert run(*asked, *limit).out == run(*asked).out
+
+
+@pytest.mark.parametrize("command", ["lrp", "error-curves", "keypoint-errors"])
+def test_what_needs_all_detections_says_why(command: str, run: Run) -> None:
+    error = run.error(command, GT, DT, "--memory-limit", "2GB")
+    assert "--memory-limit must be left out of " in error
+    assert "which needs all detections at once. Got 2GB; " in error
