@@ -198,16 +198,3 @@ def test_the_table_of_a_terminal_says_what_its_columns_are(scene, tmp_path, run)
         "of the resamples in which the other is better verdict: swap test, p_value at most 0.05: the chance of"
     ) in printed
     assert "-0.0000" not in printed
-
-
-@pytest.mark.parametrize("turned", [False, True])
-def test_ranked_and_counted_boxes_are_told_apart(sample, turned):
-    truth, detections = sample
-    results = [boxscore.evaluate(truth, table) for table in (detections, detections.without_scores())]
-    pair = dict(zip(("ours", "theirs"), results[:: -1 if turned else 1], strict=True))
-    ranked, counted = ("theirs", "ours") if turned else ("ours", "theirs")
-    match = f"scores for '{ranked}' and none for '{counted}'.*--scoreless"
-    with pytest.raises(boxscore.InputError, match=match):
-        compare_detectors(pair)
-    both = [boxscore.evaluate(truth, table.without_scores()) for table in (detections, detections)]
-    assert compare_detectors(dict(zip(pair, both, strict=True)), resamples=20).total.delta[0, 0] == 0

@@ -14,6 +14,7 @@ from boxscore import diagnostics
 from boxscore._utils.resampling import Groups
 from boxscore.diagnostics._units import units_of_values
 from boxscore.protocols import load_protocol, protocol_names
+from boxscore.protocols.rules.candidates import RANKED
 from support.drawn import drawn, each_protocol
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
@@ -61,8 +62,12 @@ def test_counts_are_those_of_the_evaluation(protocol: str) -> None:
 def test_dropping_low_scores_changes_no_other_match(protocol: str) -> None:
     """On which every threshold rests that is chosen from one evaluation."""
     rules = load_protocol(protocol)
-    if not rules.scope.is_matched_alone or rules.matching.order == "file":
-        return  # where the others decide which detections count, scale scores, or stand first in the file
+    if (
+        not rules.scope.is_matched_alone
+        or rules.matching.order == "file"
+        or rules.matching.candidate not in RANKED
+    ):
+        return  # where the others decide which detections count or match, scale scores, or stand first in the file
     for seed in SEEDS:
         truth, found = drawn(protocol, seed)
         whole = boxscore.evaluate(truth, found, protocol=protocol)

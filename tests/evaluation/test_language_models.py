@@ -198,7 +198,7 @@ def test_the_first_box_of_an_expression_or_any(seed: int) -> None:
     assert any_box["IoU"] == pytest.approx(np.mean([max(values) for values in overlaps]), abs=EXACT)
 
 
-NAMES = ("referring", "referring-any", "rex-omni", "rex-omni-coco")
+NAMES = ("odinw13-lmms", "referring", "referring-any", "rex-omni", "rex-omni-coco")
 
 
 def halves(result: Callable[..., Evaluation], folder: Path) -> Iterator[Path]:
@@ -293,3 +293,38 @@ def test_equal_scores_go_with_no_rule_of_scores(matching: dict[str, Any], messag
 def test_what_needs_scores_is_refused() -> None:
     with pytest.raises(InputError, match=r"^the detections must have scores for this"):
         evaluate(*tables(drawn(9)), protocol="rex-omni-coco").score_counts()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_pair_comes_first_as_in_lmms_eval(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    images = [
+        Image(*({name: [moved(box, rng) for box in boxes] for name, boxes in side.items()} for side in image))
+        for image in drawn(seed)
+    ]  # no two overlaps are equal: what lmms-eval makes of those follows from the file
+    overlaps = []
+    for image in images:
+        pairs = [
+            (iou(one, box), (name, a), (name, b))
+            for name in image.objects
+            for a, one in enumerate(image.objects[name])
+            for b, box in enumerate(image.boxes.get(name, []))
+        ]
+        best: dict[tuple[str, int], float] = {}
+        taken: set[tuple[str, int]] = set()
+        for value, one, box in sorted(pairs, key=lambda pair: -pair[0]):
+            if value > 0 and one not in best and box not in taken:
+                best[one] = value
+                taken.add(box)
+        overlaps += [
+            best.get((name, a), 0.0) for name in image.objects for a in range(len(image.objects[name]))
+        ]
+    result = evaluate(*tables(images), protocol="odinw13-lmms")
+    for percent in (10, 30, 50, 70, 90):
+        assert result[f"acc{percent}"] == np.mean(np.array(overlaps) >= percent / 100)
+    assert result["IoU"] == pytest.approx(statistics.fmean(overlaps), abs=EXACT)
+
+
+def moved(box: Box, rng: np.random.Generator) -> Box:
+    x, y = rng.uniform(0, 0.5, 2).tolist()
+    return (box[0] + x, box[1] + y, box[2] + x, box[3] + y)

@@ -12,7 +12,6 @@ import pytest
 
 import boxscore
 from boxscore import FileFormatError, load_detections, load_ground_truth
-from boxscore.errors import BoxscoreWarning
 from boxscore.formats import detect_format
 from support.real_data import real
 
@@ -122,15 +121,11 @@ def test_several_annotators(tmp_path: Path) -> None:
     dumped(tmp_path / "gt" / "a.json", first)
     dumped(tmp_path / "gt" / "results.json", [{"image_id": 7}])
     assert detect_format(tmp_path / "gt", side="ground truth") == ("saco", "a folder of SA-Co's JSON")
-    with pytest.warns(BoxscoreWarning) as caught:
-        table = load_ground_truth(tmp_path / "gt")
-    assert [str(each.message) for each in caught] == [
-        f"{tmp_path / 'gt'}: the objects of 2 annotators (a, b) are in one table, column annotator; only a protocol "
-        "that chooses an annotator counts them right. Give one file for any other."
-    ]
+    table = load_ground_truth(tmp_path / "gt")
     assert table.columns["annotator"].tolist() == ["a", "a", "a", "b"]
     assert table.image.tolist() == [0, 1, 1, 1]
     assert table.images.columns["exhaustive"].tolist() == [False, True]
+    assert table.images.columns["annotators"].tolist() == ["a/b", "a/b"]
     assert sorted(table.ids.tolist()) == [1, 2, 3, 4]
     alone = load_ground_truth(tmp_path / "gt" / "a.json")
     chosen = table[table.columns["annotator"] == "a"]
@@ -283,8 +278,7 @@ def test_real_files_against_a_plain_parse() -> None:
         assert len(table) == len(content["annotations"])
         assert table.crowd.sum() == sum(each["iscrowd"] for each in content["annotations"])
         assert table.masks is not None
-    with pytest.warns(BoxscoreWarning, match="3 annotators"):
-        together = load_ground_truth(folder / "saco")
+    together = load_ground_truth(folder / "saco")
     assert len(together) == 255
     assert together.masks is not None
     refcoco = load_ground_truth(folder / "refcoco" / "ground_truth.json")

@@ -338,6 +338,8 @@ CHANGES = [
     ({"ignore": {"void": "void"}}, "void:void"),
     ({"matching": {"order": "file", "max_detections": []}}, "by:file"),
     ({"labels": {"undetected": "drop"}}, "undetected:drop"),
+    ({"labels": {"annotators": "best"}}, "annotators:best"),
+    ({"labels": {"inexhaustive_images": "drop"}}, "inexhaustive:drop"),
     ({"similarity": "distance", "distance": {"largest": 8}}, "sim:distance/centre/8"),
     ({"similarity": "distance", "distance": {"anchor": "point"}}, "sim:distance/point/100"),
     ({"similarity": "point_in_box"}, "sim:point-in-box/centre"),

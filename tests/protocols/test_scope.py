@@ -109,6 +109,16 @@ def every() -> tuple[Protocol, ...]:
     return tuple(every_protocol())
 
 
+class _One:
+    """What a message says of a metric that it does not name."""
+
+    def __repr__(self) -> str:
+        return "one"
+
+
+ONE = _One()
+
+
 def old_parts(p: Protocol) -> Iterator[tuple[str, str, Any, str]]:
     """What refused parts, in the order in which it was asked: field, rule, value, cause."""
     rules = p.matching
@@ -132,6 +142,9 @@ def old_parts(p: Protocol) -> Iterator[tuple[str, str, Any, str]]:
         ):
             if wrong:
                 yield field, f"{rule} in parts where the summary has JI", got, cause
+    if any(row.harmonic_of or row.images != "all" for row in p.summary):
+        rule = "have no metric with harmonic_of or images, in parts"
+        yield "summary", rule, ONE, "evaluate all images at once"
     if p.rounding.stretch_scores:
         cause = "the least and the largest score are known when parts are merged: evaluate all at once"
         for wrong, field, rule, got in (
@@ -175,6 +188,12 @@ def old_bounds(p: Protocol) -> Iterator[tuple[str, str, Any, str]]:
         *(
             (row.metric not in ("AP", "AR"), "summary", f"have no {row.metric}, for bounds", row.metric)
             for row in p.rows
+        ),
+        (
+            any(row.harmonic_of or row.images != "all" for row in p.summary),
+            "summary",
+            "have no metric with harmonic_of or images, for bounds",
+            ONE,
         ),
         (bool(p.ap.score_steps), "ap.score_steps", "be 0, for bounds", p.ap.score_steps),
         (
@@ -222,7 +241,7 @@ def test_bounds_are_refused_in_the_same_words() -> None:
         old = messages(old_bounds(protocol))
         assert message(check_bounds, protocol) in (old or [""]), protocol
         assert {str(error) for error in protocol.scope.refusals("bounds")} == {
-            text for text in old if not text.startswith("summary")
+            text for text in old if not text.startswith("summary") or "harmonic_of" in text
         }
     for name in protocol_names():
         old = messages(old_bounds(load_protocol(name)))
@@ -242,6 +261,7 @@ def test_what_ranges_and_sweeps_asked_is_answered_the_same() -> None:
                 p.keypoints.unplaced == "drop",
                 p.labels.undetected == "drop",
                 p.ignore.void,
+                p.labels.inexhaustive_images == "drop",
             )
         )
         more = (
@@ -251,11 +271,17 @@ def test_what_ranges_and_sweeps_asked_is_answered_the_same() -> None:
         )
         labels = p.labels.unlisted == "drop" or p.labels.not_exhaustive == "ignore"
         splits = splits and p.ap.interpolation != "ends_of_ties"
+        splits = splits and not any(row.harmonic_of or row.images != "all" for row in p.summary)
         assert p.scope.allows("ranges") == (splits and p.matching.scores == "given")
         assert p.scope.is_prepared_by_row == by_row
         assert p.scope.is_prepared_alone == (not p.rounding.stretch_scores)
         ranked = p.matching.scores == "given" and p.matching.candidate != "most_pairs"
-        ranked = ranked and p.labels.undetected != "drop" and p.matching.order != "file"
+        ranked = (
+            ranked
+            and p.labels.annotators == "all"
+            and p.labels.undetected != "drop"
+            and p.matching.order != "file"
+        )
         assert p.scope.allows("cuts") == (p.rounding.scores is None and not p.keypoints.scores and ranked)
         assert p.scope.allows("plain_tables") == (not any(more))
         assert p.scope.allows("unlabelled_images") == (not labels)
@@ -407,8 +433,12 @@ def test_what_is_prepared_by_row_is_prepared_apart(case: str | Protocol) -> None
     apart = is_prepared_apart(protocol, [[0], [1], [2], [3], [4]])
     if protocol.scope.is_prepared_by_row:
         assert apart
-    elif not protocol.matching.ranked_files and protocol.labels.undetected != "drop":
-        assert not apart  # no class of this data is undetected
+    elif (
+        not protocol.matching.ranked_files
+        and protocol.labels.undetected != "drop"
+        and protocol.labels.inexhaustive_images != "drop"
+    ):
+        assert not apart  # no class of this data is undetected, and every image is annotated in full
     if protocol.scope.is_prepared_alone and not protocol.ignore.regions:
         assert is_prepared_apart(protocol, [[0, 1, 2], [3, 4]])
     elif protocol.rounding.stretch_scores:

@@ -262,3 +262,119 @@ def test_rex_omni_of_every_case(tmp_path: Path) -> None:
             result = evaluate(truth, found, protocol="rex-omni-coco", digest=False)
             for at in ("50", "95"):
                 same_rates(result, figures, at, f"@{at}")
+
+
+# ---------------------------------------------------------------- SAM 3, lmms-eval, OmniLabel
+
+KEYS = {
+    "cgF1": "cgF1",
+    "precision": "P",
+    "recall": "R",
+    "F1": "F1",
+    "positive_macro_F1": "macroF1",
+    "positive_micro_F1": "pmF1",
+    "positive_micro_precision": "pmP",
+    **{f"IL_{name}": f"IL_{key}" for name, key in (("precision", "P"), ("recall", "R"))},
+    **{name: name for name in ("IL_F1", "IL_FPR", "IL_MCC")},
+}
+
+
+def same_as_sam3(result: Evaluation, figures: Mapping[str, Any]) -> None:
+    """Compare all 26 figures: three thresholds of seven, and five of images."""
+    figures = {name: value for name, value in figures.items() if name.startswith("cgF1_eval_")}
+    assert len(figures) == 26
+    for name, value in figures.items():
+        metric, _, threshold = name.split("_", 3)[3].partition("@")
+        percent = f"{100 * float(threshold):.0f}" if threshold else ""
+        joint = "_" if percent and KEYS[metric].endswith("1") else ""
+        assert result[f"{KEYS[metric]}{joint}{percent}"] == pytest.approx(value, abs=EXACT), name
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["bbox_a", "bbox_abc", "segm_a", "segm_abc"])
+def test_cgf1_of_sam3(name: str) -> None:
+    folder = real("scoreless", "saco")
+    expected = json.loads((folder / "expected.json").read_text())[name]
+    truth = load_ground_truth(folder if name.endswith("abc") else folder / "ground_truth_a.json")
+    found = load_detections(folder / "predictions.json", truth)
+    result = evaluate(truth, found, protocol="cgf1-segm" if "segm" in name else "cgf1", digest=False)
+    same_as_sam3(result, expected)
+    assert len(result.images) == expected["evaluated_images"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_cgf1_without_thresholds_and_without_negatives() -> None:
+    folder = real("scoreless", "saco")
+    expected = json.loads((folder / "expected.json").read_text())
+    truth = load_ground_truth(folder)
+    found = load_detections(folder / "predictions.json", truth)
+    for same in (found.replaced(scores=np.ones(len(found))), found.without_scores()):
+        result = evaluate(truth, same, protocol="cgf1", digest=False)
+        same_as_sam3(result, expected["bbox_abc_all_scores_set_to_1"])
+    truth = load_ground_truth(folder / "ground_truth_a.json")
+    exhaustive = truth.images.columns["exhaustive"]
+    positive = [
+        truth.images.ids.tolist()[row] for row in np.unique(truth.image[~truth.crowd]) if exhaustive[row]
+    ]
+    found = load_detections(folder / "predictions.json", truth)
+    result = evaluate(truth, found, protocol="cgf1", images=positive, digest=False)
+    same_as_sam3(result, expected["bbox_a_positive_phrases_only"])
+
+
+def by_phrase(truth: GroundTruth, found: Detections) -> tuple[GroundTruth, Detections]:
+    """Make an image of each image and class that has anything."""
+    of_truth, of_found = (
+        (table.image.astype(np.int64) * len(truth.categories) + table.category).tolist()
+        for table in (truth, found)
+    )
+    objects = GroundTruth.from_arrays(
+        of_truth,
+        ["object"] * len(truth),
+        truth.boxes,
+        crowd=truth.crowd,
+        images=sorted({*of_truth, *of_found}),
+    )
+    return objects, Detections.from_arrays(of_found, ["object"] * len(found), found.boxes)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("folder", "detections"), SETS)
+def test_cgf1_of_classes_as_phrases(folder: str, detections: str) -> None:
+    truth, found, expected = tables(folder, detections)
+    result = evaluate(*by_phrase(truth, found), protocol="cgf1", digest=False)
+    same_as_sam3(result, expected["sam3_cgf1_bbox_one_phrase_per_image_and_class"])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", ["qwen25vl", "internvl", "llava", "dino"])
+def test_cgf1_of_referring_expressions(model: str) -> None:
+    truth, found, expected = tables("refcoco", f"{model}.json")
+    result = evaluate(truth, found, protocol="cgf1", digest=False)
+    same_as_sam3(result, expected[model]["sam3_cgf1_bbox"])
+
+
+@pytest.mark.parametrize(("folder", "detections"), SETS)
+def test_odinw13_of_lmms_eval(folder: str, detections: str) -> None:
+    truth, found, expected = tables(folder, detections)
+    figures = expected["lmms_eval_odinw13"]
+    result = evaluate(truth, found, protocol="odinw13-lmms", digest=False)
+    for percent in (10, 30, 50, 70, 90):
+        assert result[f"acc{percent}"] == figures[f"ACC@{percent / 100:g}"]
+    assert result["IoU"] == pytest.approx(figures["IoU"], abs=EXACT)
+
+
+@pytest.mark.parametrize(
+    "name", ["perfect", "false_positive_first_tied", "false_positive_last_tied", "one_missing"]
+)
+def test_omnilabel(name: str) -> None:
+    folder = real("scoreless", "omnilabel")
+    truth = load_ground_truth(folder / "8357.json")
+    found = load_detections(folder / f"predictions_{name}.json", truth)
+    result = evaluate(truth, found, protocol="omnilabel", digest=False)
+    figures = json.loads((folder / "expected.json").read_text())[name]
+    for (key, value), figure in zip(result.metrics.items(), figures, strict=True):
+        wanted = np.nan if figure["value"] == -1 else figure["value"]
+        assert value == pytest.approx(wanted, abs=0, nan_ok=True), key
+        named = figure["metric"]
+        assert key.startswith(named["metric"])
+        assert ("categ" in key) == (named["description"] == "categ")

@@ -66,10 +66,13 @@ CROWDS = (
 SCORELESS = ("scoreless",)
 """Its cases are in tests/matching: it ranks nothing."""
 
-LANGUAGE_MODELS = ("referring", "referring-any", "rex-omni", "rex-omni-coco")
+LANGUAGE_MODELS = ("odinw13-lmms", "referring", "referring-any", "rex-omni", "rex-omni-coco")
 """Their cases are in tests/evaluation: they read no score either, and each counts in its own way."""
 
 NO_SCORES = (*SCORELESS, *LANGUAGE_MODELS)
+
+PHRASES = ("cgf1", "omnilabel")
+"""Their cases are in tests/evaluation: they are of phrases, in the images that ask for them."""
 
 
 def rules(base: str = "coco", **changes: Any) -> boxscore.Protocol:

@@ -22,6 +22,7 @@ NO_TOOLS = (
     *("xview", "xview-by-score", "xview-every-object"),
     *("aitod", "sodad", "tinyperson"),
     *("scoreless", "referring", "referring-any", "rex-omni", "rex-omni-coco"),
+    *("cgf1", "odinw13-lmms", "omnilabel"),
 )
 """Compared with the reference itself, or with its rules in plain loops, cell by cell."""
 

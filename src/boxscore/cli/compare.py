@@ -8,6 +8,10 @@ Examples
   boxscore compare instances.json old.json new.json --sequential --metrics AP
   boxscore compare instances.json a.json b.json --names A B --output latex
   boxscore compare instances.json a.json b.json --plan --difference 0.01
+  boxscore compare instances.json detector.json answers.jsonl
+
+A detector with scores beside one without is counted from the score of its best F1, which is chosen for each
+half of the images on the other half.
 """
 
 from __future__ import annotations
@@ -220,11 +224,13 @@ def _show_comparison(
         )
     if arguments.report:
         save_comparison(comparison, arguments, messages)
+    if comparison.scores_text and arguments.output != "text":
+        say(comparison.scores_text)
     frame, words = comparison.total_frame(), ""
     if per_class:
         classes, words = chosen_rows(comparison.to_frame(), rows)
         frame = pd.concat([classes, frame], ignore_index=True)
-    first = named[comparison.first]
+    first = comparison.evaluations[comparison.first]
     if table is not None:
         show(table)
     elif arguments.output == "text":
@@ -367,6 +373,8 @@ def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame, wo
         "which the other is better\n"
         f"{comparison.verdict_text()}"
     )
+    if comparison.scores_text:
+        note = f"{comparison.scores_text}\n{note}"
     rows = frame[frame["other"] == other].drop(columns=["first", "other", "standard_error"])
     for name, nothing in (("class", EVERY_CLASS), ("decided_by_ties", False)):
         if rows[name].isin([nothing, None]).all():

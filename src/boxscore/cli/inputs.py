@@ -294,7 +294,21 @@ def evaluate_each(paths: list[Path], arguments: argparse.Namespace) -> list[Eval
     first = read_inputs(with_detections(paths[0], arguments))
     tables = [first.detections, *(read_others(path, first, arguments) for path in paths[1:])]
     truth = listing(first.ground_truth, tables)
-    return [evaluate_inputs(first._replace(ground_truth=truth, detections=table)) for table in tables]
+    return [
+        evaluate_inputs(
+            first._replace(
+                ground_truth=truth, detections=table, protocol=_protocol_for(table, first, arguments)
+            )
+        )
+        for table in tables
+    ]
+
+
+def _protocol_for(table: Detections, first: Inputs, arguments: argparse.Namespace) -> Protocol:
+    """Return the protocol of one of several files, which may have scores where the first has none."""
+    if table.scored == first.detections.scored or getattr(arguments, "scoreless", False):
+        return first.protocol
+    return chosen_protocol(arguments) if table.scored else protocol_without_scores(arguments)
 
 
 def read_others(path: Path, inputs: Inputs, arguments: argparse.Namespace) -> Detections:

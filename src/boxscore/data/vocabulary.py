@@ -73,14 +73,15 @@ def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
 def rows_where(columns: Mapping[str, NDArray[Any]], selection: str, count: int) -> NDArray[np.bool_]:
     """Whether each row has the value that ``"column=value"`` asks for, [N]; every row where it is empty.
 
-    No row has it where the column is unknown.
+    ``"column=value|value"`` asks for one of several. No row has it where the column is unknown.
     """
     if not selection:
         return np.ones(count, dtype=bool)
     name, _, wanted = selection.partition("=")
     if name not in columns:
         return np.zeros(count, dtype=bool)
-    return np.array([str(value) == wanted for value in columns[name].tolist()], dtype=bool)
+    values = wanted.split("|")
+    return np.array([str(value) in values for value in columns[name].tolist()], dtype=bool)
 
 
 def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:

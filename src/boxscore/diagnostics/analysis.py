@@ -43,6 +43,8 @@ from boxscore.evaluation import Evaluation
 from boxscore.matching.ignoring import EVERY_AREA
 from boxscore.matching.matcher import Matcher
 from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.pooling import OF_IMAGES
+from boxscore.protocols.summary import SummaryRow
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.blocks import mean_of_defined, mean_of_lines, weighted_mean
 from boxscore.scoring.counts import Outcomes, TruePositiveCounts
@@ -234,9 +236,9 @@ def _protocol_of_steps(protocol: Protocol, max_detections: int) -> Protocol:
     ignore = dataclasses.replace(
         protocol.ignore, area_ranges={"all": (0.0, EVERY_AREA)}, column_ranges={}, height_slack=0.0
     )
-    return dataclasses.replace(
-        protocol, matching=matching, ignore=ignore, ap=RULES, summary=protocol.summary[:1]
-    )
+    of_one_class = [row for row in protocol.summary if row.metric not in OF_IMAGES and not row.harmonic_of]
+    summary = (*of_one_class, SummaryRow("AP"))[:1]
+    return dataclasses.replace(protocol, matching=matching, ignore=ignore, ap=RULES, summary=summary)
 
 
 def _steps(evaluation: Evaluation, protocol: Protocol) -> list[FloatArray]:

@@ -13,6 +13,8 @@ Conventions
   of classes (max-T). The number of metrics is not allowed for.
 - Every pair of detectors is compared as well, when it is asked for (:class:`PairedDifferences`):
   ``significant`` allows for the number of pairs (Holm). An interval is of its pair alone.
+- Beside a detector without scores one with scores is counted from the score of its best F1, chosen on the
+  other half of the images (:mod:`boxscore.diagnostics.cross_fitting`), and ``scores_text`` says so.
 - Results of some millions of detections that were merged from parts are not exchanged: there
   the verdict is whether the interval excludes 0, and ``p_value`` is NaN.
 """
@@ -56,6 +58,7 @@ from boxscore.diagnostics.bootstrap import (
     intervals_that_hold,
     resampled_metrics,
 )
+from boxscore.diagnostics.cross_fitting import CrossFit, counted_alike
 from boxscore.diagnostics.swapping import SwappedDifferences, holm, swapped_differences
 from boxscore.diagnostics.ties import decided_by_ties
 from boxscore.errors import InputError
@@ -155,6 +158,8 @@ class DetectorComparison(DiagnosticResult):
     resampling : Resampling
     evaluations : mapping of str to Evaluation
         The compared results, the first one first.
+    cross_fits : mapping of str to CrossFit
+        Of detectors with scores beside others without: from which scores their boxes count.
     """
 
     first: str
@@ -170,6 +175,7 @@ class DetectorComparison(DiagnosticResult):
     drops: FloatArray
     resampling: Resampling
     evaluations: Mapping[str, Evaluation]
+    cross_fits: Mapping[str, CrossFit] = dataclasses.field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -191,6 +197,7 @@ class DetectorComparison(DiagnosticResult):
             unadjusted=self.total.p_value[only],
             drops=self.drops[only],
             evaluations={key: self.evaluations[key] for key in (self.first, name)},
+            cross_fits={key: fit for key, fit in self.cross_fits.items() if key in (self.first, name)},
         )
 
     @functools.cached_property
@@ -200,9 +207,15 @@ class DetectorComparison(DiagnosticResult):
 
     @functools.cached_property
     def note(self) -> str:
-        """What ``intervals`` do not cover; empty where classes are in enough images."""
+        """Where boxes with scores were cut, and what ``intervals`` do not cover; empty where neither is."""
         first = self.evaluations[self.first]
-        return note_on_few_images(first, chosen_rows(first, self.metrics)[0])
+        few = note_on_few_images(first, chosen_rows(first, self.metrics)[0])
+        return " ".join(filter(None, [self.scores_text, few]))
+
+    @property
+    def scores_text(self) -> str:
+        """From which scores boxes count beside others without, a line each; empty where all are alike."""
+        return "\n".join(fit.text(name) for name, fit in self.cross_fits.items())
 
     def verdict_text(self) -> str:
         """Say what the verdicts are of, in a sentence or two."""
@@ -339,11 +352,14 @@ def compare_detectors(
     """
     check_intervals(confidence, method)
     names, results = list(evaluations), list(evaluations.values())
+    check_one_truth(names, results)
+    units = units_of_images(results[0], group)
+    evaluations, cross_fits = counted_alike(evaluations, units, seed)
+    results = list(evaluations.values())
     check_comparable(names, results)
     first = results[0]
     rows = chosen_rows(first, metrics)
     warn_of_frames(first, group)
-    units = units_of_images(first, group)
     resampled = [
         resampled_metrics(
             result, rows, resamples=resamples, seed=seed, units=units, progress=progress, workers=workers
@@ -389,6 +405,7 @@ def compare_detectors(
             np.stack([swaps.p_values_of_drops(falls) for swaps in exchanged]),
             how,
             dict(evaluations),
+            cross_fits,
         )
     )
 
@@ -529,16 +546,9 @@ def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
 
 def check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> None:
     """Check that there are two results or more, of one ground truth under one protocol."""
-    if len(results) < 2:
-        raise InputError("a comparison", "have two results or more", got=len(results))
+    check_one_truth(names, results)
     first = results[0]
     for name, other in zip(names[1:], results[1:], strict=True):
-        if not first.has_same_truth(other):
-            raise InputError(
-                "compared results",
-                "have the same ground truth",
-                got=f"two, for {names[0]!r} and {name!r}",
-            )
         ranked = [result.protocol.matching.scores == "given" for result in (first, other)]
         if ranked[0] != ranked[1]:
             scored, without = (names[0], name) if ranked[0] else (name, names[0])
@@ -554,4 +564,18 @@ def check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> Non
                 "compared results",
                 "have the same protocol",
                 got=f"{first.protocol.name!r} and {other.protocol.name!r}",
+            )
+
+
+def check_one_truth(names: Sequence[str], results: Sequence[Evaluation]) -> None:
+    """Check that there are two results or more, of one ground truth."""
+    if len(results) < 2:
+        raise InputError("a comparison", "have two results or more", got=len(results))
+    first = results[0]
+    for name, other in zip(names[1:], results[1:], strict=True):
+        if not first.has_same_truth(other):
+            raise InputError(
+                "compared results",
+                "have the same ground truth",
+                got=f"two, for {names[0]!r} and {name!r}",
             )

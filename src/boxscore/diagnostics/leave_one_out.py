@@ -191,7 +191,7 @@ def _after(evaluation: Evaluation, edits: LabelEdits, row: SummaryRow) -> FloatA
 def _after_some(evaluation: Evaluation, edits: LabelEdits, row: SummaryRow) -> FloatArray:
     copies = _Copies.of(evaluation, edits)
     matches, protocol = copies.matches, evaluation.protocol
-    pooled = row.classes if protocol.ap.pool == "classes" else None
+    pooled = row.selection if protocol.ap.pool == "classes" else None
     curves = evaluation.curves_of(*protocol.position_of(row), pooled)
     if not held(row, protocol, curves).is_mean_of_classes:
         every, images = copies.images_for(np.arange(len(edits)), matches)

@@ -240,7 +240,9 @@ def label_suspects(
         sign = -1 if row.key in evaluation.protocol.lower_is_better else 1
         size = sign * cost if against is None else np.abs(cost)
         if order != "cost":
-            size = size * np.maximum(evaluation.matched.positives(0), 1)[detections.category[rows]]
+            objects = np.maximum(evaluation.matched.positives(0), 1)
+            pooled = not evaluation.protocol.matching.per_class
+            size = size * objects[np.zeros_like(rows) if pooled else detections.category[rows]]
         chosen = np.argsort(-size, kind="stable")
         if order == "both":
             chosen = np.argsort(inverse_order(chosen) + np.arange(len(rows)), kind="stable")

@@ -29,9 +29,11 @@ from boxscore.evaluation.result import (
 from boxscore.evaluation.result_warnings import (
     check_class_labels,
     held_back,
+    warn_of_annotators,
     warn_of_even_sigmas,
     warn_of_id_zero,
     warn_of_numbering,
+    warn_of_phrases,
 )
 from boxscore.formats import reading
 from boxscore.formats._data_below import SIDES, Side
@@ -159,6 +161,8 @@ def evaluate(
             result.summarise_in_processes(shares)
         warn_of_id_zero(result)
         warn_of_even_sigmas(result)
+        warn_of_annotators(ground_truth, chosen)
+        warn_of_phrases(result)
         warn_of_numbering(result, shares)
         fallbacks = matcher.similarity.fallbacks(ground_truth, detections)
         both_rotated = ground_truth.rotated is not None and detections.rotated is not None

@@ -29,6 +29,8 @@ from boxscore.formats.reading import LeftOut
 from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.preparing import prepared
 from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.annotators import ANNOTATOR
+from boxscore.scoring.phrase_counts import PhraseRates
 from boxscore.scoring.summary import summary_total
 
 MANY = 0.3
@@ -67,23 +69,24 @@ def check_class_labels(
     selected: dict[str, dict[str, list[str]]] = {}
     for row in protocol.rows:
         if row.classes:
-            name, _, value = row.classes.partition("=")
-            selected.setdefault(name, {}).setdefault(value, []).append(row.key)
+            name, _, values = row.classes.partition("=")
+            for value in values.split("|"):
+                selected.setdefault(name, {}).setdefault(value, []).append(row.key)
     for name, keys in selected.items():
-        metrics = ", ".join(key for group in keys.values() for key in group)
-        values = categories.columns[name].tolist() if name in categories.columns else [None] * len(categories)
-        unknown = [row for row, value in enumerate(values) if value is not None and str(value) not in keys]
+        metrics = ", ".join(dict.fromkeys(key for group in keys.values() for key in group))
+        given = categories.columns[name].tolist() if name in categories.columns else [None] * len(categories)
+        unknown = [row for row, value in enumerate(given) if value is not None and str(value) not in keys]
         if unknown:
             raise InputError(
                 name,
                 f"be one of {', '.join(keys)} for {protocol.name}",
-                got=repr(values[unknown[0]]),
+                got=repr(given[unknown[0]]),
                 place=f"class {categories.labels[unknown[0]]} of {source}",
             )
-        without = sum(value is None for value in values)
+        without = sum(value is None for value in given)
         if without:
-            every = without == len(values)
-            some = f"{counted_of(without, len(values), 'class')} {verb(without, 'have')} no"
+            every = without == len(given)
+            some = f"{counted_of(without, len(given), 'class')} {verb(without, 'have')} no"
             which = "no class has" if every else some
             effect = "are undefined" if every else f"leave {'it' if without == 1 else 'these'} out"
             _warn(f"{source}: {which} {name}; {metrics} {effect}.")
@@ -110,6 +113,45 @@ def warn_of_even_sigmas(result: Evaluation) -> None:
             f"{protocol.name}: all {len(sigmas)} sigmas are 1/{len(sigmas)}, what ultralytics takes without "
             "kpt_oks_sigmas; every keypoint is measured alike, and numbers are not comparable with those of "
             "a skeleton's own sigmas. Estimate them: diagnostics.keypoint_sigmas."
+        )
+
+
+def warn_of_annotators(ground_truth: GroundTruth, protocol: Protocol) -> None:
+    """Warn where objects of several annotators of an image count together."""
+    column = ground_truth.columns.get(ANNOTATOR)
+    if column is None or protocol.labels.annotators != "all":
+        return
+    names, of_row = np.unique([str(name) for name in column.tolist()], return_inverse=True)
+    pairs = np.unique(ground_truth.image.astype(np.int64) * max(len(names), 1) + of_row)
+    several = int((np.bincount(pairs // max(len(names), 1)) > 1).sum())
+    if several:
+        warn_user(
+            f"{ground_truth.source}: the objects of {counted(len(names), 'annotator')} "
+            f"({', '.join(names[:5].tolist())}) count together in {counted(several, 'image')}: what two of "
+            "them saw is there twice. Give one annotator's file, or take a protocol that chooses one, "
+            "such as cgf1."
+        )
+
+
+def warn_of_phrases(result: Evaluation) -> None:
+    """Warn where cgF1 is 0 whatever the boxes are, or falls as they get better."""
+    protocol = result.protocol
+    rows = [row for row in protocol.rows if row.metric == "cgF1"]
+    if not rows:
+        return
+    rates = PhraseRates.of(result.curves_of(*protocol.position_of(rows[0])))
+    correlation = float(rates.image_correlation.min(initial=0.0))
+    names, last = ", ".join(row.key for row in rows), "pmF1 is of the boxes alone."
+    if not rates.negatives.any():
+        warn_user(
+            f"{result.ground_truth.source}: every image has an object, so no phrase is negative: IL_MCC is "
+            f"0, and {names} {verb(len(rows), 'are')} 0 whatever the boxes are. {last}"
+        )
+    elif correlation < 0:
+        warn_user(
+            f"{result.detections.source}: IL_MCC is {correlation:.4f}: negative phrases have detections "
+            f"more often than positive ones, and {names} {verb(len(rows), 'fall')} as boxes get better. "
+            f"{last}"
         )
 
 

@@ -3,7 +3,9 @@
 Conventions
 -----------
 - A description is a class: its id and its text, with the columns ``type`` (``object_category`` or
-  ``object_description``) and ``words`` of classes. An object with several descriptions is a row of each.
+  ``object_description``), ``words`` and ``description`` of classes: ``short`` to 3 words, ``medium`` to 8,
+  ``long``, and ``none`` of a plain category, which is what every other type counts as.
+- An object with several descriptions is a row of each.
 - The images that a description names are those for which it is asked: labels of whole images, positive where
   an object has it, else negative. Nothing is known of other pairs.
 - A prediction has a score for each of its descriptions, and becomes a row of each.
@@ -31,8 +33,11 @@ from boxscore.formats._gathered import decoded
 from boxscore.formats._rows import RowFormat, Rows, collected, ground_truth_of
 from boxscore.formats._sniffer import Sniffer
 
-TYPE, WORDS = "type", "words"
+TYPE, WORDS, LENGTH = "type", "words", "description"
 """The columns of classes."""
+
+SHORT, MEDIUM = 3, 8
+"""Most words of descriptions that are short, and of those that are neither short nor long."""
 
 
 class _Image(msgspec.Struct, gc=False):
@@ -95,7 +100,11 @@ class OmniLabelFormat(RowFormat):
         words, types = np.zeros(len(table.categories)), np.full(len(table.categories), "", dtype=object)
         words[at] = [len(each.text.split()) for each in content.descriptions]
         types[at] = [each.anno_info.type for each in content.descriptions]
-        columns = {**table.categories.columns, TYPE: types, WORDS: words.astype(np.int64)}
+        lengths = np.array(["short", "medium", "long"], dtype=object)[
+            np.searchsorted([SHORT, MEDIUM], words, side="left")
+        ]
+        lengths[types != "object_description"] = "none"
+        columns = {**table.categories.columns, TYPE: types, WORDS: words.astype(np.int64), LENGTH: lengths}
         categories = dataclasses.replace(table.categories, columns=columns)
         return table.replaced(categories=categories, image_labels=_asked(content, table, at, path))
 

@@ -5,8 +5,8 @@ Conventions
 - An image has ``text_input``, the column ``phrase`` of images, and ``is_instance_exhaustive``, the column
   ``exhaustive``. SAM 3's evaluation stops with a KeyError without it; here the error names the image.
 - A folder is read as the files of several annotators, in the order of their names. All have the same images
-  and phrases. Their objects are in one table, each with its annotator's file in the column ``annotator``, and
-  an image is exhaustive where it is so for all. Only protocols that choose an annotator count that right.
+  and phrases. Their objects are in one table, each with its annotator's file in the column ``annotator``; an
+  image has the names of all in the column ``annotators``, and is exhaustive where it is so for all.
 - Group masks have ``iscrowd``. Results are COCO's.
 
 References
@@ -23,16 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import concatenate
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._phrases import PHRASE, PhraseFormat
 from boxscore.formats._sniffer import Sniffer
-
-EXHAUSTIVE, ANNOTATOR = "exhaustive", "annotator"
-"""The column of images, and that of objects."""
+from boxscore.protocols.rules.annotators import ANNOTATOR, ANNOTATORS, BETWEEN, EXHAUSTIVE
 
 _KEY = "is_instance_exhaustive"
 MOST_ANNOTATORS = 100
@@ -101,15 +98,12 @@ def _together(tables: Sequence[GroundTruth], names: Sequence[str], path: Path) -
     """Put the objects of several annotators into one table, each with its annotator."""
     first = tables[0]
     exhaustive = np.logical_and.reduce([table.images.columns[EXHAUSTIVE] for table in tables])
-    images = dataclasses.replace(first.images, columns={**first.images.columns, EXHAUSTIVE: exhaustive})
+    every = np.full(len(first.images), BETWEEN.join(names), dtype=object)
+    columns = {**first.images.columns, EXHAUSTIVE: exhaustive, ANNOTATORS: every}
+    images = dataclasses.replace(first.images, columns=columns)
     marked = []
     for table, name in zip(tables, names, strict=True):
         column = np.full(len(table), name, dtype=object)
         marked.append(table.replaced(images=images, columns={**table.columns, ANNOTATOR: column}))
     whole, _ = concatenate(marked)
-    warn_user(
-        f"{path}: the objects of {len(tables)} annotators ({', '.join(names[:5])}) are in one table, column "
-        f"{ANNOTATOR}; only a protocol that chooses an annotator counts them right. "
-        "Give one file for any other."
-    )
     return whole.replaced(ids=np.arange(1, len(whole) + 1), source=str(path))

@@ -49,8 +49,13 @@ def up_to(level: Positions) -> NDArray[np.uint64]:
     return (np.uint64(1) << level.astype(np.uint64)) - np.uint64(1)
 
 
-def most_pairs(pairs: Pairs, level: Positions, boxes: tuple[BoxesOf, BoxesOf]) -> NDArray[np.uint64]:
-    """Bits of the matchings at all thresholds, [P]; ``boxes`` of detections and of ground truths."""
+def most_pairs(
+    pairs: Pairs, level: Positions, boxes: tuple[BoxesOf, BoxesOf], *, sum_alone: bool = False
+) -> NDArray[np.uint64]:
+    """Bits of the matchings at all thresholds, [P]; ``boxes`` of detections and of ground truths.
+
+    With ``sum_alone`` the sum of overlaps is the greatest of all, with however many pairs.
+    """
     bits = np.zeros(len(level), dtype=np.uint64)
     if not len(level):
         return bits
@@ -75,7 +80,8 @@ def most_pairs(pairs: Pairs, level: Positions, boxes: tuple[BoxesOf, BoxesOf]) -
         for low, high in itertools.pairwise(bounds):
             edges = order[low:high]
             end = int(level[edges].min())  # up to here the component stays as it is
-            chosen = edges[heaviest(detection[edges], truth[edges], weight[edges])]
+            rows = detection[edges], truth[edges], weight[edges]
+            chosen = edges[heaviest(*rows, sum_alone=sum_alone)]
             bits[hard[chosen]] |= np.uint64((1 << end) - (1 << t))
             done[edges] = end
     return bits
@@ -153,28 +159,33 @@ def components(first: Positions, second: Positions) -> Positions:
         label = spread[spread]
 
 
-def heaviest(first: Positions, second: Positions, weight: IntArray) -> list[int]:
+def heaviest(first: Positions, second: Positions, weight: IntArray, *, sum_alone: bool = False) -> list[int]:
     """Positions of the edges of the matching with the most edges, and of these the greatest weight.
 
+    With ``sum_alone`` of that with the greatest weight, with however many edges.
     ``first`` ascends; weights are whole numbers from 0 to :data:`UNIT`. The result follows from the order of
     the edges.
     """
     rows, ends = first.tolist(), second.tolist()
-    search = _Search(rows, ends, [UNIT - value for value in weight.tolist()])
+    # More than all others, so that as few rows as possible stay alone; or as much as an edge without weight.
+    alone = UNIT if sum_alone else (len({*rows}) + 1) * UNIT
+    search = _Search(rows, ends, [UNIT - value for value in weight.tolist()], alone)
     for row in dict.fromkeys(rows):
         search.place(row)
     return sorted(search.edge_at.values())
 
 
 class _Search:
-    """A matching of the rows of the first side that were placed so far, by whole costs of the edges."""
+    """A matching of the rows of the first side that were placed so far, by whole costs of the edges.
 
-    def __init__(self, rows: list[int], ends: list[int], cost: list[int]) -> None:
-        self._rows, self._ends, self._cost = rows, ends, cost
+    ``alone`` is what a row costs that has no edge, as much as an edge or more.
+    """
+
+    def __init__(self, rows: list[int], ends: list[int], cost: list[int], alone: int) -> None:
+        self._rows, self._ends, self._cost, self._alone = rows, ends, cost, alone
         self._edges_of: dict[int, list[int]] = {}
         for edge, row in enumerate(rows):
             self._edges_of.setdefault(row, []).append(edge)
-        self._alone = (len(self._edges_of) + 1) * UNIT  # more than all others: as few as possible stay alone
         self._price = dict.fromkeys(ends, 0)
         self.edge_at: dict[int, int] = {}
         """The edge of each matched row of the second side."""

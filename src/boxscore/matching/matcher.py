@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,6 +30,7 @@ from boxscore._utils.ordering import stable_order
 from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.matching.annotators import of_other_annotators
 from boxscore.matching.candidates import (
     MOST_PAIRS,
     KnownOverlaps,
@@ -151,7 +153,15 @@ class Matcher:
     @functools.cached_property
     def ignoring(self) -> Ignoring:
         """How each ground truth is treated, in the order of the given table."""
-        return ignoring(self.ground_truth, self.protocol)
+        flags = ignoring(self.ground_truth, self.protocol)
+        if self.protocol.labels.annotators == "all":
+            return flags
+        labels = dataclasses.replace(self.protocol.labels, annotators="all")
+        alone = dataclasses.replace(self.protocol, labels=labels)
+        others = of_other_annotators(
+            self.ground_truth, lambda truth: Matcher(truth, self.detections, alone).match()
+        )
+        return flags._replace(ignored=flags.ignored | others, deleted=flags.deleted | others)
 
     @functools.cached_property
     def eligible(self) -> BoolArray | None:
@@ -394,9 +404,9 @@ class Matcher:
         flags = self.ignoring
         if by_foreground is not None:
             flags = flags._replace(deleted=np.zeros_like(flags.deleted), by_foreground=by_foreground)
-        protocol = dataclasses.replace(
-            self.protocol, matching=MatchingRules(iou_thresholds=(floor,)), summary=()
-        )
+        # No threshold is 0; where all that overlaps is asked for, any overlap reaches the least number above.
+        least = MatchingRules(iou_thresholds=(max(floor, math.ulp(0.0)),))
+        protocol = dataclasses.replace(self.protocol, matching=least, summary=())
         tables = pool_classes(self.ground_truth), pool_classes(self.detections)
         return self._known.of("across classes", *tables, protocol, flags)
 

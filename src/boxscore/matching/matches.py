@@ -29,7 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray
-from boxscore._utils.ordering import descending_order, inverse_order, ragged_ranges, run_starts, stable_order
+from boxscore._utils.ordering import (
+    among,
+    descending_order,
+    inverse_order,
+    ragged_ranges,
+    run_starts,
+    stable_order,
+)
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.read_only import read_only
 from boxscore._utils.records import record
@@ -50,6 +57,7 @@ from boxscore.protocols.protocol import EXTRA_COLUMNS
 from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
 from boxscore.protocols.rules.recall import TAKES_PART
 from boxscore.protocols.rules.ties import EqualScores
+from boxscore.protocols.summary import WITH_OBJECTS
 
 Bits = NDArray[Any]
 """An unsigned integer array whose bits run over an axis: T thresholds, or A area ranges."""
@@ -278,10 +286,23 @@ class Matches(PicklesFields):
     def pooled(self, selection: str = "") -> Matches:
         """Put the classes of a selection (:func:`~boxscore.data.vocabulary.rows_where`) into one, ``all``.
 
+        A selection that ends in :data:`~boxscore.protocols.summary.WITH_OBJECTS` leaves out the detections in
+        images without an object of their class.
         Nothing is matched again. Equal scores go image by image, then in the order of the classes.
         """
-        chosen = rows_where(self.categories.columns, selection, len(self.categories))
+        selection, of_some, _ = selection.partition(WITH_OBJECTS)
+        K = len(self.categories)
+        chosen = rows_where(self.categories.columns, selection, K)
         selected = self if chosen.all() else self._take(chosen[self.category], chosen[self.truth_category])
+        if of_some:
+            there, asked = (
+                image.astype(np.int64) * K + category
+                for image, category in (
+                    (selected.truth_image, selected.truth_category),
+                    (selected.image, selected.category),
+                )
+            )
+            selected = selected.take_detections(among(there, asked, len(self.images) * K))
         one = Categories.build(["all"])
         pooled = dataclasses.replace(
             selected,

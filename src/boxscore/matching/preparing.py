@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.ordering import among, stable_order
+from boxscore.data.alignment import select_rows
 from boxscore.data.rounding import rounded
 from boxscore.data.scores import COUNTED
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -34,6 +35,7 @@ from boxscore.matching.ignoring import with_void
 from boxscore.matching.joined_keypoints import with_compared_keypoints
 from boxscore.matching.ranking import ranked_by, scored_enough
 from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.annotators import EXHAUSTIVE
 
 Table = TypeVar("Table", bound=BoxTable)
 
@@ -80,6 +82,9 @@ def prepared(
     Scores of a ``share`` of the images are not scaled yet.
     """
     rounding, boxes = protocol.rounding, protocol.boxes
+    if protocol.labels.inexhaustive_images == "drop" and EXHAUSTIVE in ground_truth.images.columns:
+        exhaustive = np.flatnonzero(ground_truth.images.columns[EXHAUSTIVE])
+        ground_truth, detections = select_rows(ground_truth, detections, images=exhaustive)
     if protocol.similarity == "keypoints":
         ground_truth, detections = with_compared_keypoints(ground_truth, detections, protocol)
     if protocol.matching.scores != "given":

@@ -141,7 +141,7 @@ def objects_choose(
 
 def assigned(pairs: Pairs, level: Positions, boxes: tuple[BoxesOf, BoxesOf]) -> NDArray[np.uint64]:
     """Bits of the assignment of all with the greatest sum, at the thresholds that its pairs reach, [P]."""
-    chosen = most_pairs(pairs, np.ones(len(level), dtype=np.intp), boxes)
+    chosen = most_pairs(pairs, np.ones(len(level), dtype=np.intp), boxes, sum_alone=True)
     return np.where(chosen > 0, up_to(level), np.uint64(0))
 
 

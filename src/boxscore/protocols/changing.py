@@ -16,6 +16,7 @@ from typing import Any
 
 from boxscore.errors import ProtocolError
 from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.candidates import RANKED
 from boxscore.protocols.rules.scores import NEED_ORDER
 from boxscore.protocols.summary import SummaryRow
 
@@ -98,9 +99,9 @@ def changed_protocol(
 def without_scores(protocol: Protocol) -> Protocol:
     """Return a protocol for detections without scores, with as much of its summary as needs no order.
 
-    Matched are the most pairs, and of these those with the greatest sum of IoU; no max detections are
-    applied, since there is no order to cut by. Of AP there are the lowest, the expectation and the highest
-    of all orders; AR, and F1, are as they are.
+    Matched are the most pairs, and of these those with the greatest sum of IoU, unless the protocol matches
+    whatever the scores; no max detections are applied, since there is no order to cut by. Of AP there are the
+    lowest, the expectation and the highest of all orders; AR, and F1, are as they are.
 
     Parameters
     ----------
@@ -126,6 +127,8 @@ def without_scores(protocol: Protocol) -> Protocol:
         return protocol
     rows: dict[str, SummaryRow] = {}
     for row in protocol.rows:
+        if row.harmonic_of:
+            continue
         if row.metric == "AP":
             made = [
                 dataclasses.replace(row, key=f"{row.key}_{end}", metric=f"AP_{end}", cap=-1)
@@ -148,7 +151,7 @@ def without_scores(protocol: Protocol) -> Protocol:
     matching = dataclasses.replace(
         protocol.matching,
         scores="none",
-        candidate="most_pairs",
+        candidate="most_pairs" if protocol.matching.candidate in RANKED else protocol.matching.candidate,
         max_detections=(),
         cap_scope="class",
         score_threshold=-math.inf,

@@ -98,7 +98,7 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
     @property
     def lower_is_better(self) -> tuple[str, ...]:
         """Keys of the summary metrics that fall when a detector gets better: miss rates, false positives."""
-        return tuple(row.key for row in self.rows if row.metric in ("MR", "fp_per_image"))
+        return tuple(row.key for row in self.rows if row.metric in ("MR", "fp_per_image", "IL_FPR"))
 
     @property
     def caps(self) -> tuple[int | None, ...]:
@@ -120,7 +120,7 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
             if has_cap and has_iou and row.area in self.ignore.area_ranges:
                 key = row.key.replace("{cap}", str(self.caps[row.cap]))
                 rows.setdefault(key, dataclasses.replace(row, key=key))
-        return tuple(rows.values())
+        return tuple(row for row in rows.values() if {*row.harmonic_of} <= rows.keys())
 
     def position_of(self, row: SummaryRow) -> tuple[int, int]:
         """Return the area range and max detections of a row that applies: positions on the axes A and M."""
@@ -135,7 +135,8 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
         A key stays as it is where it does not start with "m" and a capital letter, and where the shorter name
         is another metric's.
         """
-        keys = [row.key for row in self.rows if not row.classes and not self._is_another_of_a_class(row)]
+        of_all = [row for row in self.rows if not (row.classes or row.harmonic_of)]
+        keys = [row.key for row in of_all if not self._is_another_of_a_class(row)]
         short = {key: key[1:] if re.match("m[A-Z]", key) else key for key in keys}
         return {key: key if short[key] in keys else short[key] for key in keys}
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
 from boxscore._utils import checks
 from boxscore._utils.records import part, record
 from boxscore.errors import ProtocolError
-from boxscore.protocols.acting import Scope, scores
+from boxscore.protocols.acting import EXACTLY, Refusal, Scope, scores
 from boxscore.protocols.fields import (
     Check,
     Rules,
@@ -43,6 +44,18 @@ SUMMARY_KINDS = {
     "image_precision": "Precision, mean of images",
     "image_recall": "Recall, mean of images",
     "image_F1": "F1 of the means of images",
+    "cgF1": "Classification-gated F1 (cgF1)",
+    "smoothed_precision": "Precision, as SAM 3 divides",
+    "smoothed_recall": "Recall, as SAM 3 divides",
+    "smoothed_F1": "F1, as SAM 3 divides",
+    "positive_macro_F1": "F1, mean of positive phrases",
+    "positive_micro_F1": "F1 of positive phrases",
+    "positive_micro_precision": "Precision of positive phrases",
+    "IL_precision": "Precision of images",
+    "IL_recall": "Recall of images",
+    "IL_F1": "F1 of images",
+    "IL_FPR": "False positive rate of images",
+    "IL_MCC": "Correlation of images (MCC)",
     "end_precision": "Precision at curves' ends",
     "end_recall": "Recall at curves' ends",
     "end_F1": "F1 at curves' ends",
@@ -70,6 +83,12 @@ def _selection(value: Any, name: str) -> str:
     return str(value)
 
 
+RowImages = Literal["all", "with_objects"]
+
+WITH_OBJECTS = ", in images with objects"
+"""Behind a selection of classes that is of some images alone."""
+
+
 @with_attributes
 @record(frozen=True)
 class SummaryRow(Rules):
@@ -92,8 +111,25 @@ class SummaryRow(Rules):
     classes: str = rule(
         "",
         check=Check("column=value", _selection),
-        doc="Only classes whose column has a value: `frequency=r` for the rare ones of LVIS. Left out, all.",
+        doc="Only classes whose column has a value, or one of some: `frequency=r` for the rare ones of LVIS, "
+        "`frequency=r|c` for these and the common ones. Left out, all.",
     )
+    images: RowImages = rule(
+        "all",
+        check=choice(RowImages),
+        doc="Where classes share a curve, the detections of a class in all images, or only in images with an "
+        "object of it (OmniLabel's positive descriptions).",
+    )
+    harmonic_of: tuple[str, ...] = rule(
+        (),
+        check=list_of(text, "a list"),
+        doc="Keys of two other metrics whose harmonic mean it is, with 1e-5 added to their sum (OmniLabel).",
+    )
+
+    @property
+    def selection(self) -> str:
+        """What shares a curve: classes, and in which images."""
+        return self.classes if self.images == "all" else self.classes + WITH_OBJECTS
 
     def _label(self, name: str) -> str:
         return f"summary.{name}" if name == "key" else f"summary {self.key}: {name}"
@@ -102,6 +138,33 @@ class SummaryRow(Rules):
 def _first_metric(protocol: Any) -> str:
     """Name the first metric of a protocol."""
     return next((" ".join(SUMMARY_KINDS[row.metric].split()) for row in protocol.rows), "none")
+
+
+def _beyond_one_curve(protocol: Any) -> bool:
+    """Whether a metric is of two curves, or of some images of a class."""
+    return any(row.harmonic_of or row.images != "all" for row in protocol.summary)
+
+
+def _unknown_parts(protocol: Any) -> bool:
+    """Whether a metric is of others that are not there, or not of two."""
+    keys = {row.key for row in protocol.summary if not row.harmonic_of}
+    return any(row.harmonic_of and len({*row.harmonic_of} & keys) != 2 for row in protocol.summary)
+
+
+def _refused_ways() -> Iterator[Refusal]:
+    """Yield what metrics of several curves refuse."""
+    yield Refusal("together", _unknown_parts, "name two metrics of the summary in harmonic_of", got="others")
+    yield Refusal(
+        "together",
+        lambda protocol: protocol.ap.pool == "none" and any(row.images != "all" for row in protocol.summary),
+        "be 'classes' where a metric is of the images with objects",
+        field="ap.pool",
+    )
+    rule = "have no metric with harmonic_of or images"
+    cause = "evaluate all images at once"
+    yield Refusal("parts", _beyond_one_curve, f"{rule}, in parts", got="one", cause=cause)
+    yield Refusal("bounds", _beyond_one_curve, f"{rule}, for bounds", got="one", cause=EXACTLY)
+    yield Refusal("ranges", _beyond_one_curve)
 
 
 def summary_title(metric: str, iou: str, area: str, cap: int | str) -> str:
@@ -119,4 +182,5 @@ class SummaryField(Rules):
         doc="",
         step=Step("metric", "scoring", _first_metric),
         scope=scores(Scope.DATA_SET),
+        refuses=tuple(_refused_ways()),
     )

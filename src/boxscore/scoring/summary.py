@@ -30,6 +30,9 @@ from boxscore.scoring.totals import Totals
 from boxscore.scoring.weighted import ImageWeights
 from boxscore.scoring.weighted_curves import CurvesUnderWeights
 
+HARMONIC_EPSILON = 1e-5
+"""What OmniLabel adds to a sum of two metrics before it divides by it."""
+
 Key = tuple[int, int]
 """An area range and max detections, positions on the axes A and M."""
 
@@ -92,16 +95,25 @@ class _Row:
         return self._values_of()
 
     def of_classes(self) -> FloatArray:
-        """Value for each class, [copies, K]; NaN for classes that the row does not take in."""
+        """Value for each class, [copies, K]; NaN for classes that the row does not take in.
+
+        A harmonic mean is of no class.
+        """
         values, curves = self._values
         mean = values.mean_per_class().reshape(self.copies, -1)
+        if self.row.harmonic_of:
+            return np.full(mean.shape, np.nan)
         return mean if not self.row.classes else np.where(self._chosen(curves), mean, np.nan)
 
     def totals(self) -> FloatArray:
         """Value over all classes, [copies]."""
         rules, copies = self.protocol.ap, self.copies
+        if self.row.harmonic_of:
+            parts = [row for row in self.protocol.rows if row.key in self.row.harmonic_of]
+            one, two = (_Row(row, self.protocol, self.curves_of, copies).totals() for row in parts)
+            return np.asarray(2 * one * two / (one + two + HARMONIC_EPSILON))
         if rules.pool == "classes":
-            return self._values_of(self.row.classes)[0].means_of_copies(copies)
+            return self._values_of(self.row.selection)[0].means_of_copies(copies)
         values, curves = self._values
         weights = self._weights(curves.categories)
         if weights is not None:

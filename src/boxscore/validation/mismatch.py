@@ -62,7 +62,7 @@ def mismatch_findings(context: Context) -> Iterator[Finding]:
 
 def _rises(context: Context, repaired: Repair) -> bool:
     try:
-        return context.repaired_value(repaired) > context.value + MUCH
+        return context.repaired_value(repaired) > max(context.value, 0.0) + MUCH
     except InputError:  # a mask does not have its new image's size
         return False
 

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from boxscore._utils.records import record
 from boxscore.protocols.acting import Refusal, Scope, matches, prepares, ranks
-from boxscore.protocols.fields import Rules, Step, Word, choice, list_of, rule, text, with_attributes
+from boxscore.protocols.fields import Step, Word, choice, list_of, rule, text, with_attributes
+from boxscore.protocols.rules.annotators import AnnotatorFields
 
 Undetected = Literal["count", "drop"]
 ListedBy = Literal["negative", "verified"]
@@ -33,7 +34,7 @@ def _exhaustive(protocol: Any) -> Scope:
 
 @with_attributes
 @record(frozen=True)
-class LabelRules(Rules):
+class LabelRules(AnnotatorFields):
     """What follows from the labels of whole images, where not every class is annotated in every image."""
 
     PREFIX = "labels."

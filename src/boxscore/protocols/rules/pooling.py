@@ -10,7 +10,23 @@ from boxscore.protocols.fields import Rules, Step, Word, choice, flag, rule
 
 Pool = Literal["none", "classes"]
 
-OF_IMAGES = ("image_precision", "image_recall", "image_F1")
+OF_PHRASES = (
+    "cgF1",
+    "smoothed_precision",
+    "smoothed_recall",
+    "smoothed_F1",
+    "positive_macro_F1",
+    "positive_micro_F1",
+    "positive_micro_precision",
+    "IL_precision",
+    "IL_recall",
+    "IL_F1",
+    "IL_FPR",
+    "IL_MCC",
+)
+"""Kinds of summary metrics of images that are a picture and a phrase each."""
+
+OF_IMAGES = ("image_precision", "image_recall", "image_F1", *OF_PHRASES)
 """Kinds of summary metrics that count the objects and detections of each image together."""
 
 

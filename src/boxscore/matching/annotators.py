@@ -1,0 +1,88 @@
+"""Whose objects count where several people annotated an image: those by whom the detections do best.
+
+Conventions
+-----------
+- An annotator's result of an image is the mean over the IoU thresholds of F1, each of counts with
+  :data:`EPSILON` in the denominators. Without objects and detections nothing can be better.
+- Of equal results the first annotator's counts, in the order in which the images name them, else of names.
+- An annotator who is named for an image and has no object in it says that there is none.
+
+References
+----------
+https://github.com/facebookresearch/sam3, ``sam3/eval/cgf1_eval.py`` (``_select_best_scoring``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import BoolArray, FloatArray
+from boxscore.data.tables import GroundTruth
+from boxscore.matching.matches import Matches
+from boxscore.protocols.rules.annotators import ANNOTATOR, ANNOTATORS, BETWEEN
+
+EPSILON = 1e-4
+"""What SAM 3 adds to every denominator of counts."""
+
+
+class SmoothedRates(NamedTuple):
+    """Rates of counts, with :data:`EPSILON` in every denominator; arrays of one shape."""
+
+    precision: FloatArray
+    recall: FloatArray
+    f1: FloatArray
+
+    @classmethod
+    def of(cls, true: NDArray[Any], false: NDArray[Any], missed: NDArray[Any]) -> SmoothedRates:
+        """Divide counts of true positives, false positives and missed objects."""
+        precision, recall = true / (true + false + EPSILON), true / (true + missed + EPSILON)
+        return cls(precision, recall, 2 * precision * recall / (precision + recall + EPSILON))
+
+
+def of_other_annotators(ground_truth: GroundTruth, matched: Callable[[GroundTruth], Matches]) -> BoolArray:
+    """Whether each ground truth is of an annotator whose objects do not count in its image, [G].
+
+    ``matched`` gives the matches of some of the ground truths with all detections.
+    """
+    column = ground_truth.columns.get(ANNOTATOR)
+    if column is None:
+        return np.zeros(len(ground_truth), dtype=bool)
+    names = [str(name) for name in column.tolist()]
+    named = _annotators_of_images(ground_truth, names)
+    order = {name: number for number, name in enumerate(dict.fromkeys(n for each in named for n in each))}
+    of_row = np.array([order.get(name, -1) for name in names], dtype=np.intp)
+    best, chosen = np.full(len(named), -1.0), np.zeros(len(named), dtype=np.intp)
+    for name, number in order.items():
+        has_annotated = np.array([name in each for each in named])
+        result = _results(matched(ground_truth.take(np.flatnonzero(of_row == number))))
+        better = has_annotated & (result > best)
+        best[better], chosen[better] = result[better], number
+    return np.asarray(of_row != chosen[ground_truth.image])
+
+
+def _annotators_of_images(ground_truth: GroundTruth, names: list[str]) -> list[list[str]]:
+    """Return the annotators of each image: those that it names, or those of its objects by their names."""
+    given = ground_truth.images.columns.get(ANNOTATORS)
+    if given is not None:
+        return [[] if each is None else str(each).split(BETWEEN) for each in given.tolist()]
+    found: list[set[str]] = [set() for _ in range(len(ground_truth.images))]
+    for image, name in zip(ground_truth.image.tolist(), names, strict=True):
+        found[image].add(name)
+    return [sorted(each) for each in found]
+
+
+def _results(matches: Matches) -> FloatArray:
+    """Return the result of each image, [I]: the greater the better."""
+    images = len(matches.images)
+    objects = np.bincount(matches.truth_image[matches.counted(0)], minlength=images)
+    detections = np.bincount(matches.image[matches.inside(0)], minlength=images)
+    true = np.empty((images, matches.threshold_count), dtype=np.int64)
+    for t in range(matches.threshold_count):
+        pairs = matches.pairs_true(t, 0)
+        true[:, t] = np.bincount(matches.image[matches.pair_detection[pairs]], minlength=images)
+    f1 = SmoothedRates.of(true, detections[:, None] - true, objects[:, None] - true).f1
+    return np.where((objects == 0) & (detections == 0), np.inf, f1.mean(axis=1))

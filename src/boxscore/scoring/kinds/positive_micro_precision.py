@@ -1,0 +1,13 @@
+"""Precision without the false positives of negative phrases (SAM 3)."""
+
+from __future__ import annotations
+
+from boxscore.scoring.kinds.kind import Kind
+from boxscore.scoring.phrase_counts import phrase_values
+
+KIND = Kind(
+    "positive_micro_precision",
+    lambda curves, protocol: {},
+    phrase_values(lambda rates: rates.positive.precision),
+    None,
+)

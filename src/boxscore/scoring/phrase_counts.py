@@ -1,0 +1,92 @@
+"""What SAM 3 counts of pictures and phrases, each of which is an image: boxes, and whether there are any.
+
+Conventions
+-----------
+- A phrase is *positive* where its image has an object. Of the image alone is counted whether anything was
+  found: a positive phrase with detections is a true positive, a negative one without a true negative.
+- Denominators of boxes have :data:`~boxscore.matching.annotators.EPSILON` added, those of images
+  :data:`IMAGE_EPSILON`: a perfect result of one object has an F1 of 0.99985.
+- False positives of negative phrases are left out of ``positive_micro``, and so are positive phrases without
+  a detection of the number that ``positive_macro_F1`` is divided by.
+- Sums are exact before they are rounded: no order of images decides a bit. SAM 3 adds up in the order of its
+  images, where ``positive_macro_F1`` may have another last bit.
+- Protocols with such metrics pool their classes: there is one class, K is 1.
+
+References
+----------
+https://github.com/facebookresearch/sam3, ``sam3/eval/cgf1_eval.py`` (``accumulate``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from boxscore._utils.array_types import FloatArray
+from boxscore.matching.annotators import SmoothedRates
+from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.blocks import HeldValues, Values
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.image_counts import ImageCounts
+
+IMAGE_EPSILON = 1e-6
+
+
+class PhraseRates(NamedTuple):
+    """Figures at each IoU threshold, [T] each."""
+
+    all_boxes: SmoothedRates
+    positive: SmoothedRates
+    """Without the false positives of negative phrases."""
+    macro_f1: FloatArray
+    image_precision: FloatArray
+    image_recall: FloatArray
+    image_f1: FloatArray
+    image_false_positive_rate: FloatArray
+    image_correlation: FloatArray
+    """Matthews' correlation coefficient."""
+    negatives: FloatArray
+    """How many phrases are negative."""
+
+    @classmethod
+    def of(cls, curves: Curves) -> PhraseRates:
+        """Count the images of curves; once."""
+        return curves.once("rates of phrases", lambda: cls._count(ImageCounts.of(curves)))
+
+    @classmethod
+    def _count(cls, counts: ImageCounts) -> PhraseRates:
+        times, true = counts.times, counts.true
+        false, missed = counts.detections - true, counts.objects - true
+        positive = np.broadcast_to(counts.objects > 0, true.shape)
+        found = counts.detections > 0
+        sums = [(each * times).sum(axis=1) for each in (true, false, missed)]
+        of_positive = (false * positive * times).sum(axis=1)
+        f1 = np.where(positive, SmoothedRates.of(true, false, missed).f1, 0.0)
+        repeated = np.repeat(f1, times.astype(np.intp), axis=1)
+        hits, alarms, rejections, misses = (
+            (each * times).sum(axis=1)
+            for each in (positive & found, ~positive & found, ~positive & ~found, positive & ~found)
+        )
+        precision, recall = hits / (hits + alarms + IMAGE_EPSILON), hits / (hits + misses + IMAGE_EPSILON)
+        spread = (hits + alarms) * (hits + misses) * (rejections + alarms) * (rejections + misses)
+        with np.errstate(invalid="ignore"):
+            macro = np.array([math.fsum(row) for row in repeated.tolist()]) / hits
+        return cls(
+            SmoothedRates.of(*sums),
+            SmoothedRates.of(sums[0], of_positive, sums[2]),
+            macro,
+            precision,
+            recall,
+            2 * precision * recall / (precision + recall + IMAGE_EPSILON),
+            alarms / (alarms + rejections + IMAGE_EPSILON),
+            (hits * rejections - alarms * misses) / (np.sqrt(spread) + IMAGE_EPSILON),
+            alarms + rejections,
+        )
+
+
+def phrase_values(figure: Callable[[PhraseRates], FloatArray]) -> Callable[[Curves, Protocol], Values]:
+    """Return what computes a metric from the rates of phrases."""
+    return lambda curves, protocol: HeldValues(figure(PhraseRates.of(curves))[:, None])
