@@ -103,7 +103,8 @@ dist: $(BIN)/python
 # Every row of the table of docs/benchmarks.md on two processors, a quarter of an hour; with WRITE="name of the machine" it is written there.
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/table.py --threads 2 $(BENCH)
-	$(if $(WRITE),$(BIN)/python benchmarks/figures.py --results benchmarks/results/threads_2 --machine "$(WRITE)" --described "$(shell uname -srm), $(shell date +%d\ %B\ %Y)")
+	test -z "$(WRITE)" || $(BIN)/python benchmarks/figures.py --results benchmarks/results/threads_2 \
+	  --machine "$(WRITE)" --described "$$(uname -srm), $$(date '+%d %B %Y')"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \

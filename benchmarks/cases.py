@@ -83,8 +83,8 @@ class Case:
         None for real data.
     caps : tuple of int
         Detection caps per image and class.
-    kind : {"bbox", "keypoints"}
-        What is compared. Keypoints are made by ``masks.py``.
+    kind : {"bbox", "segm", "keypoints"}
+        What is compared. Masks and keypoints are made by ``masks.py``.
     left_out : dict of str to str
         Contender name to the reason why it does not run here.
     expected : dict of str to float
@@ -181,6 +181,16 @@ CASES = {
             left_out={
                 "pycocotools": SLOW_PYTHON,
                 "vernier": "its face for keypoints is another",
+            },
+        ),
+        Case(
+            "masks",
+            "Masks: 5,000 images, 36,000 polygons, 100,000 RLE",
+            "large",
+            kind="segm",
+            left_out={
+                "pycocotools": SLOW_PYTHON,
+                "vernier": "its face for masks is another",
             },
         ),
         Case("real_voc2007", "VOC 2007 test as COCO JSON, YOLOv2, 98,023 detections", "real"),

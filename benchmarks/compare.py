@@ -58,9 +58,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=BENCHMARKS / "data", metavar="DIR")
     parser.add_argument("--results", type=Path, default=BENCHMARKS / "results", metavar="DIR")
     parser.add_argument(
-        "--write-docs", action="store_true", help="all stored results, and the picture, to logs"
-    )
-    parser.add_argument(
         "--plot",
         action="store_true",
         help="the time against the detections, as a picture in the results folder",
@@ -80,28 +77,33 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def make_environment() -> str:
-    """Make ``benchmarks/.venv`` with the peers and boxscore's dependencies; its interpreter."""
-    folder = BENCHMARKS / ".venv"
+def make_environment(of: str = "") -> str:
+    """Make ``benchmarks/.venv`` with the peers and boxscore's dependencies; its interpreter.
+
+    ``of`` is the ending of another list of requirements, which has an environment of its own.
+    """
+    folder = BENCHMARKS / f".venv{of}"
     scripts = folder / ("Scripts" if os.name == "nt" else "bin")
     python = str(scripts / "python")
-    wanted = (BENCHMARKS / "requirements.txt").read_text()
+    requirements = BENCHMARKS / f"requirements{of}.txt"
+    wanted = requirements.read_text()
     stamp = folder / "installed.txt"
     if not stamp.exists() or stamp.read_text() != wanted:
-        print("making benchmarks/.venv ...", file=sys.stderr)
+        print(f"making benchmarks/{folder.name} ...", file=sys.stderr)
         venv.create(folder, with_pip=True)
         install = [python, "-m", "pip", "install", "--quiet"]
-        subprocess.run([*install, "-r", str(BENCHMARKS / "requirements.txt"), "-e", str(PROJECT)], check=True)
+        subprocess.run([*install, "-r", str(requirements), "-e", str(PROJECT)], check=True)
         stamp.write_text(wanted)
     return python
 
 
 def find_files(case: Case, python: str, data: Path, scratch: Path) -> Files | None:
     """Return the case's two files, made if need be; None for real data that is not here."""
-    if case.kind == "keypoints":
-        wanted = Files(data / "keypoints_ground_truth.json", data / "keypoints_detections.json")
-        if not wanted.detections.is_file():
-            make = f"import masks, pathlib; masks.make_keypoints(pathlib.Path({str(data)!r}))"
+    if case.kind != "bbox":
+        wanted = Files(*(data / f"{case.kind}_{side}.json" for side in ("ground_truth", "detections")))
+        if not wanted.ground_truth.is_file():  # the one that is written last
+            function = "make_keypoints" if case.kind == "keypoints" else "make_masks"
+            make = f"import masks, pathlib; masks.{function}(pathlib.Path({str(data)!r}))"
             subprocess.run([python, "-c", make], check=True, cwd=BENCHMARKS)
         return wanted
     if case.name in CONVERTED:
@@ -293,10 +295,7 @@ def main() -> int:
     results = report.load_results(arguments.results)
     if results:
         print(report.linearity(results))
-        if arguments.write_docs:
-            report.write_docs(BENCHMARKS / "logs" / "compare.md", report.document(results))
-            plot(results, BENCHMARKS / "logs" / report.PICTURE)
-        elif arguments.plot:
+        if arguments.plot:
             plot(results, arguments.results / report.PICTURE)
     return 0 if sound else 1
 

@@ -39,14 +39,14 @@ class Contender:
     caps : sequence of int
         Detection caps per image and class.
     threads : int
-    kind : {"bbox", "keypoints"}
+    kind : {"bbox", "segm", "keypoints"}
     """
 
     name = ""
     package = ""  # the distribution whose version is reported
     peer = True  # False for boxscore itself
     parses_late = False  # reading only fetches bytes: no rival in reading
-    reads_together = False  # both files are read in the stage that reads detections
+    reads_together = False  # all is read in the stage that evaluates
 
     def __init__(
         self, ground_truth: str, detections: str, caps: Sequence[int], threads: int, kind: str = "bbox"
@@ -202,7 +202,6 @@ class Boxscore(Contender):
     name = "boxscore"
     package = "boxscore"
     peer = False
-    workers: Any = "auto"
 
     def import_package(self) -> None:
         import boxscore
@@ -222,7 +221,6 @@ class Boxscore(Contender):
             self.ground_truth,
             self.detections,
             protocol=protocol_of(self.caps, self.ground_truth_path, self.kind),
-            workers=self.workers,
         )
 
     def accumulate(self) -> None:
@@ -237,30 +235,19 @@ class Boxscore(Contender):
         return {name: np.nan_to_num(array, nan=-1.0) for name, array in self.evaluation.arrays().items()}
 
 
-class BoxscoreWorkers(Boxscore):
-    """The Python API, reading both files at once with as many forked workers as there are threads."""
+class BoxscorePaths(Boxscore):
+    """The Python API with its defaults in one call, as the README shows it."""
 
-    name = "boxscore workers"
+    name = "boxscore paths"
     reads_together = True
 
-    def import_package(self) -> None:
-        super().import_package()
-        from boxscore.formats import reading
-        from boxscore.similarity.registry import similarity_of
-
-        self.reading, self.similarity_of = reading, similarity_of
-
     def read_ground_truth(self) -> None:
-        """Do nothing: it is read with the detections."""
+        """Do nothing: ``evaluate`` reads both files."""
+        self.ground_truth = self.ground_truth_path
 
     def read_detections(self) -> None:
-        protocol = protocol_of(self.caps, self.ground_truth_path, self.kind)
-        similarity = self.similarity_of(self.package_module.load_protocol(protocol))
-        options = self.reading.read_options(columns=similarity.needed_columns, processes=self.threads)
-        self.ground_truth, self.detections = self.reading.load_both(
-            self.ground_truth_path, self.detections_path, options, options
-        )
-        self.workers = self.threads if similarity.forks_for(self.detections) else 1  # as the command line
+        """Do nothing."""
+        self.detections = self.detections_path
 
 
 class CommandLine:
@@ -304,8 +291,8 @@ def in_coco_order(metrics: dict[str, float | None], caps: list[int], kind: str) 
 
 def protocol_of(caps: list[int], ground_truth_path: str, kind: str) -> str:
     """Name the protocol, written next to the data when the caps are not COCO's own."""
-    if kind == "keypoints":
-        return "coco-keypoints"
+    if kind != "bbox":
+        return f"coco-{kind}"
     if caps == [1, 10, 100]:
         return "coco"
     path = Path(f"{ground_truth_path}.protocol.toml")
@@ -322,7 +309,7 @@ CONTENDERS: dict[str, type[Contender] | type[CommandLine]] = {
         UltrafastPycocotools,
         Vernier,
         Boxscore,
-        BoxscoreWorkers,
+        BoxscorePaths,
         CommandLine,
     )
 }

@@ -102,7 +102,8 @@ def table(machines: Mapping[str, str], rows: list[Row]) -> str:
         if ratio and row["ratio"] < 1:
             ratio = f"**{ratio}**"
         memory = " / ".join(map(str, row.get("memory", ())))
-        cells = [row["work"], row["scope"], _seconds(row["ours"]), peer, ratio, memory, row["machine"]]
+        work = row["work"] + (f" ({row['note']})" if "note" in row else "")
+        cells = [work, row["scope"], _seconds(row["ours"]), peer, ratio, memory, row["machine"]]
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "| machine | |", "|---|---|", *(f"| {name} | {text} |" for name, text in machines.items())]
     return "\n".join(lines)

@@ -1,11 +1,12 @@
 """Time LVIS evaluation at the size of LVIS v1 val, on made-up data, beside other tools.
 
     python benchmarks/lvis.py make FOLDER [--images 19809] [--detections 300]
-    python benchmarks/lvis.py run FOLDER --tool boxscore [--python /path/to/python] [--lvis-api CHECKOUT]
+    python benchmarks/lvis.py run FOLDER --tool boxscore hotcoco [--python VENV/bin/python] [--lvis-api DIR]
 
 ``make`` writes ``truth.json`` and ``results.json``: 1,203 classes of which a few hundred are frequent, about
-12 objects an image, and lists of classes as LVIS has them. ``run`` evaluates them in a fresh process and
-prints one line: seconds from the files to the numbers, CPU seconds, the largest memory, and the numbers.
+12 objects an image, and lists of classes as LVIS has them; ``run`` makes them if need be. It evaluates them
+in fresh processes, in turn, and prints a line for each: seconds from the files to the numbers, CPU seconds,
+the largest memory, and the numbers.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import measured
 import numpy as np
 
 CLASSES = 1203
@@ -169,8 +172,8 @@ print(json.dumps({{
 """
 
 
-def run(folder: Path, tool: str, *, python: str, checkout: str) -> None:
-    """Evaluate in a fresh process and print what it cost."""
+def run(folder: Path, tool: str, *, python: str, checkout: str) -> float:
+    """Evaluate in a fresh process, print what it cost, and return the seconds of the whole process."""
     code = WORKER.format(tool=TOOLS[tool])
     files = [str(folder / "truth.json"), str(folder / "results.json"), checkout]
     started = time.perf_counter()
@@ -178,7 +181,8 @@ def run(folder: Path, tool: str, *, python: str, checkout: str) -> None:
     whole = time.perf_counter() - started
     if done.returncode:
         sys.exit(f"{tool}: {done.stderr.strip()[-400:]}")
-    print(f"{tool}: whole process {whole:.1f} s, {done.stdout.strip().splitlines()[-1]}")
+    print(f"{tool}: whole process {whole:.2f} s, {done.stdout.strip().splitlines()[-1]}", flush=True)
+    return whole
 
 
 def main() -> None:
@@ -193,14 +197,25 @@ def main() -> None:
     one.add_argument("--detections", type=int, default=300, help="an image")
     two = commands.add_parser("run")
     two.add_argument("folder", type=Path)
-    two.add_argument("--tool", choices=list(TOOLS), default="boxscore")
+    two.add_argument("--tool", choices=list(TOOLS), nargs="+", default=["boxscore"])
+    two.add_argument("--rounds", type=int, default=1)
+    two.add_argument("--store", type=Path, metavar="FILE", help="keep the row of docs/benchmarks.md")
     two.add_argument("--python", default=sys.executable)
     two.add_argument("--lvis-api", default="")
     options = parser.parse_args()
     if options.command == "make":
         make(options.folder, images=options.images, detections=options.detections)
-    else:
-        run(options.folder, options.tool, python=options.python, checkout=options.lvis_api)
+        return
+    if not (options.folder / "results.json").exists():
+        make(options.folder, images=19809, detections=300)
+    times: dict[str, list[float]] = {tool: [] for tool in options.tool}
+    for _ in range(options.rounds):
+        for tool, seconds in times.items():
+            seconds.append(run(options.folder, tool, python=options.python, checkout=options.lvis_api))
+    middle = {tool: statistics.median(seconds) for tool, seconds in times.items()}
+    peers = {tool: seconds for tool, seconds in middle.items() if not tool.startswith("boxscore")}
+    if options.store and "boxscore command" in middle:
+        measured.store(options.store, [measured.row("lvis", middle["boxscore command"], peers)])
 
 
 if __name__ == "__main__":

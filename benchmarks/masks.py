@@ -216,7 +216,7 @@ def run(contender, kind, folder):
         if contender == "boxscore workers":
             workers = len(os.sched_getaffinity(0))
             keep_freed_memory()
-        options = read_options(columns=columns, processes=workers)
+        options = read_options(instances=columns, processes=workers)
         before = sum(os.times()[:4])
         lap()
         ground_truth, detections = load_both(truth, results, options, options)

@@ -109,7 +109,7 @@ def run(
         A key of ``CONTENDERS``.
     files : Files
     caps : sequence of int
-    kind : {"bbox", "keypoints"}
+    kind : {"bbox", "segm", "keypoints"}
     arrays : Path, optional
         Folder for the arrays behind the numbers.
     watch : bool, default False

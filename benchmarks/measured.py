@@ -19,37 +19,44 @@ Row = dict[str, Any]
 
 STAGES = ("read_ground_truth", "read_detections", "evaluate", "accumulate")
 
-CASES: Mapping[str, Sequence[tuple[str, str, tuple[str, ...]]]] = {
+CASES: Mapping[str, Sequence[tuple[str, str, tuple[str, ...]] | tuple[str, str, tuple[str, ...], str]]] = {
     "coco_500k": [
         ("boxes-500k", "boxscore command", ("whole",)),
-        ("boxes-500k-api", "boxscore", ("whole",)),
-        ("boxes-500k-read", "boxscore workers", STAGES),
+        ("boxes-500k-api", "boxscore paths", ("whole",)),
+        ("boxes-500k-read", "boxscore paths", STAGES),
+        ("vernier-500k", "boxscore paths", STAGES, "vernier"),
     ],
     "objects365_2m": [
         ("boxes-2m", "boxscore command", ("whole",)),
-        ("boxes-2m-api", "boxscore", ("whole",)),
-        ("boxes-2m-read", "boxscore workers", STAGES),
+        ("boxes-2m-api", "boxscore paths", ("whole",)),
+        ("boxes-2m-read", "boxscore paths", STAGES),
+    ],
+    "masks": [
+        ("masks", "boxscore command", ("whole",)),
+        ("masks-api", "boxscore paths", ("whole",)),
     ],
     "real_yolov2_608": [
         ("yolov2", "boxscore command", ("whole",)),
-        ("yolov2-api", "boxscore", ("whole",)),
+        ("yolov2-api", "boxscore paths", ("whole",)),
     ],
     "keypoints": [
-        ("keypoints", "boxscore", STAGES),
+        ("keypoints", "boxscore paths", STAGES),
         ("keypoints-command", "boxscore command", ("whole",)),
     ],
     "coco_36k": [
         ("boxes-36k", "boxscore command", ("whole",)),
-        ("boxes-36k-api", "boxscore", ("whole",)),
+        ("boxes-36k-api", "boxscore paths", ("whole",)),
+        ("pycocotools-36k", "boxscore paths", STAGES, "pycocotools"),
+        ("faster-36k", "boxscore paths", STAGES, "faster-coco-eval"),
     ],
     "real_yolact_base": [
         ("small", "boxscore command", ("whole",)),
-        ("small-api", "boxscore", ("whole",)),
+        ("small-api", "boxscore paths", ("whole",)),
     ],
     "real_voc2007": [("voc-json", "boxscore command", ("whole",))],
     "real_widerface": [("wider-face", "boxscore command", ("whole",))],
 }
-"""By case of ``compare.py`` the rows: key, contender, and what is added up of a round."""
+"""By case of ``compare.py`` the rows: key, contender, what is added up, and the peer if only one counts."""
 
 
 def rows_of(folder: Path) -> list[Row]:
@@ -80,10 +87,11 @@ def _of_case(path: Path, case: str) -> Iterator[Row]:
         return
     contenders = json.loads(path.read_text(encoding="utf-8"))["contenders"]
     timed = {one["name"]: one for one in contenders if one["rounds"]}
-    for key, ours, stages in CASES[case]:
-        if ours not in timed:
+    for key, ours, stages, *only in CASES[case]:
+        names = [name for name in only or timed if name in timed and not name.startswith("boxscore")]
+        if ours not in timed or not _fair(timed[ours], stages) or (only and not names):
             continue
-        peers = [one for name, one in timed.items() if not name.startswith("boxscore")]
+        peers = [timed[name] for name in names]
         seconds = {one["name"]: _middle(one, stages) for one in peers if _fair(one, stages)}
         lightest = min((one["memory"] for one in peers), default=0)
         megabytes = [round(value / 1e6) for value in (timed[ours]["memory"], lightest)]

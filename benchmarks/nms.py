@@ -2,9 +2,9 @@
 
     python benchmarks/nms.py [--quick] [--only TEXT] [--seconds S]
 
-Peers that are not installed are left out (``pip install powerboxes lsnms opencv-python-headless
-ensemble-boxes``, and torch with torchvision). Contenders take turns, so that a busy machine slows all alike;
-shown are the best and the middle time of each in milliseconds, and the ratio of ours to the best peer.
+Peers that are not installed are left out (``pip install -r benchmarks/requirements-suppression.txt``, and
+torch with torchvision). Contenders take turns, so that a busy machine slows all alike; shown are the best and
+the middle time of each in milliseconds, and the ratio of ours to the best peer.
 """
 
 from __future__ import annotations

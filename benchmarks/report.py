@@ -26,17 +26,14 @@ from contenders import CONTENDERS
 
 __all__ = [
     "PICTURE",
-    "document",
     "linear_points",
     "linearity",
     "load_results",
     "save_result",
     "section",
-    "write_docs",
 ]
 
 PICTURE = "benchmarks-linearity.svg"
-BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 
 Row = dict[str, Any]
 Column = tuple[str, Callable[[Row], Sequence[float]]]
@@ -151,7 +148,7 @@ def unfair(row: Row) -> tuple[Column, ...]:
     """Columns in which a contender cannot be compared, because it does that work in another stage."""
     contender = CONTENDERS[row["name"]]
     if contender.reads_together:
-        return (READ_GROUND_TRUTH, READ_DETECTIONS)
+        return (READ_GROUND_TRUTH, READ_DETECTIONS, READ, BOTH)
     return (READ_DETECTIONS, READ, BOTH) if contender.parses_late else ()
 
 
@@ -204,25 +201,6 @@ def linearity(results: dict[str, Row]) -> str:
     return "\n".join(["### Does the cost grow linearly?", "", picture, "", *table, "", note, ""])
 
 
-def document(results: dict[str, Row]) -> str:
-    """Write every case that was measured, the linearity table last."""
-    newest = max(results.values(), key=lambda result: result["date"])
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(newest["versions"].items()))
-    head = [
-        f"Machine: {newest['machine']}; every process pinned to {newest['threads']} processors and "
-        f"limited to as many threads. {versions}.",
-        "",
-        "Times are seconds, median / minimum of fresh processes, contenders interleaved. *Files to "
-        "numbers* leaves imports out, *whole process* is from start to exit. Before any time is taken, the "
-        "numbers and arrays of all contenders are compared bit by bit with the reference's. "
-        "ultrafast-pycocotools accumulates inside `evaluate`; vernier parses the detections and accumulates "
-        "there too: compare it by files to numbers.",
-        "",
-    ]
-    ordered = [results[name] for name in CASES if name in results]
-    return "\n".join([*head, *map(section, ordered), linearity(results)])
-
-
 def save_result(folder: Path, result: Row) -> Path:
     """Store a case's result; the newest of a case replaces the one before."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -235,14 +213,3 @@ def load_results(folder: Path) -> dict[str, Row]:
     """Return the stored results by case."""
     paths = (folder / f"{name}.json" for name in CASES)
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()}
-
-
-def write_docs(page: Path, content: str) -> None:
-    """Replace what stands between the page's markers; a page without them gets both at its end."""
-    text = page.read_text(encoding="utf-8") if page.exists() else "# Benchmarks\n"
-    if BEGIN not in text:
-        text = f"{text.rstrip()}\n\n{BEGIN}\n{END}\n"
-    before, rest = text.split(BEGIN, 1)
-    after = rest.split(END, 1)[1]
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(f"{before}{BEGIN}\n\n{content}\n{END}{after}", encoding="utf-8")

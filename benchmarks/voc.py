@@ -31,6 +31,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import measured
+
 PROJECT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("BOXSCORE_REAL_DATA", PROJECT.parent / "shared" / "data")) / "voc2007"
 
@@ -129,6 +131,7 @@ def main() -> int:
     parser.add_argument("--rivals", metavar="PYTHON", help="interpreter with the rivals")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--images", type=int, default=200, help="for mean_average_precision")
+    parser.add_argument("--store", type=Path, metavar="FILE", help="keep the row of docs/benchmarks.md")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--arrays", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -157,6 +160,8 @@ def main() -> int:
             best = {key: min(run[key] for run in runs if key in run) for key in runs[0]}
             seconds = f"{best['read']:.3f}" if "read" in best else ""
             print(f"| {name} | {seconds} | {best['evaluate']:.3f} | {best['mAP']:.4f} |", flush=True)
+            if arguments.store and name == names[0]:
+                measured.store(arguments.store, [measured.row("voc-folder", best["read"], {})])
     return 0
 
 

@@ -61,9 +61,20 @@ def test_what_was_measured_is_taken_in(
     table.write_bytes(script.TABLE.read_bytes())
     monkeypatch.setattr(script, "TABLE", table)
     _, before = script.known()
-    whole = {"boxscore command": [2.0, 1.0, 3.0], "boxscore": [4.0], "slow": [8.0], "fast": [4.0, 4.0]}
+    whole = {
+        "boxscore command": [2.0, 1.0, 3.0],
+        "boxscore paths": [4.0],
+        "vernier": [8.0],
+        "fast": [4.0, 4.0],
+    }
+    parts: dict[str, dict[str, float]] = dict.fromkeys(whole, dict.fromkeys(script.measured.STAGES, 0.5))
+    parts |= {"boxscore command": {}, "vernier": dict.fromkeys(script.measured.STAGES, 1.0)}
     contenders = [
-        {"name": name, "memory": 5e6, "rounds": [{"whole": seconds} for seconds in rounds]}
+        {
+            "name": name,
+            "memory": 5e6,
+            "rounds": [{"whole": seconds, **parts[name]} for seconds in rounds],
+        }
         for name, rounds in whole.items()
     ]
     results.mkdir()
@@ -82,7 +93,11 @@ def test_what_was_measured_is_taken_in(
     taken = by_key["boxes-500k"]
     assert (taken["ours"], taken["theirs"], taken["ratio"], taken["peer"]) == (2.0, 4.0, 0.5, "fast")
     assert taken["work"] == former["boxes-500k"]["work"]
-    changed = {"boxes-500k", "boxes-500k-api", "tide", "a-new-one"}
+    assert [(by_key[key]["ratio"], by_key[key]["peer"]) for key in ("boxes-500k-read", "vernier-500k")] == [
+        (1.0, "fast"),
+        (0.5, "vernier"),
+    ]
+    changed = {"boxes-500k", "boxes-500k-api", "boxes-500k-read", "vernier-500k", "tide", "a-new-one"}
     assert {key for key, row in by_key.items() if row["machine"] == "here"} == changed
     assert all(by_key[key] == row for key, row in former.items() if key not in changed)
     assert {row["machine"] for row in rows} == set(machines)

@@ -29,6 +29,14 @@ def test_a_target_exists(target: str, tmp_path: Path) -> None:
     assert str(tmp_path / "venv") in done.stdout
 
 
+@pytest.mark.parametrize("machine", ["", "EPYC, 24"])
+def test_what_a_benchmark_runs_is_shell(machine: str, tmp_path: Path) -> None:
+    done = make("--dry-run", "bench", f"VENV={tmp_path / 'venv'}", f"WRITE={machine}")
+    read = subprocess.run(["sh", "-n"], input=done.stdout, capture_output=True, text=True, check=False)
+    assert (read.returncode, read.stderr) == (0, "")
+    assert f'--machine "{machine}"' in done.stdout
+
+
 def test_an_old_python_is_refused_with_a_hint(tmp_path: Path) -> None:
     old = tmp_path / "python"
     old.write_text("#!/bin/sh\nexit 1\n")
