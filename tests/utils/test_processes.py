@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -230,6 +232,37 @@ def test_a_program_that_leaves_kills_its_children() -> None:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
     forked.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a service of Linux")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_program_that_is_killed_leaves_no_child(number: int) -> None:
+    code = """
+import time
+from boxscore._utils.processes import Forked
+forked = Forked([lambda: time.sleep(1000), lambda: time.sleep(1000)])
+print(*(child.process for child in forked._children.values()), flush=True)
+forked.results()
+"""
+    program = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert program.stdout is not None
+    pids = [int(pid) for pid in program.stdout.readline().split()]
+    assert len(pids) == 2
+    program.send_signal(number)
+    program.communicate()
+    deadline = time.monotonic() + 20
+    while any(map(_runs, pids)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(map(_runs, pids))
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process is there and no zombie, whose end its new parent has not asked for."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2][0]
+    except OSError:
+        return False
+    return state != "Z"
 
 
 @pytest.mark.parametrize("what", ["fork", "memfd_create"])

@@ -11,6 +11,7 @@ Conventions
 - A child that fails, dies or takes too long costs only time: its task is repeated in the parent, as is every
   task where there is no ``fork``, or the system refuses one.
 - Every child is waited for, but not for ever: one that neither goes on nor ends is killed, and then left.
+- On Linux the system ends the children of a process that is killed, which cannot do so itself.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ LAST_SECONDS = 5.0
 """How long a child may take to end after its result is there, and again after it was killed."""
 
 DONE = b"1"
+
+SET_PARENT_DEATH_SIGNAL = 1
+"""What ``prctl`` of Linux calls it."""
 
 
 def worker_count(workers: Workers, *, name: str = "workers") -> int:
@@ -258,6 +262,7 @@ def _start(task: Callable[[], object], mask: set[int]) -> _Child:
     except OSError:
         file.close()
         raise
+    parent = os.getpid()
     try:
         with warnings.catch_warnings():
             # Python warns of forking beside threads; NumPy's idle BLAS threads are not used by the child.
@@ -272,6 +277,7 @@ def _start(task: Callable[[], object], mask: set[int]) -> _Child:
         os.close(write_end)  # at once: the next child must not keep it open
         return _Child(process, file, pipe)
     try:
+        _end_with(parent)
         for number in (signal.SIGINT, signal.SIGTERM):
             if callable(signal.getsignal(number)):  # a handler of the parent's is not for its children
                 signal.signal(number, signal.SIG_DFL)
@@ -280,6 +286,17 @@ def _start(task: Callable[[], object], mask: set[int]) -> _Child:
         os.write(write_end, DONE)
     finally:
         os._exit(0)  # the parent repeats the task and meets any error there
+
+
+def _end_with(parent: int) -> None:
+    """Let the system kill this child when its parent ends, also if that is killed."""
+    if sys.platform == "linux":
+        with contextlib.suppress(ImportError, OSError, AttributeError):
+            import ctypes  # NumPy has imported it
+
+            ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() != parent:  # it has ended already
+            os._exit(0)
 
 
 def _unnamed_file() -> BinaryIO:
