@@ -4,6 +4,9 @@ Reads COCO results files, folders of VOC results or detections saved as columns 
 writes that format. A fused box stands for several records, so it has the four keys of a COCO result and no
 others. Coordinates are pixels and are not clipped.
 
+With --memory-limit detections in Parquet are read, fused and written in partitions of whole images, ascending
+by image.
+
 Examples
 --------
   boxscore fuse a.json b.json --weights 2 1 --output fused.json
@@ -16,18 +19,21 @@ import argparse
 from pathlib import Path
 from typing import Any, get_args
 
-import numpy as np
-
 from boxscore._utils import checks
 from boxscore._utils.text import counted
-from boxscore.cli.arguments import DETECTIONS, READERS, RESULTS_BOX_FORMAT, RESULTS_OUTPUT, Option
+from boxscore.cli.arguments import (
+    DETECTIONS,
+    MEMORY_LIMIT,
+    READERS,
+    RESULTS_BOX_FORMAT,
+    RESULTS_OUTPUT,
+    Option,
+)
 from boxscore.cli.inputs import readers
 from boxscore.cli.streams import say
-from boxscore.data.tables import Detections
-from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError
-from boxscore.suppression._ranked import boxes_of
-from boxscore.suppression.fusion import Confidence, nmw, weighted_boxes_fusion
+from boxscore.suppression.fusion import Confidence
+from boxscore.suppression.tables import fused_table
 
 OPTIONS = (
     DETECTIONS.but(help="results, one per model", many=True, metavar="FILE", key=""),
@@ -62,6 +68,9 @@ OPTIONS = (
     ),
     RESULTS_BOX_FORMAT,
     READERS,
+    MEMORY_LIMIT.but(
+        help="for detections in Parquet: fuse partitions that fit in this much memory, e.g. 8GB"
+    ),
 )
 
 
@@ -79,6 +88,14 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.method != "wbf":
             raise InputError("confidence", "be left out with method 'nmw'", got=repr(arguments.confidence))
         options["confidence"] = arguments.confidence
+    options |= {name: getattr(arguments, name) for name in ("method", "weights")}
+    options |= {name: getattr(arguments, name) for name in ("iou_threshold", "score_threshold")}
+    if arguments.memory_limit is not None:
+        from boxscore.cli.larger import rewritten_in_parts
+
+        counts = rewritten_in_parts(arguments, files, fused_table, lambda _: options)
+        _say(*counts, len(files), arguments.output)
+        return 0
     how = read_options(processes=readers(arguments), box_format=arguments.dt_box_format)
     read = [load_results(file, how) for file in files]
     for results in read[1:]:
@@ -90,53 +107,12 @@ def run(arguments: argparse.Namespace) -> int:
                 place=str(results.path),
             )
     tables = [results.table for results in read]
-    images = Images.build(list(dict.fromkeys(id_ for table in tables for id_ in table.images.ids.tolist())))
-    categories = _all_classes(tables)
-    groups = [
-        images.rows(table.images.ids)[table.image].astype(np.int64) * len(categories)
-        + categories.rows(table.categories.ids)[table.category]
-        for table in tables
-    ]
-    fuse = weighted_boxes_fusion if arguments.method == "wbf" else nmw
-    fused = fuse(
-        [boxes_of(table) for table in tables],
-        [table.scores for table in tables],
-        groups,
-        weights=arguments.weights,
-        iou_threshold=arguments.iou_threshold,
-        score_threshold=arguments.score_threshold,
-        **options,
-    )
-    image, category = np.divmod(fused.groups.astype(np.int64), max(len(categories), 1))
-    table = Detections(
-        images=images,
-        categories=categories,
-        image=image.astype(np.int32),
-        category=category.astype(np.int32),
-        boxes=fused.boxes,
-        sizes=fused.boxes[:, 2:] - fused.boxes[:, :2],
-        scores=fused.scores,
-    )
+    table = fused_table(tables, **options)
     save_table(table, arguments.output, like=read[0])
-    total = sum(map(len, tables))
-    made, given = counted(len(fused.scores), "box"), counted(total, "detection")
-    say(f"{made} from {given} of {counted(len(files), 'model')}, written to {arguments.output}")
+    _say(len(table), sum(map(len, tables)), len(files), arguments.output)
     return 0
 
 
-def _all_classes(tables: list[Detections]) -> Categories:
-    """Classes of all files, each once; an id has one name in all of them."""
-    names: dict[Id, str] = {}
-    for table in tables:
-        for identifier, name in zip(
-            table.categories.ids.tolist(), table.categories.names.tolist(), strict=True
-        ):
-            if names.setdefault(identifier, name) != name:
-                raise InputError(
-                    f"class {identifier}",
-                    f"have one name in all files, {names[identifier]!r} as before",
-                    got=repr(name),
-                    place=table.source,
-                    cause="results of another data set?",
-                )
-    return Categories.build(list(names), names=list(names.values()))
+def _say(made: int, given: int, models: int, output: Path) -> None:
+    boxes, detections = counted(made, "box"), counted(given, "detection")
+    say(f"{boxes} from {detections} of {counted(models, 'model')}, written to {output}")

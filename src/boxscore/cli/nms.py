@@ -4,10 +4,14 @@ Needs no ground truth. Reads a COCO results file, a folder of VOC or DOTA result
 columns (.npz), and writes the remaining rows in the same format and order, with every key they had. Soft
 methods write the lowered scores, merging methods the merged boxes. The output is written whole or not at all.
 
+With --memory-limit detections in Parquet are read, suppressed and written in partitions of whole images,
+ascending by image.
+
 Examples
 --------
   boxscore nms raw.json --output kept.json --method hard --iou-threshold 0.5
   boxscore nms raw.json --output kept.json --method soft-gaussian --score-threshold 0.01
+  boxscore nms raw.parquet --output kept.parquet --iou-threshold 0.5 --memory-limit 2GB
   boxscore nms masks.json --output kept.json --iou-type segm --iou-threshold 0.5
   boxscore nms results_dir --output kept_dir --iou-threshold 0.45 --pixel-offset 1
   boxscore nms patches --output whole --merge-patches scaled --iou-type quadrilateral --iou-threshold 0.3
@@ -16,6 +20,7 @@ Examples
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +29,7 @@ from boxscore.cli.arguments import (
     DETECTIONS,
     GROUPS,
     IOU_TYPE,
+    MEMORY_LIMIT,
     READERS,
     RESULTS_BOX_FORMAT,
     RESULTS_OUTPUT,
@@ -32,6 +38,7 @@ from boxscore.cli.arguments import (
 from boxscore.cli.inputs import group_options, readers
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.data.patches import PATCH_FORMS, merge_patches
+from boxscore.errors import InputError
 from boxscore.suppression.methods import METHODS, check_method
 from boxscore.suppression.suppressing import suppress
 
@@ -78,6 +85,9 @@ OPTIONS = (
     *GROUPS,
     RESULTS_BOX_FORMAT,
     READERS,
+    MEMORY_LIMIT.but(
+        help="for detections in Parquet: suppress partitions that fit in this much memory, e.g. 8GB"
+    ),
 )
 
 
@@ -89,6 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
     options = {name: getattr(arguments, name) for name in ("iou_threshold", "overlap")}
     options["similarity"] = SIMILARITIES[arguments.iou_type]
     check_method(arguments.method, **options)  # before a large file is read
+    if arguments.memory_limit is not None:
+        return _run_in_parts(arguments, options)
     processes = readers(arguments)
     _progress(f"reading {arguments.detections}")
     results = load_results(
@@ -126,6 +138,26 @@ def run(arguments: argparse.Namespace) -> int:
         boxes=left.boxes[order] if left.changes == "boxes" else None,
     )
     say(f"{counted_of(len(left.indices), len(table), 'detection')} kept, written to {arguments.output}")
+    return 0
+
+
+def _run_in_parts(arguments: argparse.Namespace, options: dict[str, Any]) -> int:
+    """Suppress detections in Parquet partition by partition."""
+    from boxscore.cli.larger import rewritten_in_parts
+    from boxscore.suppression.tables import suppressed_table
+
+    if arguments.merge_patches is not None:
+        cause = "patches of an image are in several partitions"
+        raise InputError("--merge-patches", "be left out with --memory-limit", got="both", cause=cause)
+    options |= {name: getattr(arguments, name) for name in ("method", "sigma", "score_threshold")}
+    counts = rewritten_in_parts(
+        arguments,
+        [arguments.detections],
+        suppressed_table,
+        lambda categories: {**options, **group_options(arguments, categories)},
+        instances=["masks"] if options["similarity"] == "mask" else [],
+    )
+    say(f"{counted_of(counts.made, counts.given, 'detection')} kept, written to {arguments.output}")
     return 0
 
 

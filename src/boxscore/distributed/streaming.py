@@ -253,7 +253,7 @@ def stream_tasks(
         categories = truth.categories
         check_class_labels(truth.source, categories, truth.image_labels, protocol)
     else:
-        categories = _categories_of_truth(truth, truth_options)
+        categories = categories_of_groups(truth, truth_options)
         check_class_labels(str(truth.path), categories, None, protocol)
     some = None if classes is None else classes(categories)
     protocol.ap.check_classes(categories, categories if some is None else Categories.build([]))
@@ -337,8 +337,8 @@ def _opened_truth(
     return read_ground_truth(truth, options)
 
 
-def _categories_of_truth(truth: ParquetGroups, options: ReadOptions) -> Categories:
-    """Collect the classes of ground truth in Parquet."""
+def categories_of_groups(truth: ParquetGroups, options: ReadOptions) -> Categories:
+    """Collect the classes of a side in Parquet."""
     parts = truth.parts
     columns = (parts.image, parts.class_name, parts.class_id, *parts.box[:1])
     every: Categories | None = None

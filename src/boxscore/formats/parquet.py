@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 LIKELY = 1 << 16
 """Bytes at the end of a file that are likely to have all of its footer."""
 
+COPIED = 1 << 20
+"""Bytes that are copied at a time."""
+
 MARK = b"PAR1"
 """The first and the last bytes of a file."""
 
@@ -141,6 +144,21 @@ class ParquetFormat(TableFormat):
 
 
 FORMAT = ParquetFormat()
+
+
+def write_joined(files: Sequence[Path], output: Path, scratch: Path) -> None:
+    """Write the rows of files of this format as one file, a row group each; one is in memory at a time."""
+    pa, pq = arrow()
+    schemas = [pq.read_schema(file) for file in files]
+    schema = pa.unify_schemas([one.remove_metadata() for one in schemas], promote_options="permissive")
+    schema = schema.with_metadata(schemas[0].metadata)
+    whole = scratch / "joined.parquet"
+    with pq.ParquetWriter(whole, schema, compression="zstd") as writer:
+        for file in files:
+            table = joined([schema.empty_table(), pq.read_table(file)], str(file))
+            writer.write_table(table.select(schema.names).cast(schema))
+    with whole.open("rb") as opened:
+        write_atomically(output, iter(lambda: opened.read(COPIED), b""))
 
 
 def _mask_columns(masks: Masks, saved: dict[str, Any]) -> dict[str, Any]:

@@ -99,10 +99,10 @@ class ParquetGroups(PicklesFields):
     absent: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def open(cls, path: Path, options: ReadOptions, *, further: Collection[str] = ()) -> ParquetGroups:
+    def open(cls, path: Path, options: ReadOptions, *, further: Collection[str] | None = ()) -> ParquetGroups:
         """Read the footers and schemas of the files; no row is read.
 
-        ``further`` names columns that are read though they have no part.
+        ``further`` names columns that are read though they have no part; None for all.
         """
         files = tuple(part_files(path, options))
         groups: list[RowGroup] = []
@@ -303,13 +303,13 @@ class BoxesTable(ArrowTable):
 
 
 def _needed(
-    table: pa.Table, place: str, further: Collection[str], column_map: ColumnMap | None
+    table: pa.Table, place: str, further: Collection[str] | None, column_map: ColumnMap | None
 ) -> tuple[pa.Schema, tuple[str, ...]]:
     """Return the columns with a part, and what they are called when there is a row per box."""
     pa, _ = arrow()
     flat, _ = by_box(table, place, column_map)
     parts = column_parts(list(flat), place=place, column_map=column_map)
-    other = {name for name in parts.other if name not in further}  # user columns
+    other = {name for name in parts.other if further is not None and name not in further}  # user columns
     fields = [field for field in table.schema if field.name not in other]
     return pa.schema(fields, metadata=table.schema.metadata), tuple(
         name for name in flat if name not in other

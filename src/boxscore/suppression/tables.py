@@ -1,0 +1,108 @@
+"""Suppression and fusion of whole tables, as commands ask for them: tables in, a table out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from boxscore.data.tables import Detections
+from boxscore.data.vocabulary import Categories, Id, Images
+from boxscore.errors import InputError
+from boxscore.suppression._ranked import boxes_of
+from boxscore.suppression.fusion import nmw, weighted_boxes_fusion
+from boxscore.suppression.result import Suppression
+from boxscore.suppression.suppressing import suppress
+
+
+def fused_table(
+    tables: Sequence[Detections],
+    *,
+    method: Literal["wbf", "nmw"] = "wbf",
+    weights: Sequence[float] | None = None,
+    iou_threshold: float = 0.55,
+    score_threshold: float = 0.0,
+    **options: Any,
+) -> Detections:
+    """Fuse the detections of several models: a table a model, of any images and classes.
+
+    Parameters
+    ----------
+    tables : sequence of Detections
+    method : {"wbf", "nmw"}
+    weights : sequence of float, optional
+        Of each model; equal when not given.
+    iou_threshold, score_threshold : float
+    **options
+        Of :func:`boxscore.weighted_boxes_fusion`.
+
+    Returns
+    -------
+    Detections
+        The highest scores first.
+
+    Raises
+    ------
+    InputError
+        When a class has two names.
+    """
+    images = Images.build(list(dict.fromkeys(id_ for table in tables for id_ in table.images.ids.tolist())))
+    categories = classes_of_all([table.categories for table in tables], [table.source for table in tables])
+    groups = [
+        images.rows(table.images.ids)[table.image].astype(np.int64) * len(categories)
+        + categories.rows(table.categories.ids)[table.category]
+        for table in tables
+    ]
+    fuse = weighted_boxes_fusion if method == "wbf" else nmw
+    fused = fuse(
+        [boxes_of(table) for table in tables],
+        [table.scores for table in tables],
+        groups,
+        weights=weights,
+        iou_threshold=iou_threshold,
+        score_threshold=score_threshold,
+        **options,
+    )
+    image, category = np.divmod(fused.groups.astype(np.int64), max(len(categories), 1))
+    return Detections(
+        images=images,
+        categories=categories,
+        image=image.astype(np.int32),
+        category=category.astype(np.int32),
+        boxes=fused.boxes,
+        sizes=fused.boxes[:, 2:] - fused.boxes[:, :2],
+        scores=fused.scores,
+    )
+
+
+def suppressed_table(tables: Sequence[Detections], **options: Any) -> Detections:
+    """Return what :func:`boxscore.suppress` leaves of a table, alone in the list, in its order."""
+    (table,) = tables
+    left: Suppression = suppress(table, **options)
+    order = np.argsort(left.indices)
+    kept, changes = table.take(left.indices[order]), {}
+    if left.changes == "scores":
+        changes["scores"] = left.scores[order]
+    if left.changes == "boxes":
+        boxes = left.boxes[order]
+        moved = (kept.boxes != boxes).any(axis=1)
+        changes["boxes"] = boxes
+        changes["sizes"] = np.where(moved[:, None], boxes[:, 2:] - boxes[:, :2], kept.sizes)
+    return kept.replaced(**changes)
+
+
+def classes_of_all(every: Sequence[Categories], sources: Sequence[str]) -> Categories:
+    """Return the classes of all files, each once; an id has one name in all of them."""
+    names: dict[Id, str] = {}
+    for categories, source in zip(every, sources, strict=True):
+        for identifier, name in zip(categories.ids.tolist(), categories.names.tolist(), strict=True):
+            if names.setdefault(identifier, name) != name:
+                raise InputError(
+                    f"class {identifier}",
+                    f"have one name in all files, {names[identifier]!r} as before",
+                    got=repr(name),
+                    place=source,
+                    cause="results of another data set?",
+                )
+    return Categories.build(list(names), names=list(names.values()))
