@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import statistics
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ import pytest
 import boxscore
 from boxscore import BoxscoreWarning, Detections, GroundTruth, ProtocolError, evaluate
 from boxscore.diagnostics import bootstrap_intervals, compare_detectors, explain, readings
-from boxscore.distributed import merge
+from boxscore.distributed import merge, scan
+from boxscore.formats import save_as
 
 EXACT = 1e-12
 THRESHOLDS = np.linspace(0.5, 0.95, 10).tolist()
@@ -71,7 +73,7 @@ def tables(phrases: list[Phrase], *, in_full: bool = True) -> tuple[GroundTruth,
     columns = {"annotators": np.full(len(phrases), names, dtype=object)}
     if in_full:
         columns["exhaustive"] = np.array([phrase.exhaustive for phrase in phrases])
-    images = truth.images.__class__(**{**vars_of(truth.images), "columns": columns})
+    images = dataclasses.replace(truth.images, columns=columns)
     annotator = np.array([row[1] for row in rows], dtype=object)
     found = [(number, box) for number, phrase in enumerate(phrases, 1) for box in phrase.boxes]
     detections = Detections.from_arrays(
@@ -81,12 +83,6 @@ def tables(phrases: list[Phrase], *, in_full: bool = True) -> tuple[GroundTruth,
         [score for phrase in phrases for score in phrase.scores],
     )
     return truth.replaced(images=images, columns={"annotator": annotator}), detections
-
-
-def vars_of(record: Any) -> dict[str, Any]:
-    import dataclasses
-
-    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
 
 
 def iou(a: Box, b: Box) -> float:
@@ -221,9 +217,14 @@ def test_parts_have_the_bits_of_the_whole(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_batches_have_the_bits_of_the_whole() -> None:
     truth, found = tables(drawn(5))
-    whole = evaluate(truth, found, protocol="cgf1")
-    one = evaluate(truth, found, protocol="cgf1", workers=1)
-    assert one.metrics == whole.metrics
+    evaluator = boxscore.Evaluator(ground_truth=truth, protocol="cgf1")
+    for identifier in truth.images.ids.tolist():
+        here = found.image == found.images.rows([identifier])[0]
+        boxes, scores = found.boxes[here], found.scores[here]
+        evaluator.update(
+            [{"image_id": identifier, "boxes": boxes, "scores": scores, "labels": ["object"] * len(boxes)}]
+        )
+    assert evaluator.compute().metrics == evaluate(truth, found, protocol="cgf1").metrics
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -249,18 +250,21 @@ def test_what_makes_cgf1_worthless_is_said() -> None:
     box = [[0, 0, 10, 10]]
     truth = GroundTruth.from_arrays([1], ["object"], box)
     found = Detections.from_arrays([1], ["object"], box, [0.9])
+    alone = "arrays: no image says whether it is annotated in full (the column exhaustive); cgf1 takes all for it."
     assert said(truth, found, "cgf1") == [
+        alone,
         "arrays: every image has an object, so no phrase is negative: IL_MCC is 0, and cgF1, cgF1_50, cgF1_75 are "
-        "0 whatever the boxes are. pmF1 is of the boxes alone."
+        "0 whatever the boxes are. pmF1 is of the boxes alone.",
     ]
     truth = GroundTruth.from_arrays([1, 2], ["object"] * 2, box * 2, images=[1, 2, 3, 4])
     wrong = Detections.from_arrays([1, 3, 4], ["object"] * 3, box * 3, [0.9] * 3)
     assert said(truth, wrong, "cgf1") == [
+        alone,
         "arrays: IL_MCC is -0.5774: negative phrases have detections more often than positive ones, and cgF1, "
-        "cgF1_50, cgF1_75 fall as boxes get better. pmF1 is of the boxes alone."
+        "cgF1_50, cgF1_75 fall as boxes get better. pmF1 is of the boxes alone.",
     ]
     fine = Detections.from_arrays([1, 2], ["object"] * 2, box * 2, [0.9] * 2)
-    assert said(truth, fine, "cgf1") == []
+    assert said(truth, fine, "cgf1") == [alone]
 
 
 def test_annotators_that_count_together_are_said() -> None:
@@ -268,6 +272,21 @@ def test_annotators_that_count_together_are_said() -> None:
     (text,) = said(truth, found, "coco")
     assert text.startswith("arrays: the objects of 3 annotators (a, b, c) count together in ")
     assert said(truth, found, "cgf1") == []
+    nameless = truth.replaced(images=dataclasses.replace(truth.images, columns={}))
+    assert said(nameless, found, "cgf1") == [
+        "arrays: no image says whether it is annotated in full (the column exhaustive); cgf1 takes all for it.",
+        "arrays: no image names its annotators (the column annotators); one who has no object in an image is "
+        "taken not to have seen it.",
+    ]
+
+
+def test_parquet_in_partitions_is_refused(tmp_path: Path) -> None:
+    truth, found = tables(drawn(9))
+    save_as(found, tmp_path / "dt.parquet")
+    with pytest.raises(
+        ProtocolError, match=r"^labels\.(annotators|inexhaustive_images) must be '(all|count)' where"
+    ):
+        scan(truth, tmp_path / "dt.parquet", protocol="cgf1")
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -45,6 +45,7 @@ from boxscore.distributed.result import MergedEvaluation, merge, warn_of_parts
 from boxscore.distributed.streaming import PARTITION, StreamTask, counted_in_all, stream_tasks
 from boxscore.errors import InputError
 from boxscore.evaluation import check_class_labels, tables_of
+from boxscore.evaluation.result_warnings import warn_of_annotators
 from boxscore.formats.reading import read_options
 from boxscore.formats.registry import is_parquet
 from boxscore.matching.preparing import prepared
@@ -257,6 +258,7 @@ def table_tasks(
     """Cut two tables into tasks, of some classes."""
     protocol.ap.check_classes(ground_truth.categories)
     check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, protocol)
+    warn_of_annotators(ground_truth, protocol)
     detections = align(detections, ground_truth)
     ground_truth, detections = prepared(ground_truth, detections, protocol)
     if classes is not None:

@@ -240,6 +240,7 @@ def stream_tasks(
     InputError
         When a detection of the first row group is in an unknown image; of the others tasks find it.
     """
+    protocol.scope.check("streams")
     truth = _opened_truth(ground_truth, truth_options, _bounded_columns(protocol))
     parquet = ParquetGroups.open(detections, options)
     if parquet.parts.score is None and protocol.matching.scores == "given":

@@ -29,7 +29,7 @@ from boxscore.formats.reading import LeftOut
 from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.preparing import prepared
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.annotators import ANNOTATOR
+from boxscore.protocols.rules.annotators import ANNOTATOR, ANNOTATORS, EXHAUSTIVE
 from boxscore.scoring.phrase_counts import PhraseRates
 from boxscore.scoring.summary import summary_total
 
@@ -117,9 +117,20 @@ def warn_of_even_sigmas(result: Evaluation) -> None:
 
 
 def warn_of_annotators(ground_truth: GroundTruth, protocol: Protocol) -> None:
-    """Warn where objects of several annotators of an image count together."""
-    column = ground_truth.columns.get(ANNOTATOR)
-    if column is None or protocol.labels.annotators != "all":
+    """Warn where objects of several annotators of an image count together, or columns of images lack."""
+    column, images = ground_truth.columns.get(ANNOTATOR), ground_truth.images.columns
+    labels, source = protocol.labels, ground_truth.source
+    if labels.inexhaustive_images == "drop" and EXHAUSTIVE not in images:
+        warn_user(
+            f"{source}: no image says whether it is annotated in full (the column {EXHAUSTIVE}); "
+            f"{protocol.name} takes all for it."
+        )
+    if column is not None and labels.annotators == "best" and ANNOTATORS not in images:
+        warn_user(
+            f"{source}: no image names its annotators (the column {ANNOTATORS}); one who has no object in an "
+            "image is taken not to have seen it."
+        )
+    if column is None or labels.annotators != "all":
         return
     names, of_row = np.unique([str(name) for name in column.tolist()], return_inverse=True)
     pairs = np.unique(ground_truth.image.astype(np.int64) * max(len(names), 1) + of_row)

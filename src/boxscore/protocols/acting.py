@@ -37,7 +37,9 @@ It describes; or it prepares tables before anything else; decides how well a pai
 part, what is matched and what counts, or how matches become numbers.
 """
 
-Way = Literal["together", "batches", "parts", "ranges", "bounds", "cuts", "plain_tables", "unlabelled_images"]
+Way = Literal[
+    "together", "batches", "parts", "streams", "ranges", "bounds", "cuts", "plain_tables", "unlabelled_images"
+]
 """Ways of computing.
 
 together
@@ -46,6 +48,9 @@ batches
     Images that are seen a batch at a time, whose matches are held (:class:`boxscore.Evaluator`).
 parts
     Images matched apart, whose matches are merged.
+streams
+    Parquet that is read a partition at a time: columns of images are not, and of those of objects only what
+    ranges bound.
 ranges
     A class by ranges of scores, each in another place.
 bounds

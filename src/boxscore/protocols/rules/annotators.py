@@ -17,6 +17,8 @@ ANNOTATOR, ANNOTATORS, EXHAUSTIVE = "annotator", "annotators", "exhaustive"
 BETWEEN = "/"
 """Between the names in the column of images."""
 
+_NOT_READ = "the column that says it is not read there: evaluate all images at once"
+
 
 def _best(protocol: Any) -> bool:
     return bool(protocol.labels.annotators == "best")
@@ -39,7 +41,10 @@ class AnnotatorFields(Rules):
         word=Word("annotators", silent="all"),
         step=Step("annotators", "tables", {"all": "all", "best": "the best of each image"}),
         scope=matches(lambda protocol: Scope.IMAGE if _best(protocol) else Scope.ROW),
-        refuses=(Refusal("cuts", _best),),
+        refuses=(
+            Refusal("cuts", _best),
+            Refusal("streams", _best, "be 'all' where Parquet is read in partitions", cause=_NOT_READ),
+        ),
         reads=Reads("rows", lambda protocol: (ANNOTATOR,) if _best(protocol) else ()),
     )
     inexhaustive_images: InexhaustiveImages = rule(
@@ -50,5 +55,8 @@ class AnnotatorFields(Rules):
         word=Word("inexhaustive", silent="count"),
         step=Step("images not annotated in full", "tables", {"count": "counted", "drop": "left out"}),
         scope=prepares(lambda protocol: Scope.IMAGE if _drops(protocol) else Scope.ROW),
+        refuses=(
+            Refusal("streams", _drops, "be 'count' where Parquet is read in partitions", cause=_NOT_READ),
+        ),
         reads=Reads("images", lambda protocol: (EXHAUSTIVE, ANNOTATORS) if _drops(protocol) else ()),
     )
