@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import xml
 import xml.sax
@@ -42,3 +43,28 @@ def test_what_loads_says_whose_it_is() -> None:
     assert each.__module__ == "somebody"
     each.__module__ = "support.each"
     sys.modules["support"].__dict__["each"] = sys.modules["support.each"]
+
+
+def in_new_process(code: str) -> list[int]:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return [int(number) for number in done.stdout.split()]
+
+
+def test_what_an_import_makes_is_old_to_the_collector() -> None:
+    """Its next passes look at what is young, and would visit tens of thousands of objects that last."""
+    frozen, young, old = in_new_process(
+        "import gc; print(gc.get_freeze_count()); import boxscore; boxscore.evaluate; "
+        "print(len(gc.get_objects(0)), len(gc.get_objects(2)))"
+    )
+    if frozen:
+        pytest.skip("this Python freezes objects of its own, which are left alone")
+    assert young < 2_000
+    assert old > 20_000
+
+
+def test_what_a_program_has_frozen_stays_so() -> None:
+    frozen, later = in_new_process(
+        "import gc, boxscore; gc.freeze(); print(gc.get_freeze_count()); boxscore.evaluate; print(gc.get_freeze_count())"
+    )
+    assert 0 < later <= frozen  # what was frozen may be freed
+    assert later > 0.9 * frozen

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from boxscore._utils.collector import paused_collector
+from boxscore._utils.collector import lasting_objects
 
 
 def lazy_names(
@@ -41,7 +41,7 @@ def lazy_names(
     return load, listed, sorted(origin, key=lambda name: (name.islower(), name))
 
 
-@paused_collector()
+@lasting_objects()
 def _imported(module: str) -> ModuleType:
     """Import a module without collecting garbage: there is none, and collection takes a tenth of the time."""
     return importlib.import_module(module)
