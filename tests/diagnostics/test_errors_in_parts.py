@@ -13,6 +13,7 @@ from boxscore import Detections, GroundTruth
 from boxscore.diagnostics import error_list, error_types
 from boxscore.errors import InputError
 from support.insides import asked_again
+from support.limits import few_detections_of_a_fix
 from support.running import Run
 
 pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
@@ -69,9 +70,7 @@ def test_bits_of_one_process(
     seed: int, most: int, partition: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whole classes, and ranges of scores of classes that are cut where scores differ."""
-    from boxscore.diagnostics import errors_in_parts
-
-    monkeypatch.setattr(errors_in_parts, "MOST", most)
+    few_detections_of_a_fix(monkeypatch, most)
     truth, found = scene(seed)
     FORMAT.save(found, tmp_path / "found.parquet")
     whole = boxscore.evaluate(truth, boxscore.load_detections(tmp_path / "found.parquet", truth))

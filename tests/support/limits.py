@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from boxscore.distributed import bin_counts, bins, cluster, local, reduction, result, score_ranges, weighing
+from boxscore.distributed import (
+    bin_counts,
+    bins,
+    cluster,
+    local,
+    plan,
+    reduction,
+    result,
+    score_ranges,
+    weighing,
+)
 from boxscore.scoring import shared, summary, weighted_curves
 
 
@@ -42,6 +52,11 @@ def few_scores_together(patch: pytest.MonkeyPatch, count: int) -> None:
 def few_classes_of_ties(patch: pytest.MonkeyPatch, count: int) -> None:
     """Let a class whose ties are asked about in parts have at most so many detections."""
     patch.setattr("boxscore.diagnostics.ties_in_parts.MOST", count)
+
+
+def few_detections_of_a_fix(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Score at most so many detections together where errors are fixed in parts."""
+    patch.setattr(plan, "MOST", count)
 
 
 def few_sets_together(patch: pytest.MonkeyPatch, count: int) -> None:

@@ -12,22 +12,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray
-from boxscore.distributed.local import SCORED
-from boxscore.distributed.parts import Part
-from boxscore.distributed.plan import MOST
-from boxscore.distributed.reduction import reduced
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.curves import Curves
+
+if TYPE_CHECKING:
+    from boxscore.distributed.parts import Part
 
 PLACE = 40
 """Bits of a row's place in its partition; those above number the partition."""
@@ -58,6 +57,10 @@ def curves_of_fixes(
     evaluation: Any, fixed: Fixed, options: Mapping[str, Any], rules: ApRules
 ) -> tuple[Mapping[str, Curves], NDArray[np.int64]]:
     """Ask every partition, and merge: the curves of each fix, by its name, and the counts of all."""
+    from boxscore.distributed.local import SCORED
+    from boxscore.distributed.plan import MOST
+    from boxscore.distributed.reduction import reduced
+
     held = evaluation.partitions_again(fixed.__name__)
     engine = held.engine
     with engine.asked_again():
@@ -90,6 +93,8 @@ def _parts_of_fixes(task: Any, fixed: Fixed, options: Mapping[str, Any], rules: 
 def _cut(
     evaluation: Evaluation, *, fixed: Fixed, options: Mapping[str, Any], number: int, rules: ApRules
 ) -> _Answer:
+    from boxscore.distributed.parts import Part
+
     every, counts = fixed(evaluation, **options)
     protocol = _protocol(rules)
     parts = {}

@@ -118,12 +118,11 @@ def _named(
     same_row, same = best(same_class & ~region)
     other_row, other = best(~same_class & ~region)
     _, taken = best(same_class & ~region & matched[pairs.truth])
-    _, any_overlap = best(~region)
     rules = [
         (same >= background_iou) & (same <= iou_threshold),
         other >= iou_threshold,
         taken >= iou_threshold,
-        any_overlap <= background_iou,
+        np.maximum(same, other) <= background_iou,
     ]
     order = [
         ERROR_TYPES.index(name) for name in ("localisation", "classification", "duplicate", "background")

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
-from boxscore._utils.ordering import descending_order, stable_order
+from boxscore._utils.ordering import descending_order, group_order, stable_order
 from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats, once_per_evaluation
 from boxscore.diagnostics.errors_in_parts import RIGHT, Ranked, curves_of_fixes
 from boxscore.diagnostics.naming_errors import (
@@ -382,23 +382,23 @@ class _Orders(NamedTuple):
     by_class: NDArray[np.intp]
     """By class and descending score; equal scores by image."""
     errors_first: NDArray[np.intp]
-    """By descending score; of equal ones the errors first, as tidecv lists them where something is fixed."""
+    """Errors, then what is true: of equal scores tidecv lists the errors first where something is fixed."""
     errors_first_by_class: NDArray[np.intp]
+    """These by class and descending score."""
 
     @classmethod
     def of(cls, evaluation: Evaluation, errors: Errors) -> _Orders:
         """Sort once for all that may be fixed."""
         category, score = evaluation.detections.category, ranked_by(evaluation.detections)
-        size, true = len(evaluation.ground_truth.categories), errors.true[errors.rows]
+        true = errors.true[errors.rows]
+        errors_first = np.concatenate([errors.rows[~true], errors.rows[true]])
+        by_class = (_by_class(rows, category, score) for rows in (errors.rows, errors_first))
+        return cls(next(by_class), errors_first, next(by_class))
 
-        def by_class(rows: NDArray[np.intp]) -> NDArray[np.intp]:
-            return rows[stable_order(category[rows], size)]
 
-        by_score, errors_first = (
-            rows[descending_order(score[rows])]
-            for rows in (errors.rows, np.concatenate([errors.rows[~true], errors.rows[true]]))
-        )
-        return cls(by_class(by_score), errors_first, by_class(errors_first))
+def _by_class(rows: NDArray[np.intp], category: NDArray[np.int32], score: FloatArray) -> NDArray[np.intp]:
+    """Order rows by class and descending score; equal ones stay in order."""
+    return rows[group_order(category[rows], score[rows])]
 
 
 class _Fix(NamedTuple):
@@ -438,12 +438,10 @@ def _curves(evaluation: Evaluation, errors: Errors, orders: _Orders, fixed: str)
     K = len(truth.categories)
     rows = orders.by_class if fixed == NOTHING else orders.errors_first_by_class
     if fixed == "classification":
-        rows = orders.errors_first[stable_order(category[orders.errors_first], K)]
+        rows = _by_class(orders.errors_first, category, score)
     elif fixed == "false_positives":
         score = errors.true.astype(np.float64)
-        first = errors.true[errors.rows]
-        rows = np.concatenate([errors.rows[first], errors.rows[~first]])
-        rows = rows[stable_order(category[rows], K)]
+        rows = errors.rows[stable_order(2 * category[errors.rows] + ~errors.true[errors.rows], 2 * K)]
     rows = rows[keep[rows]]
     positive = np.bincount(truth.category[counted], minlength=K)
     return Curves(
