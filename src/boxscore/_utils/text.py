@@ -396,12 +396,25 @@ _FORMULA = re.compile(r"[\t\r]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\
 """What spreadsheets may run: they skip white space, and some take the wide forms of the signs."""
 
 
+_AS_THEY_ARE = frozenset({bool, int, str, type(None)})
+_PLAIN = _AS_THEY_ARE | {float}
+
+
 def json_value(value: Any) -> Any:
     """Convert NumPy values to what JSON has; NaN and infinities become null, and -0.0 becomes 0.0."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        items = value.tolist() if isinstance(value, np.ndarray) else value
+        kinds = set(map(type, items))
+        if kinds <= _AS_THEY_ARE:
+            return list(items)
+        if kinds <= _PLAIN:  # most lists are: no call for each of their numbers
+            return [
+                item if type(item) is not float else item + 0.0 if math.isfinite(item) else None
+                for item in items
+            ]
+        return [json_value(item) for item in items]
     if isinstance(value, Mapping):
         return {str(key): json_value(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [json_value(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):

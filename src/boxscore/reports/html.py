@@ -75,6 +75,7 @@ _ESCAPES = {
 }
 _SECTION = re.compile('<section id="([a-z_]+)"')
 _STEERING = ("Cc", "Cs")
+_NUMBERS = frozenset({bool, int, float, type(None)})
 _DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
 
 
@@ -130,7 +131,7 @@ def _plain_texts(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() and value.isprintable() else plain(value)
     if isinstance(value, list):
-        return [_plain_texts(item) for item in value]
+        return value if _NUMBERS.issuperset(map(type, value)) else [_plain_texts(item) for item in value]
     if isinstance(value, Mapping):
         return {key: _plain_texts(item) for key, item in value.items()}
     return value
