@@ -18,6 +18,7 @@ import pytest
 import boxscore
 from boxscore import BoxscoreWarning, Detections, Evaluator, GroundTruth, InputError
 from boxscore.evaluator import gather_with_torch
+from boxscore.evaluator.shares import merged
 
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
 
@@ -130,6 +131,30 @@ def test_parts_of_several_levels(protocol: str, monkeypatch: pytest.MonkeyPatch)
     assert len(evaluator._levels) >= 4
     assert bits(evaluator.compute()) == expected
     assert len(evaluator._parts()) == 1
+
+
+def test_merged_parts_hold_no_box_twice() -> None:
+    """In order their tables become views, and stay what they were: a merge that is interrupted loses nothing."""
+    pairs = images(20, ids=False)
+    for merged_twice in (False, True):
+        parts = [
+            part
+            for low in range(0, 20, 5)
+            for part in fed(Evaluator(classes=range(4)), images(20, ids=False)[low : low + 5])._share().parts
+        ]
+        parts = [part.numbered_from(5 * number) for number, part in enumerate(parts)]
+        before = [(part.detections.boxes.copy(), part.detections.scores.copy()) for part in parts]
+        whole = merged(parts)
+        if merged_twice:
+            whole = merged(parts)
+        for part, (boxes, scores) in zip(parts, before, strict=True):
+            np.testing.assert_array_equal(part.detections.boxes, boxes)
+            np.testing.assert_array_equal(part.detections.scores, scores)
+            assert not len(boxes) or np.shares_memory(part.detections.boxes, whole.detections.boxes)
+            assert part.detections.images is part.matches.images
+        together = fed(Evaluator(classes=range(4)), pairs).compute()
+        np.testing.assert_array_equal(whole.detections.boxes, together.detections.boxes)
+        np.testing.assert_array_equal(whole.matches.row, together.matched.row)
 
 
 @pytest.mark.long

@@ -219,6 +219,20 @@ def test_classes_without_ground_truth(rule: str, single: bool) -> None:
     assert np.nan_to_num(ap[:, 3:]).sum() == 0
 
 
+@pytest.mark.parametrize("ties", ["as_ranked", "true_positives_last"])
+def test_released_curves_are_read_again(ties: str) -> None:
+    """A summary lets go of what curves were computed from; whatever is asked afterwards is the same."""
+    protocol = case_of(ap={"tie_order": ties})
+    result, kept = (boxscore.evaluate(*tables(3), protocol=protocol) for _ in range(2))
+    assert result.metrics
+    for area in range(len(protocol.ignore.area_ranges)):
+        released, fresh = result.curves_of(area), kept.curves_of(area)
+        assert vars(released.counts)["_outcomes"] is None
+        np.testing.assert_array_equal(released.reached_scores, fresh.reached_scores)
+        np.testing.assert_array_equal(released.precision, fresh.precision)
+        np.testing.assert_array_equal(released.totals.counted, fresh.totals.counted)
+
+
 def test_without_choosing_it_is_all_sizes_and_the_largest_cap() -> None:
     evaluation = boxscore.evaluate(*tables(3))
     assert evaluation.curves().equals(evaluation.curves(area="all", max_detections=100))

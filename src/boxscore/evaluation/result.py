@@ -38,7 +38,7 @@ from boxscore.protocols.rules.groups import TRUTH_WEIGHT
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.orderless import error_of_mean
-from boxscore.scoring.summary import summary_total, summary_values
+from boxscore.scoring.summary import CurvesOf, summary_total, summary_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -317,11 +317,26 @@ class Evaluation(PicklesFields):
 
     def _total(self, row: SummaryRow) -> float:
         """Value of a summary metric over all classes."""
-        return self.once(("total", row.key), lambda: summary_total(row, self.protocol, self.curves_of))
+        return self.once(("total", row.key), lambda: self._summarised(summary_total, row))
 
     def _values_of_classes(self, row: SummaryRow) -> NDArray[np.float64]:
         """Value of a summary metric of each class, [K]."""
-        return self.once(("values", row.key), lambda: summary_values(row, self.protocol, self.curves_of))
+        return self.once(("values", row.key), lambda: self._summarised(summary_values, row))
+
+    def _summarised(
+        self, compute: Callable[[SummaryRow, Protocol, CurvesOf], Answer], row: SummaryRow
+    ) -> Answer:
+        """Compute what a summary row is of the curves, and release what these were computed from."""
+        asked: list[Curves] = []
+
+        def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
+            asked.append(self.curves_of(area, cap, pooled))
+            return asked[-1]
+
+        answer = compute(row, self.protocol, curves_of)
+        for curves in asked:
+            curves.release()
+        return answer
 
     def summarise_in_processes(self, workers: int) -> None:
         """Compute the summary now, in several processes, by area range and max detections.

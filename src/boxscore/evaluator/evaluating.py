@@ -553,9 +553,10 @@ class Evaluator:
         parts = self._parts()
         if not parts:
             raise InputError("an evaluator", "have seen at least one image", got="none")
-        part = merged(parts)
         if len(parts) > 1:
-            self._levels = [*([] for _ in self._levels[1:]), [part]]
+            self._levels = [*([] for _ in self._levels[1:]), parts]
+        part = merged(parts)
+        self._levels[-1] = [part]
         left_out: Counter[str] = Counter()
         for counts in part.left_out.values():
             left_out.update(counts)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore.data.alignment import concatenate, with_labels
 from boxscore.data.samples import Rows
@@ -61,12 +62,15 @@ class Part(NamedTuple):
         )
 
 
-def merged(parts: Sequence[Part]) -> Part:
-    """Merge parts of disjoint images; rows are ordered by ascending image id."""
+def merged(parts: list[Part]) -> Part:
+    """Merge parts of disjoint images; rows are ordered by ascending image id.
+
+    In the list the parts become views of the merged tables where rows stay in order: no box is held twice.
+    """
     if len(parts) == 1:
         return parts[0]
-    truth, truth_rows = concatenate([part.ground_truth for part in parts])
-    detections, rows = concatenate([part.detections for part in parts])
+    truth, truth_rows = _joined(parts, "ground_truth")
+    detections, rows = _joined(parts, "detections")
     renumbered, truths_before, rows_before = [], 0, 0
     for part in parts:
         matches = part.matches
@@ -82,6 +86,21 @@ def merged(parts: Sequence[Part]) -> Part:
     left_out = {image: counts for part in parts for image, counts in part.left_out.items()}
     invalid = {image: counts for part in parts for image, counts in part.invalid.items()}
     return Part(merge(renumbered), truth, detections, left_out, invalid)
+
+
+def _joined(parts: list[Part], side: str) -> tuple[Any, NDArray[np.intp]]:
+    """Put the tables of one side into one; also return where each row went, [N]."""
+    whole, rows = concatenate([getattr(part, side) for part in parts])
+    start = 0
+    for number, part in enumerate(parts if (rows[1:] > rows[:-1]).all() else ()):
+        table = getattr(part, side)
+        start, here = start + len(table), slice(start, start + len(table))
+        names = [column.name for column in table.schema.needed if column.name not in ("image", "category")]
+        columns = [(name, getattr(whole, name)) for name in names]  # rows of vocabularies stay as they are
+        columns += [(name, whole.instances[name]) for name in table.instances.names]
+        views = {name: values[here] for name, values in columns if isinstance(values, np.ndarray)}
+        parts[number] = part._replace(**{side: table.replaced(**views)})
+    return whole, rows
 
 
 class Waiting:

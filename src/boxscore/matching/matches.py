@@ -20,8 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -32,6 +31,7 @@ from boxscore._utils.array_types import BoolArray
 from boxscore._utils.ordering import (
     among,
     descending_order,
+    group_order,
     inverse_order,
     ragged_ranges,
     run_starts,
@@ -58,6 +58,9 @@ from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_TRUE_POSITIVES,
 from boxscore.protocols.rules.recall import TAKES_PART
 from boxscore.protocols.rules.ties import EqualScores
 from boxscore.protocols.summary import WITH_OBJECTS
+
+Column = Callable[[str], NDArray[Any]]
+"""Gives a column by its name."""
 
 Bits = NDArray[Any]
 """An unsigned integer array whose bits run over an axis: T thresholds, or A area ranges."""
@@ -314,7 +317,9 @@ class Matches(PicklesFields):
         if self.equal_scores == "image_order":
             order = stable_order(selected.image, len(selected.images))
         else:
-            order = _tie_order(vars(selected), selected.extra, len(selected.images), self.equal_scores)
+            order = _tie_order(
+                vars(selected).__getitem__, selected.extra, len(selected.images), self.equal_scores
+            )
         return pooled._reordered(order[descending_order(selected.score[order])])
 
     def repeated(self, count: int) -> Matches:
@@ -348,7 +353,7 @@ class Matches(PicklesFields):
     def in_class_order(self) -> Matches:
         """Put detections that were matched in another order into class order."""
         return self._reordered(
-            _class_order(vars(self), self.extra, len(self.images), len(self.categories), self.equal_scores)
+            _class_order(vars(self).__getitem__, self.extra, len(self.images), self.equal_scores)
         )
 
     def _reordered(self, order: NDArray[np.intp]) -> Matches:
@@ -509,26 +514,27 @@ def merge(parts: Iterable[Matches]) -> Matches:
     categories, category_rows = _united([part.categories for part in parts])
     _check_disjoint(parts, image_rows, images)
 
-    columns: dict[str, Any] = {}
-    for name in itertools.chain(*_COLUMNS.values()):
+    def joined(name: str) -> NDArray[Any]:
+        """Put the parts of a column together; made when it is needed, as all at once would be much memory."""
         values = [getattr(part, name) for part in parts]
         rows = image_rows if name.endswith("image") else category_rows if name.endswith("category") else None
         if rows is not None:
             values = [new if old is None else old[new] for old, new in zip(rows, values, strict=True)]
-        columns[name] = np.concatenate(values)
-    for name, sizes in (
-        ("pair_detection", [len(part) for part in parts]),
-        ("pair_truth", [len(part.truth_image) for part in parts]),
-    ):
-        columns[name] += np.repeat(np.cumsum([0, *sizes[:-1]]), [len(part.iou) for part in parts])
+        return np.concatenate(values)
 
     extra = merged_extra(
         [renumbered(part.extra, *new) for part, *new in zip(parts, image_rows, category_rows, strict=True)]
     )
-    order = _class_order(columns, extra, len(images), len(categories), first.equal_scores)
-    truth_order = stable_order(columns["truth_row"], int(columns["truth_row"].max(initial=0)) + 1)
-    columns["pair_detection"] = inverse_order(order)[columns["pair_detection"]]
-    columns["pair_truth"] = inverse_order(truth_order)[columns["pair_truth"]]
+    order = _class_order(joined, extra, len(images), first.equal_scores)
+    truth_row = joined("truth_row")
+    truth_order = stable_order(truth_row, int(truth_row.max(initial=0)) + 1)
+    columns: dict[str, Any] = {}
+    for name, sizes, of_axis in (
+        ("pair_detection", [len(part) for part in parts], order),
+        ("pair_truth", [len(part.truth_image) for part in parts], truth_order),
+    ):
+        before = np.repeat(np.cumsum([0, *sizes[:-1]]), [len(part.iou) for part in parts])
+        columns[name] = inverse_order(of_axis)[joined(name) + before]
     pair_order = stable_order(columns["pair_detection"], len(order))
     taking = {
         "detection": itemgetter(order),
@@ -537,7 +543,7 @@ def merge(parts: Iterable[Matches]) -> Matches:
     }
     for axis, take in taking.items():
         for name in _COLUMNS[axis]:
-            columns[name] = take(columns[name])
+            columns[name] = take(columns[name] if name in columns else joined(name))
     return Matches(
         images=images,
         categories=categories,
@@ -585,31 +591,26 @@ def _check_disjoint(
 
 
 def _class_order(
-    columns: Mapping[str, NDArray[Any]],
-    extra: Extra,
-    image_count: int,
-    category_count: int,
-    equal_scores: EqualScores,
+    column: Column, extra: Extra, image_count: int, equal_scores: EqualScores
 ) -> NDArray[np.intp]:
     """Sort detections by category, descending score, and the order of equal scores."""
-    order = _tie_order(columns, extra, image_count, equal_scores)
-    order = order[descending_order(columns["score"][order])]
-    return order[stable_order(columns["category"][order], category_count)]
+    order = _tie_order(column, extra, image_count, equal_scores)
+    return order[group_order(column("category")[order], column("score")[order])]
 
 
-def _tie_order(
-    columns: Mapping[str, NDArray[Any]], extra: Extra, image_count: int, equal_scores: EqualScores
-) -> NDArray[np.intp]:
+def _tie_order(column: Column, extra: Extra, image_count: int, equal_scores: EqualScores) -> NDArray[np.intp]:
     """Sort detections of one class as if their scores were all equal."""
     if equal_scores == "image_order":
-        order = stable_order(columns["rank"], int(columns["rank"].max(initial=0)) + 1)
-        return order[stable_order(columns["image"][order], image_count)]
-    order = stable_order(columns["row"], int(columns["row"].max(initial=0)) + 1)
+        rank = column("rank")
+        order = stable_order(rank, int(rank.max(initial=0)) + 1)
+        return order[stable_order(column("image")[order], image_count)]
+    row = column("row")
+    order = stable_order(row, int(row.max(initial=0)) + 1)
     if equal_scores == "last_in_file_first":
         return order[::-1]
     if equal_scores == "last_first":
         of_groups = GROUP_TRUE_POSITIVES.of(extra)
         if of_groups is not None:
             order = order[stable_order(~of_groups[order], 2)]
-        order = order[stable_order(image_count - 1 - columns["image"][order], image_count)]
+        order = order[stable_order(image_count - 1 - column("image")[order], image_count)]
     return order

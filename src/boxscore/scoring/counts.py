@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from typing import Protocol as Protocol_
 
@@ -221,18 +221,34 @@ class TruePositiveCounts(SingleRuns):
     """Counts up to each true positive, every image counted once.
 
     The N true positives of all thresholds are ordered by threshold, then class, then score. ``tie_order``
-    says where the true positives stand among equal scores of their class.
+    says where the true positives stand among equal scores of their class. ``again`` reads the outcomes anew
+    after they were released.
     """
 
     image_weights = None
 
-    def __init__(self, outcomes: Outcomes, tie_order: TieOrder = "as_ranked") -> None:
-        self._outcomes, self._tie_order = outcomes, tie_order
+    def __init__(
+        self,
+        outcomes: Outcomes,
+        tie_order: TieOrder = "as_ranked",
+        again: Callable[[], Outcomes] | None = None,
+    ) -> None:
+        self._outcomes: Outcomes | None = outcomes
+        self._tie_order, self._again = tie_order, again
 
     @property
     def outcomes(self) -> Outcomes:
         """What is counted."""
+        if self._outcomes is None:
+            assert self._again is not None
+            self._outcomes = self._again()
         return self._outcomes
+
+    def release(self) -> None:
+        """Let go of the outcomes, 2T bytes and more for each that may match, where they can be read again."""
+        if self._again is not None:
+            self._outcomes = None
+            vars(self).pop("candidates", None)
 
     @property
     def positive(self) -> NDArray[Any]:

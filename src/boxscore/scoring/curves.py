@@ -111,8 +111,13 @@ class Curves:
     @classmethod
     def of(cls, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> Curves:
         """Make the curves of matches, for positions on the axes A and M."""
-        counts = TruePositiveCounts(Outcomes.of(matches, protocol, area, cap), protocol.ap.tie_order)
-        return cls(counts, protocol.ap)
+        outcomes = functools.partial(Outcomes.of, matches, protocol, area, cap)
+        return cls(TruePositiveCounts(outcomes(), protocol.ap.tie_order, again=outcomes), protocol.ap)
+
+    def release(self) -> None:
+        """Let go of what is large and can be computed again."""
+        if isinstance(self._counts, TruePositiveCounts):
+            self._counts.release()
 
     @property
     def counts(self) -> Counter:
