@@ -58,6 +58,37 @@ def test_every_component_against_all_matchings(seed: int) -> None:
             assert (len(at), sum((Fraction(x) for *_, x in at), Fraction(0))) == best_by_trying(reached)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_greatest_sum_of_all_matchings_however_many_pairs(seed: int) -> None:
+    """One good pair instead of two poor ones, where the sum says so: overlaps from nearly 0 on."""
+    rng, fewer = np.random.default_rng(seed), 0
+    for _ in range(250):
+        edges = [(a, b, float(rng.uniform(0, 1) ** 3)) for a, b, _ in random_edges(rng)]
+        if not edges:
+            continue
+        a, b, value = (np.array(column) for column in zip(*edges, strict=True))
+        chosen = most_and_heaviest(a, b, np.floor(value * 2.0**53).astype(np.int64), sum_alone=True)
+        taken = [edges[edge] for edge in chosen]
+        assert len({x for x, _, _ in taken}) == len({y for _, y, _ in taken}) == len(taken)
+        total = math.fsum(x for *_, x in taken)
+        assert total == pytest.approx(greatest_sum(edges), abs=1e-12)
+        fewer += len(taken) < best_by_trying(edges)[0]
+    assert fewer > 0
+
+
+def greatest_sum(edges: list[tuple[int, int, float]]) -> float:
+    """Return the greatest sum of all matchings."""
+    of_row: dict[int, list[tuple[int, float]]] = {}
+    for a, b, value in edges:
+        of_row.setdefault(a, []).append((b, value))
+    best = 0.0
+    for choice in itertools.product(*([None, *options] for options in of_row.values())):
+        taken = [one for one in choice if one is not None]
+        if len({b for b, _ in taken}) == len(taken):
+            best = max(best, math.fsum(value for _, value in taken))
+    return best
+
+
 def matched(a: np.ndarray, b: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, range]:
     """Whether each edge is matched at each threshold, [T, P]."""
     flags = np.ones((5, 1), dtype=bool)
