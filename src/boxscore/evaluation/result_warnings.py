@@ -152,7 +152,7 @@ def warn_of_phrases(result: Evaluation) -> None:
         return
     rates = PhraseRates.of(result.curves_of(*protocol.position_of(rows[0])))
     correlation = float(rates.image_correlation.min(initial=0.0))
-    names, last = ", ".join(row.key for row in rows), "pmF1 is of the boxes alone."
+    names, last = ", ".join(row.key for row in rows), "pmF1 (positive_micro_F1) is of the boxes alone."
     if not rates.negatives.any():
         warn_user(
             f"{result.ground_truth.source}: every image has an object, so no phrase is negative: IL_MCC is "
