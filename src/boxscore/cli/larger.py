@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from boxscore._utils.files import temporary_folder
+from boxscore._utils.progress import stage
 from boxscore.cli.inputs import (
     UNLISTED_IN_PARTITIONS,
     chosen_classes,
@@ -33,7 +34,7 @@ from boxscore.distributed.bounds import (
     memory_of_adding,
 )
 from boxscore.distributed.engine import Here, value_of
-from boxscore.distributed.image_ranges import WHOLE, Cutter, Shard
+from boxscore.distributed.image_ranges import WHOLE, Shard
 from boxscore.distributed.local import Load, LocalEngine, Plan, bytes_of_text, check_scoring, plan_within
 from boxscore.distributed.parts import check_mergeable, part_of, save_parts
 from boxscore.distributed.plan import asked_keys
@@ -50,10 +51,12 @@ from boxscore.distributed.streaming import StreamTask
 from boxscore.distributed.suppressing import Counted, Rewrite, rewrite_in_parts, rewrite_tasks
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.formats._shares import ImageShare, ReadAtOnceError, share_of
 from boxscore.formats.parquet_groups import ParquetGroups
-from boxscore.formats.reading import read_options
+from boxscore.formats.reading import read_detections_of_share, read_options, read_truth_of_share
 from boxscore.formats.registry import detect_format, is_parquet
 from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.registry import needs_of
 
 NOT_STRICT = (
     "--strict sees warnings of partitions, not findings about the input, which need all rows at once: "
@@ -83,7 +86,7 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     option = _chosen_by(arguments)
     path: Path = arguments.detections
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
-    tables = option == "shard" and not in_parquet  # a share of what is read at once
+    tables = option == "shard" and not in_parquet
     needing = [
         name for dest, name in NEEDS_ROWS.items() if getattr(arguments, dest, None) not in (None, False)
     ]
@@ -289,11 +292,27 @@ def partitions_of(
 
 
 def _tasks_of_tables(arguments: argparse.Namespace, protocol: Protocol, shard: Shard) -> list[Task]:
-    """Return the task of a share of tables, which are read at once."""
-    inputs = read_inputs(arguments)
-    truth = inputs.ground_truth
-    ranges = Cutter([], truth).cut(shard.shares)
-    of_image = ranges.numbers(truth.images.ids.tolist())
-    partitions = [truth.images.ids[of_image == number].tolist() for number in range(len(ranges.edges) + 1)]
-    tasks = table_tasks(truth, inputs.detections, protocol, partitions, classes=inputs.classes)
+    """Return the task of a share of tables: of what was read of it, or else of all that is read at once."""
+    try:
+        return _tasks_of_share(arguments, protocol, shard)
+    except ReadAtOnceError:
+        inputs = read_inputs(arguments)
+    truth, ids = inputs.ground_truth, inputs.ground_truth.images.ids.tolist()
+    shares = [share_of(len(ids), number, shard.shares) for number in range(1, shard.shares + 1)]
+    tasks = table_tasks(
+        truth, inputs.detections, protocol, [ids[share] for share in shares], classes=inputs.classes
+    )
     return [task for task in tasks if task.number == shard.number - 1] or [tasks[0].without_images()]
+
+
+def _tasks_of_share(arguments: argparse.Namespace, protocol: Protocol, shard: Shard) -> list[Task]:
+    """Read a share of both sides and nothing else of them, where their formats can."""
+    share = ImageShare(*shard)
+    common = {**needs_of(protocol), "processes": 1}
+    truth_options = read_options(**ground_truth_arguments(arguments), **common)
+    options = read_options(**detection_arguments(arguments), **common)
+    stage(f"reading share {shard.number} of {shard.shares}")
+    truth = read_truth_of_share(arguments.ground_truth, truth_options, share)
+    detections = read_detections_of_share(arguments.detections, truth, options, share)
+    classes = chosen_classes(arguments.classes, truth.categories)
+    return list(table_tasks(truth, detections, protocol, None, classes=classes))

@@ -9,6 +9,8 @@ upper edge count. Where two readings are left that differ, the user must choose.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from boxscore._utils.array_types import FloatArray
@@ -61,36 +63,62 @@ def reading_of(
     ``usual`` is what the other columns suggest; it wins unless the boxes rule it out. ``option`` is how the
     user chooses.
     """
-    readings: tuple[BoxFormat, ...] = BOX_FORMATS if len(names) == 1 else ("xywh", "cxcywh")
-    extent = np.ones_like(sizes) if are_fractions(boxes) else sizes
-    with np.errstate(all="ignore"):
-        left = [form for form in readings if not _is_out(box_convert(boxes, form, "xyxy"), extent)]
+    readings = Readings(names)
+    readings.add(boxes, np.ones_like(sizes) if are_fractions(boxes) else sizes)
+    return readings.chosen(usual=usual, option=option, place=place)
+
+
+class Readings:
+    """What four numbers may be, by boxes that come some at a time.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the columns.
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+        self._readings: tuple[BoxFormat, ...] = BOX_FORMATS if len(names) == 1 else ("xywh", "cxcywh")
+        self._count = 0
+        self._negative = dict.fromkeys(self._readings, False)
+        self._outside = dict.fromkeys(self._readings, 0)
+        self._as_first = dict.fromkeys(itertools.permutations(self._readings, 2), True)
+
+    def add(self, boxes: FloatArray, sizes: FloatArray) -> None:
+        """Count boxes [N, 4] in images of these sizes [N, 2], NaN where unknown."""
+        self._count += len(boxes)
+        with np.errstate(all="ignore"):
+            corners = {form: box_convert(boxes, form, "xyxy") for form in self._readings}
+            for form, sides in corners.items():
+                extent = sides[:, 2:] - sides[:, :2]
+                slack = SLACK * np.where(np.isnan(sizes), extent, sizes)
+                outside = (sides[:, :2] < -slack) | (sides[:, 2:] > sizes + slack)
+                self._negative[form] |= bool((extent < 0).any())
+                self._outside[form] += int(outside.any(axis=1).sum())
+            for pair in self._as_first:
+                self._as_first[pair] &= np.array_equal(corners[pair[0]], corners[pair[1]])
+
+    def chosen(self, *, usual: BoxFormat | None, option: str, place: str) -> BoxFormat:
+        """Return the reading that is left; ``usual`` wins unless the boxes rule it out."""
+        left = [form for form in self._readings if not self._is_out(form)]
         if usual in left:
             return usual
-        corners = [box_convert(boxes, form, "xyxy") for form in left]
-    if left and all(np.array_equal(other, corners[0]) for other in corners):
-        return left[0]
-    if len(names) == 1:
-        what = f"the numbers of {names[0]!r}"
-    else:
-        what = f"the columns {', '.join(names)}"
-    fit = " and as ".join(_WORDS[form] for form in left)
-    raise InputError(
-        what,
-        "have one meaning",
-        got=f"boxes that fit as {fit}" if left else "boxes that fit in no way",
-        place=place,
-        cause=f"say {option} {'|'.join(left or readings)}",
-    )
+        if left and all(self._as_first[left[0], other] for other in left[1:]):
+            return left[0]
+        if len(self._names) == 1:
+            what = f"the numbers of {self._names[0]!r}"
+        else:
+            what = f"the columns {', '.join(self._names)}"
+        fit = " and as ".join(_WORDS[form] for form in left)
+        raise InputError(
+            what,
+            "have one meaning",
+            got=f"boxes that fit as {fit}" if left else "boxes that fit in no way",
+            place=place,
+            cause=f"say {option} {'|'.join(left or self._readings)}",
+        )
 
-
-def _is_out(corners: FloatArray, sizes: FloatArray) -> bool:
-    """Whether these corners [N, 4] cannot be boxes of images of these sizes [N, 2], NaN where unknown."""
-    if not len(corners):
-        return False
-    extent = corners[:, 2:] - corners[:, :2]
-    if (extent < 0).any():
-        return True
-    slack = SLACK * np.where(np.isnan(sizes), extent, sizes)
-    outside = (corners[:, :2] < -slack) | (corners[:, 2:] > sizes + slack)
-    return bool(outside.any(axis=1).mean() > MOST)
+    def _is_out(self, form: BoxFormat) -> bool:
+        """Whether the numbers cannot be boxes of this form."""
+        return self._count > 0 and (self._negative[form] or self._outside[form] / self._count > MOST)

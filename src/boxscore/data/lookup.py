@@ -269,7 +269,7 @@ def _of_numbers(
     Of two that know all, ``as_names`` says which is the usual one.
     """
     by_id = _with_numbers(images.rows(ids), ids, images)
-    by_name = _rows_of_stems(ids, images) if len(ids) else None
+    by_name = rows_of_numbered_files(ids, images) if len(ids) else None
     if by_name is None:
         return by_id, by_id
     if by_name.min() >= 0 and by_id.min() >= 0:
@@ -296,7 +296,7 @@ def _with_numbers(rows: NDArray[np.int32], values: NDArray[Any], images: Images)
     return rows
 
 
-def _rows_of_stems(ids: NDArray[Any], images: Images) -> NDArray[np.int32] | None:
+def rows_of_numbered_files(ids: NDArray[Any], images: Images) -> NDArray[np.int32] | None:
     """Return the image row of each number, of files named by a number; None where no file is."""
     if ids.dtype == object:
         return None

@@ -46,6 +46,7 @@ from boxscore.distributed.streaming import PARTITION, StreamTask, counted_in_all
 from boxscore.errors import InputError
 from boxscore.evaluation import check_class_labels, tables_of
 from boxscore.evaluation.result_warnings import warn_of_annotators
+from boxscore.formats._shares import ROW
 from boxscore.formats.reading import read_options
 from boxscore.formats.registry import is_parquet
 from boxscore.matching.preparing import prepared
@@ -337,6 +338,11 @@ def partitioned(
     by_partition = stable_order(partition_of_image, count)
     images = np.searchsorted(partition_of_image[by_partition], np.arange(count + 1))
     left_out = detections.left_out  # counted once
+    places = detections.columns.get(ROW)  # of a share: those in the whole
+    if places is not None:
+        detections = detections.replaced(
+            columns={name: column for name, column in detections.columns.items() if name != ROW}
+        )
     for number in range(count):
         chosen = by_partition[images[number] : images[number + 1]]
         if not len(chosen) and len(partition_of_image):
@@ -345,5 +351,6 @@ def partitioned(
             order[starts[number] : starts[number + 1]].astype(np.int64) for order, starts in sides
         )
         cut = of_images(detections, chosen, rows).replaced(left_out=left_out)
+        rows = rows if places is None else places[rows].astype(np.int64)
         yield TableTask(number, protocol, of_images(ground_truth, chosen, truth_rows), cut, rows)
         left_out = {}

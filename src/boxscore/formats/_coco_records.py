@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.processes import Forked, Workers, worker_count
@@ -46,6 +46,7 @@ from boxscore.errors import FileFormatError
 from boxscore.formats import _json
 from boxscore.formats._coco_masks import Segmentation, mask_columns
 from boxscore.formats._packed import numbers_of, packed_columns
+from boxscore.formats._shares import ROW
 
 Box = tuple[float, float, float, float]
 RotatedBox = tuple[float, float, float, float, float]
@@ -57,6 +58,8 @@ DECODING_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 IDS = ("image_id", "category_id", "id")
 FLAGS = ("iscrowd", "difficult", "ignore")
 COUNTS = ("num_keypoints",)
+EVERY_ID = "__boxscore_ids"
+"""The column with the ids of all annotations, of which some were kept."""
 LARGEST_FLAG = 255
 LARGEST_COUNT = 2**63 - 1
 EXACT = 2.0**53
@@ -226,10 +229,22 @@ class Reading:
     beside : float, default 0
         Work this process has to do before it needs the columns, as a share of all work; it gets as much
         less of the text.
+    keeps : callable, optional
+        Says which records of a slice stay, by their columns; their places are in the column ``ROW`` then.
     """
 
-    def __init__(self, text: Text, path: Path, kind: Kind, *, processes: Workers, beside: float = 0) -> None:
-        self._text, self._path, self._kind = text, path, kind
+    def __init__(
+        self,
+        text: Text,
+        path: Path,
+        kind: Kind,
+        *,
+        processes: Workers,
+        beside: float = 0,
+        keeps: Callable[[Columns], BoolArray] | None = None,
+    ) -> None:
+        self._text, self._path, self._kind, self._keeps = text, path, kind, keeps
+        processes = processes if keeps is None else 1
         most = text.size // _json.PART_BYTES if kind.in_arrays else 0
         count = min(worker_count(processes), most) if most > 1 else 1
         share = max(1 / count - beside, 0.0) / (1 - beside) if count > 1 else 1.0
@@ -288,19 +303,22 @@ class Reading:
             decode = msgspec.json.Decoder(list[kind.numeric]).decode  # type: ignore[name-defined]
             slices = _json.decode_records(chunks(), decode, _refuse)
             try:
-                columns = packed_columns(slices, kind.numeric, expected_slices=size / _json.SLICE_BYTES)
+                if self._keeps is None:
+                    columns = packed_columns(slices, kind.numeric, expected_slices=size / _json.SLICE_BYTES)
+                else:
+                    few = (packed_columns([one], kind.numeric, expected_slices=1) for one in slices)
+                    columns = _kept(few, self._keeps)
                 if all(_are_whole(columns[name]) for name in {*IDS, *FLAGS, *COUNTS} & {*columns}):
                     return _with_boxes(columns, kind.readers)
             except DECODING_ERRORS:
                 pass  # something else than numbers: text, null, or what breaks a rule
         decode = msgspec.json.Decoder(list[kind.general]).decode  # type: ignore[name-defined]
         with paused_collector():
-            return _concatenated(
-                [
-                    {name: read(records, name) for name, read in kind.readers.items()}
-                    for records in _json.decode_records(chunks(), decode, whole)
-                ]
+            pieces = (
+                {name: read(records, name) for name, read in kind.readers.items()}
+                for records in _json.decode_records(chunks(), decode, whole)
             )
+            return _concatenated(list(pieces)) if self._keeps is None else _kept(pieces, self._keeps)
 
     def _finished(self, name: str, values: Any) -> Any:
         if name in FLAGS:
@@ -345,6 +363,22 @@ def _refuse() -> bytes:
 def _are_whole(values: NDArray[np.float64]) -> bool:
     """Whether all are whole numbers, and small enough for a float to hold them exactly."""
     return bool((np.abs(values) < EXACT).all() and (np.trunc(values) == values).all())
+
+
+def _kept(slices: Iterable[Columns], keeps: Callable[[Columns], BoolArray]) -> Columns:
+    """Return the records of slices that stay, where in the whole they were, and the ids of all."""
+    parts, first, ids = [], 0, []
+    for columns in slices:
+        ids += [columns["id"]] if "id" in columns else []
+        count, rows = len(columns["image_id"]), np.flatnonzero(keeps(columns))
+        if len(rows) or not parts:
+            kept = {
+                name: column.take(rows) if isinstance(column, MaskColumns) else column[rows]
+                for name, column in columns.items()
+            }
+            parts.append(kept | {ROW: rows + first})
+        first += count
+    return _concatenated(parts) | ({EVERY_ID: np.concatenate(ids)} if ids else {})
 
 
 def _concatenated(parts: Sequence[Columns]) -> Columns:

@@ -25,6 +25,7 @@ from boxscore.errors import InputError
 
 if TYPE_CHECKING:
     from boxscore.data.column_names import ColumnMap
+    from boxscore.formats._shares import ImageShare
     from boxscore.formats._sniffer import Sniffer
     from boxscore.formats._survivors import Survivors
     from boxscore.formats.image_sizes import ImageSizes
@@ -87,6 +88,8 @@ class ReadOptions:
         What becomes of boxes that an answer repeats exactly.
     loose : bool
         Whether four numbers in the prose of an answer are a box where it has no other.
+    share : ImageShare, optional
+        The images whose rows are kept; for the sides in ``reads_shares`` alone.
     """
 
     format: str = "auto"
@@ -106,6 +109,7 @@ class ReadOptions:
     coordinates: str | None = None
     repeated: str | None = None
     loose: bool = False
+    share: ImageShare | None = None
 
     @property
     def written(self) -> WrittenForm | None:
@@ -164,6 +168,9 @@ class Format(abc.ABC):
         How the names of the files that it reads in a folder end; none where that may be any.
     takes_of_detections : frozenset of str
         Those that it takes beside detections only.
+    reads_shares : frozenset of str
+        The kinds of tables of which it can read some images and leave the others: ``"ground truth"``,
+        ``"detections"``.
     """
 
     name: ClassVar[str]
@@ -176,6 +183,7 @@ class Format(abc.ABC):
     endings: ClassVar[tuple[str, ...]] = ()
     folder_endings: ClassVar[tuple[str, ...]] = ()
     takes_of_detections: ClassVar[frozenset[str]] = frozenset()
+    reads_shares: ClassVar[frozenset[str]] = frozenset()
 
     @abc.abstractmethod
     def detect(self, sniffer: Sniffer) -> str | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from boxscore._utils import checks
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import read_text, write_folder
 from boxscore.data.tables import Detections
@@ -17,20 +18,78 @@ from boxscore.errors import FileFormatError
 from boxscore.formats._snapshots import changed_while_read
 from boxscore.formats._survivors import Survivors
 
+PIECE = 1 << 22
+"""Letters that are read at a time where some lines are kept."""
+
+
+class ResultLines(NamedTuple):
+    """The lines of a file that were kept.
+
+    Attributes
+    ----------
+    images : list of str
+    numbers : ndarray of float64, [N, columns - 1]
+        Score and box.
+    rows : ndarray of int64, [N]
+        Places among all lines.
+    count : int
+        Of all lines.
+    """
+
+    images: list[str]
+    numbers: FloatArray
+    rows: IntArray
+    count: int
+
 
 @paused_collector()
 def read_results(
-    file: Path, columns: int, refusal: Callable[[list[str], int, str], FileFormatError]
-) -> tuple[list[str], FloatArray]:
-    """Return the image of each line, and its score and box [N, columns - 1].
+    file: Path,
+    columns: int,
+    refusal: Callable[[list[str], int, str], FileFormatError],
+    keeps: Callable[[list[str]], BoolArray] | None = None,
+) -> ResultLines:
+    """Return the image of each line, and its score and box.
 
     ``refusal`` makes the error of a line with other columns: its fields, what there should be, its place.
+    ``keeps`` says of images whether their lines are kept; then some lines are held at a time.
     """
     text = read_text(file)
+    if keeps is None:
+        images, numbers = _read_lines(file, text, 0, columns, refusal)
+        return ResultLines(images, numbers, np.arange(len(images)), len(images))
+    images, parts, rows, count = [], [np.empty((0, columns - 1))], [np.empty(0, np.int64)], 0
+    for piece in _pieces(text):
+        names, numbers = _read_lines(file, piece, count, columns, refusal)
+        kept = np.flatnonzero(keeps(names))
+        images += [names[row] for row in kept.tolist()]
+        parts.append(numbers[kept])
+        rows.append(kept + count)
+        count += len(names)
+    return ResultLines(images, np.concatenate(parts), np.concatenate(rows), count)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a text at ends of lines."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + PIECE) + 1 or len(text)
+        yield text[start:end]
+        start = end
+
+
+def _read_lines(
+    file: Path,
+    text: str,
+    first: int,
+    columns: int,
+    refusal: Callable[[list[str], int, str], FileFormatError],
+) -> tuple[list[str], FloatArray]:
+    """Return the image of each line of a text, and its numbers; ``first`` lines of the file are before it."""
     lines = [fields for line in text.splitlines() if (fields := line.split())]
     for row, fields in enumerate(lines):
         if len(fields) != columns:
-            raise refusal(fields, columns, place_of_row([file], [0], row))
+            raise refusal(fields, columns, place_of_row([file], [0], first + row))
     images = [fields[0] for fields in lines]
     plain = text.isascii() and text.count("_") == "".join(images).count("_")
     read = float if plain else checks.plain_number
@@ -40,7 +99,7 @@ def read_results(
         row, bad = next(
             (row, field) for row, fields in enumerate(lines) for field in fields[1:] if not _is_number(field)
         )
-        place = place_of_row([file], [0], row)
+        place = place_of_row([file], [0], first + row)
         raise FileFormatError("scores and coordinates", "be numbers", got=repr(bad), place=place) from None
     return images, np.array(values, dtype=np.float64).reshape(-1, columns - 1)
 

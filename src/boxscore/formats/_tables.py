@@ -457,15 +457,19 @@ def _box_format(
         return options.written.form
     if parts.box_format is not None:
         return parts.box_format
-    coco = {"image_id", "category_id"} <= set(table.names)  # COCO's names, and COCO's boxes
     return reading_of(
         boxes,
         sizes(),
         names=parts.box,
-        usual="xywh" if coco else None,
+        usual="xywh" if is_cocos(table) else None,
         option=f"--{side}-box-format",
         place=table.source,
     )
+
+
+def is_cocos(table: Table) -> bool:
+    """Whether a table has COCO's names, and so COCO's boxes."""
+    return {"image_id", "category_id"} <= set(table.names)
 
 
 def classes_of(

@@ -69,6 +69,7 @@ class Unpacked(Format):
         self.has_boxes = inner.has_boxes  # type: ignore[misc]
         self.takes = inner.takes  # type: ignore[misc]
         self.takes_of_detections = inner.takes_of_detections  # type: ignore[misc]
+        self.reads_shares = inner.reads_shares  # type: ignore[misc]
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise what was unpacked."""

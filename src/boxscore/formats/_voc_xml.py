@@ -43,6 +43,7 @@ from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._image_names import file_stems
+from boxscore.formats._shares import ImageShare, refuse_name_of_another
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 FLAGS = ("difficult", "truncated", "occluded")
@@ -156,20 +157,35 @@ def _line_of(text: str, number: int) -> int:
 
 @paused_collector()
 def read_annotations(
-    path: Path, folder: Path, names: Sequence[str], written: WrittenForm = CORNERS
+    path: Path,
+    folder: Path,
+    names: Sequence[str],
+    written: WrittenForm = CORNERS,
+    share: ImageShare | None = None,
 ) -> GroundTruth:
-    """Read the annotations of the named images in a folder; messages name the whole as ``path``."""
+    """Read the annotations of the named images in a folder; messages name the whole as ``path``.
+
+    Of a share of the images the objects are held; the classes are those of all.
+    """
     annotations = []
+    every, known = {*names}, set[str]()
+    kept = every if share is None else _names_of_share(names, share)
     for name in progress(names, desc=f"reading {path.name}", unit="file", delay=1, leave=False):
         file = f"{folder}{os.sep}{name}.xml"
-        annotations.append(_plainly_read(file) or _parsed(Path(file)))
+        annotation = _plainly_read(file) or _parsed(Path(file))
+        known.update(annotation.classes)
+        if share is not None and annotation.file_name is not None:
+            refuse_name_of_another(annotation.file_name, name, every)
+        if name in kept:
+            annotations.append(annotation)
+    names = [name for name in names if name in kept]
     counts = [len(annotation.classes) for annotation in annotations]
     classes = [label for annotation in annotations for label in annotation.classes]
     marks = np.array([mark for annotation in annotations for mark in annotation.flags], dtype=bool)
     marks = marks.reshape(-1, len(FLAGS))
     boxes = np.array([side for annotation in annotations for side in annotation.boxes], dtype=np.float64)
     sizes = np.array([annotation.size for annotation in annotations]).reshape(-1, 2)
-    numbers = {label: index for index, label in enumerate(sorted(set(classes)), start=1)}
+    numbers = {label: index for index, label in enumerate(sorted(known), start=1)}
 
     def place(row: int) -> str:
         image = int(np.searchsorted(np.cumsum(counts), row, side="right"))
@@ -191,6 +207,12 @@ def read_annotations(
         source=str(path),
         place=place,
     )
+
+
+def _names_of_share(names: Sequence[str], share: ImageShare) -> set[str]:
+    """Return the images of a share; files are looked up by their names without ending, whatever they say."""
+    images = Images.build(names)
+    return {*images.ids[share.choose(images)].tolist()}
 
 
 class _Annotation(NamedTuple):

@@ -28,6 +28,7 @@ https://cocodataset.org/#format-data and #format-results; pycocotools ``coco.py`
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -38,7 +39,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file
@@ -62,6 +63,7 @@ from boxscore.formats import _json
 from boxscore.formats._coco_keys import image_key_columns, key_columns
 from boxscore.formats._coco_records import (
     DECODING_ERRORS,
+    EVERY_ID,
     Columns,
     Reading,
     Text,
@@ -77,6 +79,7 @@ from boxscore.formats._coco_records import (
     whole,
 )
 from boxscore.formats._format import Correction, Format, Read, ReadOptions
+from boxscore.formats._shares import ROW, ImageShare, ReadAtOnceError
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._survivors import Survivors
@@ -141,6 +144,7 @@ class CocoFormat(Format):
         "detections": frozenset({"masks", "keypoints", "rotated", "ids", "classes"}),
     }
     takes_of_detections = frozenset({"classes"})
+    reads_shares = frozenset({"ground truth", "detections"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Accept any JSON file, and a folder with one of annotations: reading reports what is not COCO's."""
@@ -160,15 +164,22 @@ class CocoFormat(Format):
         federated = _is_federated(content)
         first = first_record(text)
         kind = annotation_kind(columns, first, with_ignore=federated)
-        with Reading(text, path, kind, processes=options.processes) as reading:
+        images, categories = _vocabularies(content, path, image_key_columns(path, options.image_keys))
+        share = None if options.share is None else _AnnotationShare(options.share, images, content)
+        keeps = None if share is None else share.keeps
+        with Reading(text, path, kind, processes=options.processes, keeps=keeps) as reading:
             records = reading.columns()
         snapshot.check_reading()
-        images, categories = _vocabularies(content, path, image_key_columns(path, options.image_keys))
         keys = key_columns(text, options.keys, path, record="annotation")
         keys |= key_columns(text, options.text_keys, path, record="annotation", of_text=True)
+        if share is not None:
+            images = share.finished(records)
+            keys = {name: column[records[ROW]] for name, column in keys.items()}
+        numbers = records.get(ROW)
 
         def place(row: int) -> str:
-            return f"annotation {row} (id {records['id'].tolist()[row]}) of {path}"
+            number = row if numbers is None else numbers[row]
+            return f"annotation {number} (id {records['id'].tolist()[row]}) of {path}"
 
         image, category = _listed_rows(records, images, categories, path)
         chosen = _rows_read(records["id"], image, category, path)
@@ -205,7 +216,9 @@ class CocoFormat(Format):
                 **{name: None if column is None else column[chosen] for name, column in parts.items()},
             },
             columns={name: column[chosen] for name, column in keys.items()},
-            read=Reader(
+            read=None
+            if share is not None  # what a protocol needs was read at once
+            else Reader(
                 _instance_reader(
                     snapshot,
                     _annotations_text,
@@ -240,6 +253,7 @@ class CocoFormat(Format):
             box_format=options.box_format,
             image_sizes=options.image_sizes,
             keys=options.keys,
+            share=options.share,
         ) as reading:
             yield reading.detections
 
@@ -268,6 +282,30 @@ class CocoFormat(Format):
 
 
 FORMAT = CocoFormat()
+
+
+class _AnnotationShare:
+    """The annotations of a share of the images, and those of images that are not listed."""
+
+    def __init__(self, share: ImageShare, images: Images, content: _File) -> None:
+        if images.ids.dtype == object or _is_federated(content):
+            raise ReadAtOnceError
+        self._images, self._rows = images, share.choose(images)
+
+    def keeps(self, records: Columns) -> BoolArray:
+        """Whether each record of a slice is kept."""
+        if records["image_id"].dtype == object or records["id"].dtype == object:
+            raise ReadAtOnceError
+        rows = self._images.rows(records["image_id"].astype(np.int64))
+        kept: BoolArray = (rows < 0) | ((rows >= self._rows.start) & (rows < self._rows.stop))
+        return kept
+
+    def finished(self, records: Columns) -> Images:
+        """Return the images; of annotations that share an id one replaces others, of any image."""
+        ids = np.sort(records.pop(EVERY_ID))
+        if (ids[1:] == ids[:-1]).any():
+            raise ReadAtOnceError
+        return self._images.take(np.arange(self._rows.start, self._rows.stop))
 
 
 def _annotations_in(folder: Path) -> Path | None:
@@ -305,6 +343,8 @@ class ResultsReading:
         Of images whose size is not known otherwise, where boxes are fractions of it.
     keys : sequence of str
         Further keys that are read as columns.
+    share : ImageShare, optional
+        The images whose records are kept.
     """
 
     def __init__(
@@ -319,6 +359,7 @@ class ResultsReading:
         box_format: WrittenFormat | None = None,
         image_sizes: ImageSizes | None = None,
         keys: Sequence[str] = (),
+        share: ImageShare | None = None,
     ) -> None:
         self._image_sizes, self._processes, self._keys = image_sizes, processes, keys
         self._path, self._lowest_side, self._box_format = path, lowest_side, box_format
@@ -333,7 +374,12 @@ class ResultsReading:
         kind = result_kind(self._instances, first, with_file_name=self._with_file_name)
         if classes is not None:
             self._vocabulary = self._named_classes(classes)
-        self._reading = Reading(text, path, kind, processes=processes, beside=beside)
+        keeps = None
+        if share is not None:
+            if self._vocabulary is not None or self._with_file_name or not first.scored:
+                raise ReadAtOnceError
+            keeps = functools.partial(_result_is_kept, share)
+        self._reading = Reading(text, path, kind, processes=processes, beside=beside, keeps=keeps)
 
     def __enter__(self) -> ResultsReading:
         return self
@@ -377,8 +423,10 @@ class ResultsReading:
 
             check_listed(records["category_id"], self._classes, path)
 
+        numbers = records.get(ROW)
+
         def place(row: int) -> str:
-            return f"detection {row} of {path}"
+            return f"detection {row if numbers is None else numbers[row]} of {path}"
 
         boxes = records["bbox"]
         given = given_boxes(boxes, place=place) if instances else boxes
@@ -393,6 +441,8 @@ class ResultsReading:
 
         parts = instance_columns(records, instances, image_sizes=extent, place=place)
         keys = key_columns(_results_text(path), self._keys, path, record="detection") if self._keys else {}
+        if numbers is not None:
+            keys = {name: column[numbers] for name, column in keys.items()} | {ROW: numbers}
         form, fractions = COCO_FORM, False
         if self._box_format is not None:
             _refuse_box_format(self._box_format, given is None or rotated is not None, path)
@@ -411,7 +461,9 @@ class ResultsReading:
                 **{name: None if column is None else column[known] for name, column in parts.items()},
             },
             columns={name: column[known] for name, column in keys.items()},
-            read=Reader(
+            read=None
+            if numbers is not None
+            else Reader(
                 _instance_reader(
                     self._snapshot,
                     _results_text,
@@ -498,6 +550,13 @@ class ResultsReading:
         ids, changed = spelled_as(ids, {each for each in ids.tolist() if isinstance(each, int)})
         _warn_of_spelling(changed, key, self._path)
         return ids
+
+
+def _result_is_kept(share: ImageShare, records: Columns) -> BoolArray:
+    """Whether each record of a slice is in the share; an image may have its name in place of an id."""
+    if "bbox" not in records or not np.isfinite(records["bbox"]).all():
+        raise ReadAtOnceError
+    return share.keeps(records["image_id"])
 
 
 def _refuse_box_format(box_format: WrittenFormat | None, is_otherwise: bool, path: Path) -> None:

@@ -321,8 +321,8 @@ def _results(path: Path) -> Rows:
     columns = _columns(files)
     read = [read_results(file, columns, _refusal) for file in files]
     starts = np.cumsum([0, *(len(names) for names, _ in read)]).tolist()
-    numbers = np.concatenate([values for _, values in read])
-    images = collected([name for names, _ in read for name in names])
+    numbers = np.concatenate([lines.numbers for lines in read])
+    images = collected([name for lines in read for name in lines.images])
     classes: list[Id] = [cast(re.Match[str], RESULTS.fullmatch(file.name))[2] for file in files]
 
     def place(row: int) -> str:

@@ -11,7 +11,9 @@ Conventions
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.collector import paused_collector
 from boxscore.data.column_names import ColumnMap, column_parts, has_part, is_box
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import ReadOptions
+from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._tables import MOST_COLUMNS, Distinct, Table, TableFormat
 
@@ -35,6 +37,7 @@ class JsonLinesFormat(TableFormat):
     """JSON lines."""
 
     name = "jsonl"
+    reads_shares = frozenset({"detections"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise a first line that is a whole object with a box, or a file called JSON lines."""
@@ -57,7 +60,19 @@ class JsonLinesFormat(TableFormat):
     @paused_collector()
     def table(self, path: Path, options: ReadOptions) -> Table:
         """Read the records of a file."""
-        return _RecordTable(path, options.columns)
+        (table,) = read_records(path, options.columns)
+        return table
+
+    @contextlib.contextmanager
+    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
+        """Read detections when the ground truth is known, all of them or those of a share of the images."""
+        if options.share is None:
+            with super().reading(path, options, beside=beside) as finish:
+                yield finish
+            return
+        from boxscore.formats._json_lines_shares import detections_of_share
+
+        yield functools.partial(detections_of_share, path, options)
 
 
 FORMAT = JsonLinesFormat()
@@ -99,25 +114,52 @@ def decoded_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
 
 
-class _RecordTable(Table):
-    """The records of a file of JSON lines, one value per box and key."""
+def read_records(path: Path, column_map: ColumnMap | None, most: int | None = None) -> Iterator[RecordTable]:
+    """Read the records of a file, into tables of about ``most`` rows each, or one of all."""
+    kind, table = None, RecordTable(path, column_map)
+    for line, record in decoded_lines(path):
+        if kind is None:
+            kind = _kind(record, column_map)
+        table.add(line, record, kind)
+        if most is not None and table.count >= most:
+            yield table
+            table = RecordTable(path, column_map)
+    if kind is None:
+        raise FileFormatError("JSON lines", "hold a record", got="none", place=str(path))
+    if table.count or most is None:
+        yield table
+
+
+class RecordTable(Table):
+    """Records of a file of JSON lines, one value per box and key."""
 
     def __init__(self, path: Path, column_map: ColumnMap | None) -> None:
         self.source, self._column_map = str(path), column_map
         self._columns: dict[str, list[Any]] = {}
         self._lines: list[int] = []
         self._texts: dict[str, str] = {}  # equal texts are stored once
-        kind: str | None = None
-        for line, record in decoded_lines(path):
-            if kind is None:
-                kind = _kind(record, column_map)
-            self._add(line, record, kind)
-        self.count = len(self._lines)
-        self.names = list(self._columns)
-        if not self.count:
-            raise FileFormatError("JSON lines", "hold a record", got="none", place=self.source)
 
-    def _add(self, line: int, record: dict[str, Any], kind: str) -> None:
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """Rows."""
+        return len(self._lines)
+
+    @property
+    def names(self) -> list[str]:  # type: ignore[override]
+        """The keys."""
+        return list(self._columns)
+
+    def take(self, other: RecordTable, rows: Sequence[int], more: Mapping[str, list[Any]]) -> None:
+        """Add rows of another table with the same keys, and further cells of them."""
+        for name in other.names:
+            cells = other._cells(name)
+            self._columns.setdefault(name, []).extend([cells[row] for row in rows])
+        for name, cells in more.items():
+            self._columns.setdefault(name, []).extend(cells)
+        self._lines += [other._lines[row] for row in rows]
+
+    def add(self, line: int, record: dict[str, Any], kind: str) -> None:
+        """Add the rows of a record."""
         place = f"line {line} of {self.source}"
         if kind == "record":
             self._append(line, record)

@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from boxscore._utils import checks
 from boxscore._utils.given_paths import path_of
 from boxscore._utils.processes import Workers, worker_count
@@ -29,6 +31,7 @@ from boxscore.data.boxes import WRITTEN_FORMATS, WrittenFormat
 from boxscore.data.column_names import ColumnMap
 from boxscore.data.lookup import UnlistedImagesError
 from boxscore.data.numbering import AS_THEY_ARE, InferredClassMap, infer_class_map, mapped_rows, with_classes
+from boxscore.data.operations import of_images
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.unlisted import check_how, refuse_other_units, with_unlisted
 from boxscore.data.vocabulary import Id
@@ -36,6 +39,7 @@ from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._data_below import Side
 from boxscore.formats._format import Format, ReadOptions
+from boxscore.formats._shares import ImageShare, ReadAtOnceError
 from boxscore.formats._sniffer import errors_named
 from boxscore.formats.registry import format_at, format_named, format_names
 
@@ -374,6 +378,49 @@ def read_in_file_classes(path: Path, ground_truth: GroundTruth, options: FileOpt
             return finish(within)
 
     return in_file_classes(read, ground_truth)
+
+
+def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> GroundTruth:
+    """Read the ground truth of a share of the images, whatever its format; ``share`` knows it then.
+
+    Raises
+    ------
+    ReadAtOnceError
+        When all rows decide something of each.
+    """
+    file_format = format_at(path, options.format, side="ground truth")
+    beside = (options.image_labels, options.hierarchy, options.descriptions, options.image_sizes)
+    if any(one is not None for one in beside) or options.unlisted_images not in (None, "error"):
+        raise ReadAtOnceError
+    if "ground truth" in file_format.reads_shares:
+        return read_ground_truth(path, dataclasses.replace(options, share=share))
+    whole = read_ground_truth(path, options)
+    rows = share.choose(whole.images)
+    return of_images(whole, np.arange(rows.start, rows.stop))
+
+
+def read_detections_of_share(
+    path: Path, ground_truth: GroundTruth, options: FileOptions, share: ImageShare
+) -> Detections:
+    """Read the detections of a share of the images, beside its ground truth, where the format can do so.
+
+    Raises
+    ------
+    ReadAtOnceError
+        When all rows decide something of each.
+    """
+    file_format = format_at(path, options.format, side="detections")
+    if (
+        "detections" not in file_format.reads_shares
+        or options.class_map is not None
+        or options.unlisted_images not in (None, "error")
+        or _may_number_otherwise(ground_truth, file_format, options)
+    ):
+        raise ReadAtOnceError
+    detections = read_detections(path, ground_truth, dataclasses.replace(options, share=share))
+    if not detections.scored:
+        raise ReadAtOnceError
+    return detections
 
 
 def load_both(

@@ -47,6 +47,7 @@ from boxscore.formats._format import Correction, Format, Read, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
+from boxscore.formats._shares import ROW
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._survivors import Survivors
 from boxscore.formats.image_sizes import with_known_sizes
@@ -62,6 +63,7 @@ class VocFormat(Format):
     folder_endings = (".xml", ".txt")
     boxes = "xyxy"
     takes = frozenset({"image_set"})
+    reads_shares = frozenset({"ground truth", "detections"})
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
         "ground truth": frozenset(
             {"difficult", "sizes", "file names", "column truncated", "column occluded"}
@@ -92,7 +94,7 @@ class VocFormat(Format):
 
         folder = path / "Annotations" if (path / "Annotations").is_dir() else path
         names = _image_names(path, folder, options.image_set)
-        return read_annotations(path, folder, names, options.written or CORNERS)
+        return read_annotations(path, folder, names, options.written or CORNERS, options.share)
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
@@ -240,17 +242,25 @@ def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptio
         labels = _results_classes(files, known)
     left_out: dict[str, int] = {}
     read: list[tuple[Path, str, list[str], NDArray[np.float64]]] = []
+    kept: list[NDArray[np.int64]] = []
+    all_lines: list[int] = []
+    keeps = None if options.share is None else options.share.keeps
     for file, label in zip(files, labels, strict=True):
-        names, values = read_results(file, RESULTS_COLUMNS, _refusal)
+        lines = read_results(file, RESULTS_COLUMNS, _refusal, keeps)
         if known is None or label in known:
-            read.append((file, label, names, values))
-        elif names:
-            left_out[label] = left_out.get(label, 0) + len(names)
+            read.append((file, label, lines.images, lines.numbers))
+            kept.append(lines.rows)
+            all_lines.append(lines.count)
+        elif lines.images:
+            left_out[label] = left_out.get(label, 0) + len(lines.images)
     counts = [len(names) for _, _, names, _ in read]
-    starts = (np.cumsum(counts) - counts).tolist()
+    starts = np.cumsum(all_lines) - all_lines
+    of_line = np.concatenate(
+        [np.empty(0, np.int64), *(rows + first for rows, first in zip(kept, starts, strict=True))]
+    )
 
     def place(row: int) -> str:
-        return place_of_row([file for file, *_ in read], starts, row)
+        return place_of_row([file for file, *_ in read], starts.tolist(), int(of_line[row]))
 
     images = as_ids([name for _, _, names, _ in read for name in names], name="image")
     numbers = np.concatenate([np.empty((0, 5)), *(values for *_, values in read)])
@@ -285,6 +295,7 @@ def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptio
         np.ascontiguousarray(in_pixels(numbers[:, 1:], written, extent, place=place)),
         box_format=written.form,
         given={"scores": np.ascontiguousarray(numbers[:, 0])},
+        columns={} if options.share is None else {ROW: of_line},
         lowest_size=-np.inf,
         reuse=True,
         place=place,

@@ -20,6 +20,7 @@ ultralytics 8.4: ``verify_image_label`` in ``data/utils.py``, ``Results.save_txt
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, NamedTuple
@@ -35,12 +36,13 @@ from boxscore._utils.text import counted, csv_table, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import box_convert
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import Id, Images
+from boxscore.data.vocabulary import Id, Images, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Correction, Read, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import check_folders, inner_folders, warn_of_unread
-from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
+from boxscore.formats._rows import RowFormat, Rows, collected, detections_of, images_of_unknown_size
+from boxscore.formats._shares import ROW, ImageShare, ReadAtOnceError
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._yolo_folders import (
     DataSet,
@@ -54,7 +56,7 @@ from boxscore.formats._yolo_folders import (
     looks_like_labels,
     read_elsewhere,
 )
-from boxscore.formats._yolo_lines import Lines, read_lines
+from boxscore.formats._yolo_lines import Lines, boxes_alone, lines_of_some, read_lines
 from boxscore.formats._yolo_shapes import (
     OUTSIDE,
     Shapes,
@@ -87,6 +89,7 @@ class YoloFormat(RowFormat):
     folder_endings = (".txt", ".yaml", ".yml", ".data", ".names")
     boxes = "xywh"
     takes = frozenset({"image_set", "classes", "image_sizes"})
+    reads_shares = frozenset({"ground truth", "detections"})
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
         "ground truth": frozenset({"fractions", "sizes", "file names", "classes"}),
         "detections": frozenset({"fractions", "classes"}),
@@ -131,11 +134,35 @@ class YoloFormat(RowFormat):
     @paused_collector()
     def prediction_rows(self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None) -> Rows:
         """Read predictions."""
-        names, lines, classes = _prediction_lines(path, options)
+        names, files, classes = _prediction_files(path, options)
         check_folders(label_folder(path), names, ground_truth)
+        if options.share is not None:
+            return self._rows_of_share(path, names, files, classes, options)
+        lines = read_lines(files)
         last = self.confidence_last(lines, options, path)
         kinds = prediction_kinds(lines, lambda: _joints(ground_truth)) if last else second_kinds(lines)
         return _rows(_Files(str(path), names, classes), lines, shapes_of(lines, kinds, options.written))
+
+    def _rows_of_share(
+        self,
+        path: Path,
+        names: Sequence[str],
+        files: Sequence[str],
+        classes: Sequence[str] | None,
+        options: ReadOptions,
+    ) -> Rows:
+        """Read the predictions of some images; a few files of all say where the confidence is."""
+        assert options.share is not None
+        last = self.confidence_last(lines_of_some(files, 6), options, path)
+        kept = np.flatnonzero(options.share.keeps(names))
+        lines = boxes_alone([files[number] for number in kept.tolist()], 6)
+        kinds = prediction_kinds(lines, lambda: None) if last else second_kinds(lines)
+        shapes = shapes_of(lines, kinds, options.written)
+        rows = _rows(_Files(str(path), [names[number] for number in kept.tolist()], classes), lines, shapes)
+        per_file = np.diff(lines.ends, prepend=0)
+        first = np.repeat(lines.ends - per_file, per_file)
+        places = (np.repeat(kept, per_file) << 32) + np.arange(len(first)) - first
+        return dataclasses.replace(rows, columns={ROW: places})
 
     def confidence_last(self, lines: Lines, options: ReadOptions, path: Path) -> bool:
         """Whether the confidence is the last number of a line; else it is the second."""
@@ -222,8 +249,11 @@ class _Files(NamedTuple):
 def _label_rows(path: Path, options: ReadOptions) -> Rows:
     """Read ground truth."""
     split = data_set(path, options.image_set)
+    if options.share is not None:
+        split = _share_of(split, options.share)
     of_file = np.array([number for number, file in enumerate(split.labels) if file], dtype=np.int64)
-    lines = read_lines([file for file in split.labels if file])
+    given = [file for file in split.labels if file]
+    lines = read_lines(given) if options.share is None else boxes_alone(given, 5)
     shapes = shapes_of(lines, label_kinds(lines, split.keypoint_shape), options.written)
     files = _Files(
         split.source,
@@ -234,9 +264,42 @@ def _label_rows(path: Path, options: ReadOptions) -> Rows:
         _image_sizes(split, path, options),
     )
     rows = _rows(files, lines, shapes._replace(scores=None))
+    if options.share is not None:
+        _refuse_unknown_sizes(rows, split, options)
     if options.written is None:
         _warn_of_labels(rows, lines)
     return rows
+
+
+def _share_of(split: DataSet, share: ImageShare) -> DataSet:
+    """Return the files of a share of the images, by their names alone."""
+    if split.classes is None or split.keypoint_shape is not None:
+        raise ReadAtOnceError  # labels say which classes there are
+    lines_of_some([file for file in split.labels if file], 5)
+    ids = as_ids(split.images, name="image ids")
+    order = Images.order(ids)
+    names = split.file_names
+    images = Images.build(ids, file_names=names)
+    rows = sorted(order[share.choose(images)].tolist())
+
+    def taken(values: list[str] | None) -> list[str] | None:
+        return None if values is None else [values[row] for row in rows]
+
+    return dataclasses.replace(
+        split,
+        images=[split.images[row] for row in rows],
+        labels=[split.labels[row] for row in rows],
+        paths=taken(split.paths),
+        file_names=taken(names),
+    )
+
+
+def _refuse_unknown_sizes(rows: Rows, split: DataSet, options: ReadOptions) -> None:
+    """Refuse images of unknown size, where those of other shares may be known: these would be in pixels."""
+    unsized, known = images_of_unknown_size(rows, options)
+    if unsized and (known or split.paths is not None or rows.sizes is not None):
+        rule, got = "have a known size, to be read in shares", repr(min(unsized))
+        raise InputError("an image", rule, got=got, place=rows.source, cause=checks.GIVE_SIZES)
 
 
 def _joints(ground_truth: GroundTruth | None) -> int | None:
@@ -245,8 +308,8 @@ def _joints(ground_truth: GroundTruth | None) -> int | None:
     return None if keypoints is None else int(keypoints.shape[1])
 
 
-def _prediction_lines(path: Path, options: ReadOptions) -> tuple[list[str], Lines, Sequence[str] | None]:
-    """Return the names, lines and class list of a folder of predictions."""
+def _prediction_files(path: Path, options: ReadOptions) -> tuple[list[str], list[str], Sequence[str] | None]:
+    """Return the names, files and class list of a folder of predictions."""
     folder = label_folder(path)
     files = label_files(folder)
     if not files:
@@ -257,7 +320,7 @@ def _prediction_lines(path: Path, options: ReadOptions) -> tuple[list[str], Line
     if not inner:
         warn_of_unread(folder, lambda sniffer: looks_like_labels(sniffer.path), ending=".txt")
     classes = None if options.classes is not None else _only_class_list(folder, inner)
-    return names, read_lines([file for _, file in files]), classes
+    return names, [file for _, file in files], classes
 
 
 def _only_class_list(folder: Path, inner: Sequence[str]) -> Sequence[str] | None:

@@ -1,0 +1,133 @@
+"""A share of the images, of which readers keep the rows and drop all others as they go.
+
+Conventions
+-----------
+- Shares are runs of images in the order of their ids, equally many in each: they follow from the list of
+  images alone, whatever else is read.
+- What cannot be decided image by image (names that are ids of some images and files of others, ids of
+  annotations that occur twice) needs all rows: :class:`ReadAtOnceError` says so, and whoever asked for a
+  share reads everything and cuts it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+from collections import Counter
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
+from boxscore.data.image_names import without_ending
+from boxscore.data.lookup import rows_of_numbered_files
+from boxscore.data.vocabulary import Id, Images, Vocabulary, as_ids, sort_key
+
+ROW = "__boxscore_row"
+"""The column of detections that a share of them has: the place of each row in the whole."""
+
+
+class ReadAtOnceError(Exception):
+    """A share cannot be read by itself: all rows decide something of each."""
+
+
+class ImageShare:
+    """One of several shares of the images, known once :meth:`choose` has seen the list of all.
+
+    Parameters
+    ----------
+    number, shares : int
+        Which of how many, from 1.
+    """
+
+    def __init__(self, number: int, shares: int) -> None:
+        self._number, self._shares = number, shares
+        self._ids: NDArray[Any] | None = None
+        self._sizes: FloatArray = np.empty((0, 2))
+        self._file_names: NDArray[np.object_] = np.empty(0, dtype=object)
+        self._rows = slice(0, 0)
+
+    def choose(self, images: Images) -> slice:
+        """Return the rows of the share; of images that each have one name, else they are read at once."""
+        if not _have_one_name(images):
+            raise ReadAtOnceError
+        self._ids, self._sizes, self._file_names = images.ids, images.sizes, images.file_names
+        self._rows = share_of(len(images), self._number, self._shares)
+        return self._rows
+
+    def keeps(self, ids: NDArray[Any] | Sequence[Any]) -> BoolArray:
+        """Whether each of these ids of images is in the share; one that nobody lists is in some share."""
+        assert self._ids is not None
+        values = ids if isinstance(ids, np.ndarray) else as_ids(ids, name="image ids")
+        if self._ids.dtype != object and values.dtype != object:
+            with np.errstate(invalid="ignore"):  # what is no whole number is refused when it is read
+                at = np.searchsorted(self._ids, values.astype(np.int64), side="right") - 1
+        else:
+            at = self._rows_of(values.tolist())
+        kept: BoolArray = (np.clip(at, 0, None) >= self._rows.start) & (at < self._rows.stop)
+        return kept if len(self._ids) else np.ones(len(at), dtype=bool)
+
+    def sizes_of(self, ids: Sequence[Id]) -> FloatArray:
+        """Return width and height of images [I, 2] of any share, NaN where unknown."""
+        assert self._ids is not None
+        numbers = self._ids.dtype != object and all(type(one) is int for one in ids)
+        rows = Vocabulary(self._ids).rows(ids) if numbers else self._rows_of(ids)
+        sizes: FloatArray = np.append(self._sizes, [[np.nan, np.nan]], axis=0)[rows]
+        return sizes
+
+    def _rows_of(self, names: Sequence[Id]) -> IntArray:
+        row_of = {name: self._row_of(name) for name in dict.fromkeys(names)}
+        return np.fromiter((row_of[name] for name in names), np.int64, len(names))
+
+    @functools.cached_property
+    def _row_of_file(self) -> dict[str, int]:
+        """The images whose files have names that no other has, and that are no numbers."""
+        names = self._file_names.tolist()
+        rows = {name: row for row, name in enumerate(names) if name is not None and not name.isdecimal()}
+        for name, count in Counter(names).items():
+            if count > 1:
+                rows.pop(name, None)
+        return rows
+
+    def _row_of(self, value: Id) -> int:
+        """Return the row of an id, or of the whole name of a file; a part of it may be any image's."""
+        assert self._ids is not None
+        at = bisect.bisect_left(self._ids, sort_key(value), key=sort_key)
+        if at < len(self._ids) and self._ids[at] == value:
+            return at
+        row = self._row_of_file.get(value, -1) if isinstance(value, str) else -1
+        if row < 0:
+            raise ReadAtOnceError
+        return row
+
+
+def share_of(count: int, number: int, shares: int) -> slice:
+    """Return the rows of a share of so many images."""
+    return slice(count * (number - 1) // shares, count * number // shares)
+
+
+def _have_one_name(images: Images) -> bool:
+    """Whether no image's file is called as another image's id."""
+    if images.ids.dtype != object:
+        rows = rows_of_numbered_files(images.ids, images)
+        return rows is None or bool((rows == np.arange(len(rows))).all())
+    return all(
+        name is None
+        or name == one
+        or (isinstance(one, str) and _last(without_ending(name)) in (one, _last(one)))
+        for name, one in zip(images.file_names.tolist(), images.ids.tolist(), strict=True)
+    )
+
+
+def refuse_name_of_another(file_name: str, name: Id, names: AbstractSet[Id]) -> None:
+    """Have everything read at once where an image's file is called as another image."""
+    stem = _last(without_ending(file_name))
+    if stem != name and stem in names:
+        raise ReadAtOnceError
+
+
+def _last(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
