@@ -17,8 +17,8 @@ import boxscore
 from boxscore.cli import larger
 from boxscore.data.vocabulary import Images
 from boxscore.distributed import merge
+from boxscore.formats._record_tables import RecordTable
 from boxscore.formats._shares import ImageShare, ReadAtOnceError
-from boxscore.formats.json_lines import RecordTable
 from boxscore.formats.registry import format_named
 from support.running import Run
 from support.samples import DT, GT

@@ -308,7 +308,7 @@ def _tasks_of_tables(arguments: argparse.Namespace, protocol: Protocol, shard: S
 def _tasks_of_share(arguments: argparse.Namespace, protocol: Protocol, shard: Shard) -> list[Task]:
     """Read a share of both sides and nothing else of them, where their formats can."""
     share = ImageShare(*shard)
-    common = {**needs_of(protocol), "processes": 1}
+    common: dict[str, Any] = {**needs_of(protocol), "processes": 1}
     truth_options = read_options(**ground_truth_arguments(arguments), **common)
     options = read_options(**detection_arguments(arguments), **common)
     stage(f"reading share {shard.number} of {shard.shares}")

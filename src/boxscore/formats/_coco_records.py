@@ -367,7 +367,9 @@ def _are_whole(values: NDArray[np.float64]) -> bool:
 
 def _kept(slices: Iterable[Columns], keeps: Callable[[Columns], BoolArray]) -> Columns:
     """Return the records of slices that stay, where in the whole they were, and the ids of all."""
-    parts, first, ids = [], 0, []
+    parts: list[Columns] = []
+    ids: list[NDArray[Any]] = []
+    first = 0
     for columns in slices:
         ids += [columns["id"]] if "id" in columns else []
         count, rows = len(columns["image_id"]), np.flatnonzero(keeps(columns))

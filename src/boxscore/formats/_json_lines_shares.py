@@ -22,10 +22,10 @@ from boxscore.data.column_names import ColumnParts, column_parts
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._record_tables import RecordTable, read_records
 from boxscore.formats._rows import detections_of
 from boxscore.formats._shares import ROW, ImageShare, ReadAtOnceError
-from boxscore.formats._tables import boxes_of, images_of, is_cocos, rows_of
-from boxscore.formats.json_lines import RecordTable, read_records
+from boxscore.formats._tables import boxes_of, images_of, rows_of, usual_form
 
 BLOCK = 1 << 15
 """Rows that are held before those of other shares are dropped."""
@@ -61,8 +61,7 @@ def detections_of_share(path: Path, options: ReadOptions, ground_truth: GroundTr
     if not largest > LARGEST_FRACTION:
         raise ReadAtOnceError
     if readings is not None:
-        usual = "xywh" if is_cocos(kept) else None
-        form = readings.chosen(usual=usual, option="--dt-box-format", place=kept.source)
+        form = readings.chosen(usual=usual_form(kept), option="--dt-box-format", place=kept.source)
         options = dataclasses.replace(options, box_format=form)
     rows_kept = rows_of(kept, options, ground_truth, of_results=True, fractions=False)
     return detections_of(rows_kept, options, ground_truth)

@@ -32,14 +32,14 @@ class ResultLines(NamedTuple):
         Score and box.
     rows : ndarray of int64, [N]
         Places among all lines.
-    count : int
-        Of all lines.
+    all_lines : int
+        How many there are.
     """
 
     images: list[str]
     numbers: FloatArray
     rows: IntArray
-    count: int
+    all_lines: int
 
 
 @paused_collector()

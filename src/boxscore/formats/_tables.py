@@ -461,15 +461,15 @@ def _box_format(
         boxes,
         sizes(),
         names=parts.box,
-        usual="xywh" if is_cocos(table) else None,
+        usual=usual_form(table),
         option=f"--{side}-box-format",
         place=table.source,
     )
 
 
-def is_cocos(table: Table) -> bool:
-    """Whether a table has COCO's names, and so COCO's boxes."""
-    return {"image_id", "category_id"} <= set(table.names)
+def usual_form(table: Table) -> BoxFormat | None:
+    """Return what boxes are beside COCO's names: COCO's."""
+    return "xywh" if {"image_id", "category_id"} <= set(table.names) else None
 
 
 def classes_of(

@@ -38,11 +38,11 @@ from boxscore.formats._answer_tags import NOTATIONS
 from boxscore.formats._answer_text import KEYS_OF_BOXES, LONGEST, read_answer
 from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._phrases import PHRASE
+from boxscore.formats._record_tables import decoded_lines
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._text_lines import text_files
 from boxscore.formats.image_sizes import known_sizes
-from boxscore.formats.json_lines import decoded_lines
 
 MANY_TURNED, FEW_TURNED = 0.1, 5
 """The share and the number of boxes with corners in the wrong order from which that is no slip of a model."""

@@ -320,7 +320,7 @@ def _results(path: Path) -> Rows:
     warn_of_unread(path, _has_results)
     columns = _columns(files)
     read = [read_results(file, columns, _refusal) for file in files]
-    starts = np.cumsum([0, *(len(names) for names, _ in read)]).tolist()
+    starts = np.cumsum([0, *(len(lines.images) for lines in read)]).tolist()
     numbers = np.concatenate([lines.numbers for lines in read])
     images = collected([name for lines in read for name in lines.images])
     classes: list[Id] = [cast(re.Match[str], RESULTS.fullmatch(file.name))[2] for file in files]

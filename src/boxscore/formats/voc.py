@@ -250,7 +250,7 @@ def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptio
         if known is None or label in known:
             read.append((file, label, lines.images, lines.numbers))
             kept.append(lines.rows)
-            all_lines.append(lines.count)
+            all_lines.append(lines.all_lines)
         elif lines.images:
             left_out[label] = left_out.get(label, 0) + len(lines.images)
     counts = [len(names) for _, _, names, _ in read]
