@@ -6,7 +6,7 @@ import base64
 import contextlib
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ class WebServer:
     def __init__(self, folder: Path) -> None:
         self.folder, self.asked = folder, list[Asked]()
         self.sends_ranges, self.failures, self.user = True, 0, ""
+        self.spoil: Callable[[int, bytes, dict[str, str]], tuple[int, bytes, dict[str, str]]] | None = None
         self.address = ""
 
     def sent(self, handler: BaseHTTPRequestHandler) -> tuple[int, bytes, dict[str, str]]:
@@ -60,11 +61,14 @@ def web_server(folder: Path) -> Iterator[WebServer]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             status, content, headers = server.sent(self)
+            if server.spoil is not None:
+                status, content, headers = server.spoil(status, content, headers)
             self.send_response(status)
             for name, value in (headers | {"Content-Length": str(len(content))}).items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(content)
+            with contextlib.suppress(ConnectionError):  # whoever asked may have left
+                self.wfile.write(content)
 
         def log_message(self, *_: Any) -> None:
             pass

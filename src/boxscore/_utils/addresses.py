@@ -16,9 +16,9 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 from typing import Protocol as Protocol_
 from urllib.parse import parse_qsl, quote, unquote
 
@@ -28,6 +28,7 @@ _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?:(?P<user>[^/@]*
 
 BY_ARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 WEB = ("http", "https")
+WITHOUT_PORTS = ("s3", "gs", "gcs", "abfs", "abfss")
 PATIENCE = 30
 """Seconds in which Google's store is asked again where the way to it fails; else 15 minutes."""
 
@@ -100,6 +101,11 @@ class Address(_Base):
         """Return a path of this machine: of what is above an address nothing is read."""
         return Path(*segments)
 
+    @property
+    def parent(self) -> Path:
+        """What is above an address, of which nothing is read."""
+        return Path(str(self)).parent
+
     def absolute(self) -> Address:
         """Return the address."""
         return self
@@ -171,9 +177,14 @@ class Address(_Base):
 
     def copy_to(self, file: IO[bytes]) -> None:
         """Write all bytes to a file of this machine."""
+        count = 0
         with self._store.stream() as stream:
-            while piece := stream.read(PIECE):
+            while piece := _piece(self, stream):
                 file.write(piece)
+                count += len(piece)
+        size = self.stat().st_size
+        if size not in (0, count):
+            _refuse_cut_short(self, count, size)
 
 
 def is_address(text: str) -> bool:
@@ -183,14 +194,48 @@ def is_address(text: str) -> bool:
 
 def address_of(text: str) -> Address:
     """Return an address; one that was taken for a path gets its second slash back."""
-    return Address(re.sub(r"^([^:]+):/(?=[^/])", r"\1://", text))
+    given = re.sub(r"^([^:]+):/(?=[^/])", r"\1://", text)
+    if _is_unclear(given):
+        raise InputError(
+            f"the name and password in {given.partition(':')[0]}://...",
+            "have none of / ? # @ : as they are",
+            got="one of them",
+            cause="write / as %2F, ? as %3F, # as %23, @ as %40 and : as %3A, or leave both out, for the "
+            "environment to give",
+        )
+    return Address(given)
+
+
+def _is_unclear(given: str) -> bool:
+    """Whether a name or password may end where nobody meant it to: a secret would be taken for the place."""
+    scheme, _, rest = given.partition("://")
+    host = re.split("[/?#]", rest, maxsplit=1)[0]
+    user, at, host_alone = host.rpartition("@")
+    behind = rest[len(host) :]
+    if (behind[:1] in ("?", "#") and "@" in behind) or (at and not host_alone):
+        return True  # before any slash
+    if "@" in user or user.count(":") > 1:
+        return True
+    with_port = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(:[0-9]*)?", host_alone) is not None
+    return not with_port or (":" in host_alone and scheme.lower() in WITHOUT_PORTS)
+
+
+def remember_secrets(words: Sequence[str]) -> None:
+    """Let messages repeat none of the secrets in some words, addresses or not."""
+    for word in words:
+        match = _ADDRESS.search(word) if "://" in word else None
+        if match is not None:
+            _secrets.update(_secrets_in(match[0]))
+            if _is_unclear(match[0]):
+                _secrets.add(match[0].partition("://")[2])
 
 
 def without_secrets(text: str) -> str:
-    """Return a message of another program without what addresses and the environment keep secret."""
+    """Return a message without what addresses and the environment keep secret."""
     of_machine = filter(None, (os.environ.get(name) for name in SECRETS))
     for secret in sorted({*_secrets, *of_machine}, key=len, reverse=True):
-        text = text.replace(secret, "...")
+        for written in (secret, repr(secret)[1:-1]):
+            text = text.replace(written, "...")
     return text
 
 
@@ -209,9 +254,14 @@ def _secrets_in(given: str) -> Iterator[str]:
     query = match["rest"].partition("?")[2]
     values = [value for key, value in parse_qsl(query) if key not in NO_SECRETS]
     written = [pair for pair in query.split("&") if pair.partition("=")[0] not in NO_SECRETS]
+    if match["user"] and not match["scheme"].lower().startswith("abfs"):
+        yield f"{match['user']}@"
+    if query:
+        yield f"?{query}"
     for secret in (password, name if password else "", *values, *written):
-        if len(secret) > 3:
-            yield from {secret, unquote(secret), secret.partition("=")[2] or secret}
+        for text in {secret, unquote(secret), secret.partition("=")[2] or secret}:
+            if len(text) > 3:
+                yield text
 
 
 # ---------------------------------------------------------------- stores
@@ -256,6 +306,20 @@ def _unreadable(address: Address, error: Exception) -> FileFormatError:
     reason = without_secrets(str(error).partition("\n")[0])[:200].rstrip(".") or type(error).__name__
     advice = "" if address.scheme in WEB else f"; {ADVICE}"
     return FileFormatError(f"{address}: cannot be read: {reason}{advice}.")
+
+
+def _piece(address: Address, stream: Any) -> bytes:
+    """Read what comes next of a file that is read once."""
+    try:
+        return bytes(stream.read(PIECE))
+    except Exception as error:  # each program has its own kinds
+        raise _unreadable(address, error) from None
+
+
+def _refuse_cut_short(address: Address, count: int, size: int) -> NoReturn:
+    got = f"{count:,} of {size:,} bytes"
+    cause = "the connection was cut, or the file replaced meanwhile: try again"
+    raise FileFormatError(str(address), "be sent whole", got=got, cause=cause)
 
 
 class _Arrow:
@@ -413,7 +477,10 @@ class _Web:
                 rule = "be on a server that sends ranges, to be read in parts"
                 cause = "copy it here first"
                 raise FileFormatError(str(self.address), rule, got="all of the file", cause=cause)
-            return bytes(answer.read(count))
+            content = bytes(answer.read(count))
+        if len(content) < count:
+            _refuse_cut_short(self.address, len(content), count)
+        return content
 
 
 class _WebFile(io.RawIOBase):

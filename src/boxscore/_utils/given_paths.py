@@ -98,7 +98,8 @@ def path_of(given: str | os.PathLike[str]) -> Path:
     address = is_address(text)
     if "\0" in text:  # whoever opens it refuses it
         return Path(given)
-    if any(sign in text.partition("?" if address else "\0")[0] for sign in ("*[" if address else "*?[")):
+    named = text.partition("?")[0].partition("://")[2].partition("/")[2] if address else text
+    if any(sign in named for sign in ("*[" if address else "*?[")):
         if address:
             return Several(str(address_of(text)), _matching(address_of(text)))
         if not os.path.lexists(text):

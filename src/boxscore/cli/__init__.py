@@ -119,6 +119,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if any("://" in word for word in given):
+        from boxscore._utils.addresses import remember_secrets
+
+        remember_secrets(given)
     try:
         if not given or given[0] not in COMMANDS:
             return _without_command(given)

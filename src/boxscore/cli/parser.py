@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from boxscore._utils.given_paths import path_of, together
 from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, Option
-from boxscore.cli.streams import say
+from boxscore.cli.streams import say, without_addresses_secrets
 from boxscore.errors import InputError, shortened
 
 _KINDS = {"int": "a whole number", "float": "a number"}
@@ -71,7 +71,7 @@ class _Extend(argparse.Action):
 
 def _read(kind: Callable[[str], Any]) -> Callable[[str], Any]:
     """Return a converter whose own error reaches the user."""
-    if kind in (str, int, float, Path, path_of):
+    if kind in (str, int, float, Path):
         return kind
 
     def read(text: str) -> Any:
@@ -120,7 +120,7 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and what to do; of a long word the ends, without control characters."""
-        text, more = self._explained(message)
+        text, more = self._explained(without_addresses_secrets(message))
         say(f"error: {shortened(text)}", name="boxscore", colour="red", quiet=False)
         say(shortened(more or f"boxscore {self.command} --help shows its options."), quiet=False)
         raise SystemExit(2)
@@ -226,7 +226,10 @@ class ArgumentParser(argparse.ArgumentParser):
         for action in self._sides:
             if paths and getattr(parsed, action.dest) is None:
                 taken = len(paths) if action.nargs else 1
-                given = [kinds[action.dest](path) for path in paths[:taken]]
+                try:
+                    given = [kinds[action.dest](path) for path in paths[:taken]]
+                except InputError as error:  # an address that is none
+                    self.error(str(error))
                 setattr(parsed, action.dest, given if action.nargs else given[0])
                 paths = paths[taken:]
         if paths:
