@@ -56,6 +56,23 @@ def test_compare(parquet: str, run: Run) -> None:
     run(*call[:-1], "text", "--memory-limit", "1GB")
 
 
+@pytest.mark.long
+def test_compare_on_a_cluster(parquet: str, run: Run) -> None:
+    """Two detectors of different scores: intervals and the exchange of images of one process."""
+    pytest.importorskip("distributed", reason="needs boxscore[dask]")
+    call = ["compare", GT, parquet, DT, "--names", "a", "b", "--resamples", "20", "--output", "csv"]
+    lines = [
+        run(*call, "--per-class", *more).out.splitlines()
+        for more in ([], ["--scheduler", "local", "--workers", "1"])
+    ]
+    whole, parts = ([line.rpartition(",")[0] for line in own] for own in lines)  # as above
+    assert len(whole) > 13
+    assert parts == whole
+    for option in (["--memory-limit", "1GB"], ["--report", "x"], ["--images", "101"]):
+        error = run.error(*call, "--scheduler", "local", *option)
+        assert f"{option[0]} must be left out with --scheduler. Got both" in error
+
+
 @pytest.mark.parametrize(
     "options",
     [

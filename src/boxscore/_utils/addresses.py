@@ -102,7 +102,7 @@ class Address(_Base):
         return Path(*segments)
 
     @property
-    def parent(self) -> Path:
+    def parent(self) -> Path:  # type: ignore[override]
         """What is above an address, of which nothing is read."""
         return Path(str(self)).parent
 

@@ -377,14 +377,15 @@ SCRATCH = Option(
     key="evaluation.scratch",
     writes=("boxscore-*",),
 )
+SCHEDULER = Option(
+    "scheduler",
+    "evaluate on a Dask cluster, tcp://HOST:PORT, whose workers can read the files; or local: in "
+    "--workers processes on this machine",
+    metavar="ADDRESS",
+    key="evaluation.scheduler",
+)
 CLUSTER = (
-    Option(
-        "scheduler",
-        "evaluate on a Dask cluster, tcp://HOST:PORT, whose workers can read the files; or local: in "
-        "--workers processes on this machine",
-        metavar="ADDRESS",
-        key="evaluation.scheduler",
-    ),
+    SCHEDULER,
     SCRATCH,
     Option(
         "bounds",

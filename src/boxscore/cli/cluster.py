@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from boxscore.cli.inputs import (
@@ -39,28 +40,48 @@ def evaluate_on_cluster(arguments: argparse.Namespace) -> Any:
     -------
     DistributedEvaluation, or BoundedEvaluation with ``--bounds``
     """
-    from boxscore.distributed.cluster import cluster_client, evaluate, local_cluster
+    refuse_needs_of_rows(arguments)
+    with cluster_of(arguments) as client:
+        return evaluate_by(client, arguments)
 
+
+def refuse_needs_of_rows(arguments: argparse.Namespace) -> None:
+    """Refuse the options that need the rows here."""
     for name, option in NEEDS_ROWS.items():
         if getattr(arguments, name, None) not in (None, False):
             cause = "rows stay on the cluster; leave out one of the two"
             raise InputError(option, "be left out with --scheduler", got="both", cause=cause)
-    with contextlib.ExitStack() as stack, unlisted_in_partitions():
-        if arguments.scheduler == LOCAL:
-            client = stack.enter_context(local_cluster(arguments.workers))
-        else:
-            client = stack.enter_context(cluster_client(arguments.scheduler))
+
+
+@contextlib.contextmanager
+def cluster_of(arguments: argparse.Namespace) -> Iterator[Any]:
+    """Connect to the cluster that ``--scheduler`` names, or start one on this machine, for a while."""
+    from boxscore.distributed.cluster import cluster_client, local_cluster
+
+    if arguments.scheduler == LOCAL:
+        cluster = local_cluster(arguments.workers)
+    else:
+        cluster = cluster_client(arguments.scheduler)
+    with cluster as client:
         if stderr_is_terminal() and client.dashboard_link and client.scheduler_info()["services"]:
             say(f"the cluster's dashboard: {client.dashboard_link}")
-        options = detection_arguments(arguments)
-        options.pop("class_map")
-        refuse_unlisted(options.pop("unlisted_images"))
+        yield client
+
+
+def evaluate_by(client: Any, arguments: argparse.Namespace) -> Any:
+    """Evaluate on a cluster; its parts stay there for as long as the result is held."""
+    from boxscore.distributed.cluster import evaluate
+
+    options = detection_arguments(arguments)
+    options.pop("class_map")
+    refuse_unlisted(options.pop("unlisted_images"))
+    with unlisted_in_partitions():
         return evaluate(
             arguments.ground_truth,
             arguments.detections,
             protocol=chosen_protocol(arguments),
             client=client,
-            exact=not arguments.bounds,
+            exact=not getattr(arguments, "bounds", False),
             scratch=arguments.scratch,
             truth_options=ground_truth_arguments(arguments),
             options=options,

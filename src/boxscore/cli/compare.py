@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,8 @@ from boxscore.cli.arguments import (
     PER_CLASS,
     REPORT,
     ROWS,
+    SCHEDULER,
+    SCRATCH,
     Option,
 )
 from boxscore.cli.inputs import chosen, detector_names, evaluate_each, readers, with_detections
@@ -114,6 +117,8 @@ OPTIONS = (
     *PLAN,
     *ROWS,
     MEMORY_LIMIT,
+    SCHEDULER,
+    SCRATCH,
     REPORT,
     *COMPARISON_REPORT,
     Option(
@@ -163,15 +168,9 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     if len(paths) < 2:
         raise InputError("--detections", "name two files or more to compare", got=len(paths))
     names = detector_names(paths, arguments.names)
-    with_findings = arguments.memory_limit is None
+    with_findings = arguments.memory_limit is None and arguments.scheduler is None
     with remembered_warnings(hold_box_forms=with_findings and not arguments.strict) as messages:
-        if with_findings:
-            results = evaluate_each(paths, arguments)
-        else:
-            from boxscore.cli.larger import evaluation_in_parts
-
-            calls = (with_detections(path, arguments) for path in paths)
-            results = [stack.enter_context(evaluation_in_parts(call)) for call in calls]
+        results = evaluate_each(paths, arguments) if with_findings else _in_parts(paths, arguments, stack)
         named = dict(zip(names, results, strict=True))
         digests = [
             digest_of(result, name=name, warned=messages) for name, result in named.items() if with_findings
@@ -187,6 +186,22 @@ def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
     for line in finding_lines_of(list(named), digests):
         say(line)
     return 0
+
+
+def _in_parts(
+    paths: Sequence[Path], arguments: argparse.Namespace, stack: contextlib.ExitStack
+) -> list[Evaluation]:
+    """Evaluate each in parts, which stay on disk or on the cluster as long as the stack lives."""
+    calls = [with_detections(path, arguments) for path in paths]
+    if arguments.scheduler is None:
+        from boxscore.cli.larger import evaluation_in_parts
+
+        return [stack.enter_context(evaluation_in_parts(call)) for call in calls]
+    from boxscore.cli.cluster import cluster_of, evaluate_by, refuse_needs_of_rows
+
+    refuse_needs_of_rows(arguments)
+    client = stack.enter_context(cluster_of(arguments))
+    return [evaluate_by(client, call) for call in calls]
 
 
 def _show_comparison(
@@ -259,6 +274,7 @@ def _check_sequential(arguments: argparse.Namespace, *, per_class: bool) -> None
         "--per-class": per_class,
         "--report": arguments.report is not None,
         "--memory-limit": arguments.memory_limit is not None,
+        "--scheduler": arguments.scheduler is not None,
     }
     for option, given in without.items():
         if given:
