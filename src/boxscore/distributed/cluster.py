@@ -41,12 +41,13 @@ from boxscore._version import __version__
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.distributed.bounds import bounds_of, check_bounds
 from boxscore.distributed.parts import Part, check_mergeable
-from boxscore.distributed.plan import MOST
+from boxscore.distributed.plan import MOST, most_of, partition_of
 from boxscore.distributed.result import evaluation_of, headers_of, warn_of_parts
 from boxscore.distributed.scanning import Task, run_task, streamed, table_tasks
-from boxscore.distributed.streaming import StreamTask
+from boxscore.distributed.streaming import PARTITION, StreamTask
 from boxscore.errors import InputError, MissingDependencyError
 from boxscore.evaluation import tables_of
+from boxscore.formats.parquet_groups import ParquetGroups
 from boxscore.formats.reading import load_both, read_options
 from boxscore.formats.registry import is_parquet
 from boxscore.protocols import load_protocol
@@ -154,6 +155,7 @@ def evaluate(
                     detections,
                     chosen,
                     partitions=partitions,
+                    partition=_partition_of(detections, options or {}, client),
                     scratch=folder,
                     truth_options=truth_options,
                     options=options,
@@ -184,7 +186,7 @@ def evaluate_tasks(tasks: Sequence[Task], client: Any, *, exact: bool = True) ->
                 return bounds
             headers = headers_of(engine, parts)
             warn_of_parts(headers)
-            return evaluation_of(engine, parts, headers, most=MOST)
+            return evaluation_of(engine, parts, headers, most=most_of(headers, MOST, _memory_of_task(client)))
 
 
 # ---------------------------------------------------------------- the engine
@@ -626,6 +628,22 @@ def _check_client(client: Any) -> None:
             raise _other_version(__version__, f"none ({_first_line(version)})", worker)
         if version != __version__:
             raise _other_version(__version__, str(version), worker)
+
+
+def _partition_of(detections: Path, options: Mapping[str, Any], client: Any) -> int:
+    """Return how many boxes a partition has, by those of the files and the memory of workers."""
+    boxes = ParquetGroups.open(detections, read_options(**options)).boxes
+    return partition_of(boxes, PARTITION, _memory_of_task(client))
+
+
+def _memory_of_task(client: Any) -> int | None:
+    """Return the bytes that the smallest worker has for one of its tasks at a time, half of its limit."""
+    limits = [
+        worker["memory_limit"] // (2 * worker["nthreads"])
+        for worker in _workers_of(client).values()
+        if worker.get("memory_limit")
+    ]
+    return min(limits, default=None)
 
 
 def _first_line(error: BaseException) -> str:

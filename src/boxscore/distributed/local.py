@@ -28,7 +28,7 @@ from boxscore._utils.text import counted
 from boxscore._utils.unfinished import unfinished
 from boxscore.distributed.engine import Call, Deferred, value_of
 from boxscore.distributed.headers import PartHeader, added_headers
-from boxscore.distributed.plan import MOST, can_be_split
+from boxscore.distributed.plan import MATCHED, MOST, SCORED, can_be_split
 from boxscore.distributed.scanning import run_task
 from boxscore.distributed.streaming import PARTITION
 from boxscore.errors import InputError
@@ -43,17 +43,11 @@ READ = 3
 ROW = 64
 """Bytes of each of its rows besides."""
 
-MATCHED = 500
-"""Bytes of a box of a partition that is read and matched."""
-
 NAMED = 400
 """Bytes that it takes besides where ids of images are strings."""
 
 WRITTEN = 10
 """Bytes that a table takes in memory for each byte of its file, where ground truth is no Parquet."""
-
-SCORED = 150
-"""Bytes of a detection of the classes, or of the range of scores, that are scored together."""
 
 LOADED = 3
 """Bytes in memory for each byte of a part that is read from its file and stored."""

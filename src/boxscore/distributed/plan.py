@@ -12,6 +12,7 @@ Conventions
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -31,6 +32,36 @@ from boxscore.scoring.summary import Key, summary_keys
 
 MOST = 1 << 22
 """Detections that one process merges at a time, unless one class has more and cannot be split."""
+
+MATCHED = 500
+"""Bytes of a box of a partition that is read and matched."""
+
+SCORED = 150
+"""Bytes of a detection of the classes, or of the range of scores, that are scored together."""
+
+TASKS = 1 << 18
+"""Pieces of a class, one for each part and range of scores, that a scheduler is given; it bears some 10^6."""
+
+
+def partition_of(boxes: int, usual: int, memory: int | None) -> int:
+    """Return the boxes of a partition: the usual number, more where there would be too many tasks.
+
+    ``memory`` are the bytes that a worker has for one task, None where nobody says.
+    """
+    pieces = boxes / usual * (2 * boxes / MOST)
+    if memory is None or pieces <= TASKS:
+        return usual
+    return max(usual, min(memory // MATCHED, int(usual * math.sqrt(pieces / TASKS))))
+
+
+def most_of(headers: Sequence[PartHeader], usual: int, memory: int | None) -> int:
+    """Return how many detections are merged at a time: the usual number, more where tasks would be too many.
+
+    Fewer ranges of scores, of a class that is cut, are fewer tasks. ``memory`` is as above.
+    """
+    largest = int(added_headers(headers).detections.max(initial=0))
+    wanted = -(-2 * largest * len(headers) // TASKS)
+    return usual if memory is None or wanted <= usual else max(usual, min(memory // SCORED, wanted))
 
 
 def can_be_split(protocol: Protocol, *, weighted: bool = False) -> bool:
