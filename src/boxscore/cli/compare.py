@@ -1,5 +1,8 @@
 """Say whether one detector is better than another: paired differences over resampled images.
 
+A detector with scores beside one without is counted from the score of its best F1, which is chosen for each
+half of the images on the other half.
+
 Examples
 --------
   boxscore compare instances.json old.json new.json
@@ -9,9 +12,6 @@ Examples
   boxscore compare instances.json a.json b.json --names A B --output latex
   boxscore compare instances.json a.json b.json --plan --difference 0.01
   boxscore compare instances.json detector.json answers.jsonl
-
-A detector with scores beside one without is counted from the score of its best F1, which is chosen for each
-half of the images on the other half.
 """
 
 from __future__ import annotations

@@ -57,8 +57,7 @@ def curves_of_fixes(
     evaluation: Any, fixed: Fixed, options: Mapping[str, Any], rules: ApRules
 ) -> tuple[Mapping[str, Curves], NDArray[np.int64]]:
     """Ask every partition, and merge: the curves of each fix, by its name, and the counts of all."""
-    from boxscore.distributed.local import SCORED
-    from boxscore.distributed.plan import MOST
+    from boxscore.distributed.plan import MOST, SCORED
     from boxscore.distributed.reduction import reduced
 
     held = evaluation.partitions_again(fixed.__name__)

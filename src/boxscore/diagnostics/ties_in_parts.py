@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from boxscore._utils.array_types import FloatArray, IntArray
-from boxscore.distributed.local import SCORED
 from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import Part
 from boxscore.distributed.pieces import Cut
-from boxscore.distributed.plan import MOST, ClassPlan, asked_keys, name_of
+from boxscore.distributed.plan import MOST, SCORED, ClassPlan, asked_keys, name_of
 from boxscore.distributed.reduction import curves_of_block, reduced
 from boxscore.distributed.result import DistributedEvaluation
 from boxscore.distributed.weighing import HeldParts
