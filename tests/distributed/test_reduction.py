@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore._utils.resampling import Groups
-from boxscore.distributed import Part, merge, part_of, plan
-from boxscore.distributed.headers import header_of
+from boxscore.distributed import Part, merge, part_of
 from boxscore.protocols.rules.pooling import OF_IMAGES
 from boxscore.protocols.rules.score_levels import LEVEL_METRICS
 from boxscore.protocols.summary import SUMMARY_KINDS
@@ -21,7 +20,7 @@ from support import crowd_cases, every_kind, limits
 from support.cases import Case, coco_cases
 from support.every_kind import every
 from support.examples import examples
-from support.insides import Here, distributed_evaluation
+from support.insides import Here, distributed_evaluation, headers_of, most_of, partition_of
 from support.parted import Tables, bits, columns_of, drawn_parts, drawn_tables, parts_of, whole
 from support.samples import DT, GT
 
@@ -206,15 +205,15 @@ def test_a_range_without_true_positives_at_one_threshold_reads_nothing_of_the_ne
 )
 def test_sizes_follow_from_the_data(boxes: int, memory: int | None, partition: int, most: int) -> None:
     """Of one class with 60 %; beyond a number of tasks they grow, as far as workers have memory."""
-    usual = plan.partition_of(boxes, 1 << 20, memory)
+    usual = partition_of(boxes, 1 << 20, memory)
     parts = -(-boxes // usual)
-    header = header_of(part_of(boxscore.evaluate(GT, DT)))
+    (header,) = headers_of(Here(), [part_of(boxscore.evaluate(GT, DT))])
     counts = np.zeros_like(header.detections)
     counts[0] = boxes * 6 // 10 // parts
-    merged = plan.most_of([header._replace(detections=counts)] * parts, 1 << 22, memory)
+    merged = most_of([header._replace(detections=counts)] * parts, 1 << 22, memory)
     assert (usual, merged) == (partition, most)
     tasks = parts * 2 * int(counts[0]) * parts / merged
-    assert tasks <= 1.01 * plan.TASKS or memory is None or merged == memory // plan.SCORED
+    assert tasks <= 1.01 * 2**18 or memory is None or merged == memory // 150
 
 
 @pytest.mark.long
@@ -222,9 +221,9 @@ def test_more_at_a_time_is_fewer_tasks_and_the_same_bits() -> None:
     """With few tasks allowed, ranges are as large as memory allows."""
     expected = boxscore.evaluate(GT, DT)
     parts = [part_of(expected)]
-    headers = [header_of(part) for part in parts]
+    headers = headers_of(Here(), parts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "TASKS", 4)
-        assert [plan.most_of(headers, 10, memory) for memory in (None, 150 * 20, 10**9)] == [10, 20, 72]
-        limits.few_detections_at_a_time(patch, plan.most_of(headers, 10, 150 * 20))
+        limits.few_tasks(patch, 4)
+        assert [most_of(headers, 10, memory) for memory in (None, 150 * 20, 10**9)] == [10, 20, 72]
+        limits.few_detections_at_a_time(patch, most_of(headers, 10, 150 * 20))
         assert bits(distributed_evaluation(parts)) == bits(expected)

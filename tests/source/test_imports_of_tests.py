@@ -36,6 +36,8 @@ ALLOWED = {
     "boxscore.distributed.pieces.Cut": "which classes and scores a piece has",
     "boxscore.distributed.pieces.cut": "a road of a column",
     "boxscore.distributed.plan.asked_keys": "what a summary reads is computed first",
+    "boxscore.distributed.plan.most_of": "how many detections are merged at a time, by the data",
+    "boxscore.distributed.plan.partition_of": "how large partitions are, by the data",
     "boxscore.distributed.reduction.score_classes": "where a worker is held up while it scores",
     "boxscore.distributed.result.evaluation_of": "parts to a result as on a cluster",
     "boxscore.distributed.result.headers_of": "what a result needs to know of parts first",

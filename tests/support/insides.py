@@ -11,6 +11,7 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 - ``distributed_evaluation``, ``Here``, ``LocalEngine``: parts to a result as on a cluster, without one.
 - ``asked_again``: a result whose partitions are read again for questions about boxes.
 - ``plan_within``, ``Load``, ``bytes_of_plan``: how large partitions may be within a memory limit.
+- ``partition_of``, ``most_of``, ``headers_of``: what sizes follow from the data on a cluster.
 - ``score_classes``, ``StreamTask``: where a worker is held up, to be killed while it scores or matches.
 - ``evaluate_tasks``, ``local_cluster``: a cluster, and tasks that die on it.
 - ``check_mergeable``, ``check_bounds``, ``prepared``: what rules refuse, and what they make of tables.
@@ -34,7 +35,7 @@ from boxscore.distributed.local import Load, LocalEngine, plan_within
 from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import check_mergeable, match_part
 from boxscore.distributed.pieces import Cut, cut
-from boxscore.distributed.plan import asked_keys
+from boxscore.distributed.plan import asked_keys, most_of, partition_of
 from boxscore.distributed.reduction import score_classes
 from boxscore.distributed.result import evaluation_of, headers_of
 from boxscore.distributed.scanning import streamed
@@ -70,6 +71,7 @@ __all__ = [
     "cut",
     "distributed_evaluation",
     "evaluate_tasks",
+    "headers_of",
     "heaviest_matching",
     "largest_cell",
     "local_cluster",
@@ -77,7 +79,9 @@ __all__ = [
     "match_whole_groups",
     "merge_matches",
     "most_and_heaviest",
+    "most_of",
     "packed",
+    "partition_of",
     "plan_within",
     "prepared",
     "score_classes",

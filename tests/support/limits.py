@@ -34,6 +34,11 @@ def few_detections_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
     patch.setattr(weighing, "ALONE", -1)
 
 
+def few_tasks(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Let a scheduler bear so many pieces of a class."""
+    patch.setattr(plan, "TASKS", count)
+
+
 def small_partitions(patch: pytest.MonkeyPatch, boxes: int) -> None:
     """Read about so many boxes of Parquet at a time."""
     patch.setattr(local, "PARTITION", boxes)
