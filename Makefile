@@ -31,11 +31,13 @@ fuzz: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 	BOXSCORE_EXAMPLES=4 $(BIN)/python -m pytest -n auto --dist worksteal -m 'property and not slow'
 
-# Every tool that a protocol imitates, at its named version, on the same data: are our numbers still its numbers?
-# Fetches the tools (2 GB, torch); TOOLS="--tools globox --folder /tmp/tools" takes one and keeps it.
+# Every tool that a protocol imitates, at its named version, on the same data, and the evaluators of benchmarks on 2,000
+# made-up cases each: are our numbers still theirs? Fetches the tools (2 GB, torch; KITTI's needs g++);
+# TOOLS="--tools globox --folder /tmp/tools" takes one and keeps it.
 TOOLS ?=
 tools: $(VENV)/.test
 	$(BIN)/python tests/tools/run.py $(TOOLS)
+	$(BIN)/python tests/tools/benchmarks.py $(TOOLS)
 
 # The adapters of boxscore.integrations inside the frameworks themselves, which are fetched (some GB, torch) into an environment
 # of their own. FRAMEWORKS="torchmetrics lightning" fetches and tests some; tests of the others are skipped.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from boxscore.cli import main
 from boxscore.diagnostics import label_suspects, vetted_suspects
 from boxscore.diagnostics.label_edits import labels_of
 from boxscore.diagnostics.suspects import reasons
+from boxscore.diagnostics.vetting import next_fifty
 from boxscore.errors import InputError
 from boxscore.formats.proposals import write_proposals
 
@@ -93,12 +95,69 @@ def test_what_is_accepted_is_applied(evaluation: boxscore.Evaluation, tmp_path: 
             box = truth.boxes[at] if kind == 0 else evaluation.detections.boxes[row]
             assert done.ground_truth.boxes[new].tolist() == box.tolist()
             assert done.ground_truth.category[new] == evaluation.detections.category[row]
-    expected, low, high = done.next_fifty
-    assert expected == pytest.approx(50 * 10 / 12)
-    # Wilson's interval of 10 of 12, by its formula solved for the share: |p - share| = z sqrt(p (1 - p) / n).
-    z = 1.959963984540054
-    for end in (low / 50, high / 50):
-        assert abs(end - 10 / 12) == pytest.approx(z * np.sqrt(end * (1 - end) / 12), abs=1e-12)
+    assert done.next_fifty == next_fifty(done.accepted)
+
+
+def by_loops(accepted: list[bool], confidence: float) -> tuple[float, int, int]:
+    """The estimate of the next fifty, one end and one slope at a time."""
+    total = [0.0] * 51
+    falls = np.linspace(0, 3, 25).tolist()
+    likely = [math.exp(-fall * fall / 2) for fall in falls]
+    likely[0] = sum(likely[1:])
+    for share in (np.arange(1, 100) - 0.5) / 99:
+        for fall, weight in zip(falls, likely, strict=True):
+            weight /= math.sqrt(share * (1 - share))
+            for n, one in enumerate(accepted):
+                there = share_at(share, fall * (len(accepted) - n - 0.5) / 50)
+                weight *= there if one else 1 - there
+            chance = [1.0]
+            for n in range(50):
+                there = share_at(share, -fall * (n + 0.5) / 50)
+                chance = [
+                    (chance[k] * (1 - there) if k < len(chance) else 0) + (chance[k - 1] * there if k else 0)
+                    for k in range(len(chance) + 1)
+                ]
+            total = [old + weight * new for old, new in zip(total, chance, strict=True)]
+    whole = sum(total)
+    up_to = [sum(total[: k + 1]) / whole for k in range(51)]
+    tail = (1 - confidence) / 2
+    ends = [min(k for k in range(51) if up_to[k] >= part) for part in (tail, 1 - tail)]
+    return sum(k * value for k, value in enumerate(total)) / whole, ends[0], ends[1]
+
+
+def share_at(share: float, step: float) -> float:
+    return 1 / (1 + (1 - share) / share * math.exp(-step))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("accepted", [[True] * 3, [True, True, False, True, False]])
+def test_the_next_fifty_by_loops(accepted: list[bool]) -> None:
+    expected, low, high = by_loops(accepted, 0.9)
+    ours = next_fifty(np.array(accepted), 0.9)
+    assert ours.expected == pytest.approx(expected, rel=1e-12)
+    assert ours[1:] == (low, high)
+
+
+FALLING = {
+    "a tenth": lambda n: np.full(n, 0.1),
+    "a half": lambda n: np.full(n, 0.5),
+    "nearly all": lambda n: np.full(n, 0.97),
+    "slowly fewer": lambda n: 0.9 - 0.4 * np.arange(n) / 200,
+    "half as many after a hundred": lambda n: 0.8 * 0.5 ** (np.arange(n) / 100),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FALLING)
+def test_the_interval_holds_the_number_of_the_next_fifty(name: str) -> None:
+    """In 95 % of lists with a known share, give or take three standard errors of 200 of them."""
+    rng = np.random.default_rng(7)
+    held = 0
+    for _ in range(200):
+        worth = rng.random(100) < FALLING[name](100)
+        _, low, high = next_fifty(worth[:50])
+        held += low <= worth[50:].sum() <= high
+    assert held / 200 >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 200)
 
 
 def test_nothing_accepted_changes_nothing(evaluation: boxscore.Evaluation) -> None:
@@ -107,7 +166,9 @@ def test_nothing_accepted_changes_nothing(evaluation: boxscore.Evaluation) -> No
     done = vetted_suspects(evaluation, suspects, empty, resamples=20)
     assert not done.accepted.any()
     assert (done.before, done.low, done.high) == (done.after, 0, 0)
-    assert done.next_fifty.expected == done.next_fifty.low == 0
+    assert done.next_fifty.low == 0
+    assert done.next_fifty.expected < 10
+    assert math.isnan(next_fifty(np.empty(0, dtype=bool)).expected)
 
 
 def test_other_images_are_refused(evaluation: boxscore.Evaluation) -> None:

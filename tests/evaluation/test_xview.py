@@ -25,6 +25,7 @@ READINGS: dict[str, dict[str, bool]] = {
     "xview-by-score": {"by_score": True},
     "xview-every-object": {"every_object": True},
 }
+JULY_2018 = "xview-july2018"
 Truth = dict[str, list[Object]]
 Results = dict[str, list[Detection]]
 
@@ -120,12 +121,32 @@ def test_detecting_less_can_raise_the_score(tmp_path: Path) -> None:
     assert boxscore.evaluate(*paths, protocol="xview-every-object")["mAP"] == 0.5
 
 
+@pytest.mark.parametrize("seed", range(25))
+def test_it_is_the_scoring_code_of_july_2018(seed: int, tmp_path: Path) -> None:
+    truth, results = made_up(seed)
+    result = boxscore.evaluate(*written(tmp_path, truth, results), protocol=JULY_2018)
+    every = [xview.average_precision(truth, results, int(label), by_score=True) for label in result.labels]
+    expected = [0.0 if np.isnan(value) else value for value in every]
+    assert result.class_values["AP"].tolist() == pytest.approx(expected, rel=1e-13)
+    assert result["mAP"] == pytest.approx(np.mean(expected), rel=1e-13)
+
+
+def test_since_july_2018_three_classes_are_not_scored_and_an_undetected_one_is_0(tmp_path: Path) -> None:
+    box = (0, 0, 10, 10)
+    truth = {"1.tif": [Object(box, 18), Object(box, 40), Object(box, 75)]}
+    paths = written(tmp_path, truth, {"1.tif": [Detection(box, 18, 0.9)]})
+    result = boxscore.evaluate(*paths, protocol=JULY_2018)
+    assert result["mAP"] == 0.5
+    np.testing.assert_equal(result.class_values["AP"].tolist(), [1.0, 0.0, np.nan])
+    assert boxscore.evaluate(*paths, protocol="xview")["mAP"] == 1
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_images_apart_or_at_once(seed: int, tmp_path: Path) -> None:
     gt, dt = written(tmp_path, *made_up(seed + 40))
     truth = boxscore.load_ground_truth(gt)
     sides = truth, boxscore.load_detections(dt, truth)
-    for name in READINGS:
+    for name in (*READINGS, JULY_2018):
         parts = parts_of(sides, name, np.arange(len(truth.images)) % 2)
         merged = merge([Part.from_bytes(part.to_bytes()) for part in parts])
         assert bits(merged) == bits(whole(sides, name))
@@ -135,7 +156,7 @@ def test_readings_have_all_three(tmp_path: Path) -> None:
     gt, dt = written(tmp_path, *made_up(7))
     truth = boxscore.load_ground_truth(gt)
     result = boxscore.diagnostics.readings(truth, boxscore.load_detections(dt, truth), "xview")
-    assert {*READINGS} <= {one.protocol for one in result.readings}
+    assert {*READINGS, JULY_2018} <= {one.protocol for one in result.readings}
     choices = {one.protocol: one.choices for one in result.readings}
     assert choices["xview-by-score"] == ("order of matching: by score",)
     assert choices["xview-every-object"] == ("objects of undetected classes: counted",)

@@ -46,6 +46,21 @@ def test_regions_without_labels_cost_nothing(tmp_path: Path) -> None:
     assert np.isnan(dict(zip(result.labels, result.class_values["AP"].tolist(), strict=True))["DontCare"])
 
 
+def test_types_without_an_object_are_classes(tmp_path: Path) -> None:
+    """A low detection of any type takes an object in KITTI's devkit, of one without labels too."""
+    high = OBJECT.replace("70", "65")  # 45 pixels
+    truth = written(tmp_path / "gt", a=f"{high.format('Car').replace('0.25 2', '0 0')}\n")
+    low = OBJECT.replace("10 20 110 70", "10 22 110 61").format("Tram")
+    found = written(tmp_path / "dt", a=f"{high.format('Car')} 0.5\n{low} 0.9\n")
+    table = load_ground_truth(truth)
+    assert {"Car", "Van", "Tram", "Misc"} <= {*table.categories.names}
+    result = boxscore.evaluate(table, load_detections(found, table), protocol="kitti")
+    assert result.class_values["AP_R11_easy"][result.labels.index("Car")] == 0
+    assert result.class_values["AP_R11_moderate"][result.labels.index("Car")] == 1 / 11
+    other = written(tmp_path / "other", a=OBJECT.format("helmet"))
+    assert load_ground_truth(other).categories.names == ("helmet",)
+
+
 @pytest.mark.parametrize("numbers", [13, 16])
 def test_other_counts_of_numbers_are_no_kitti(numbers: int, tmp_path: Path) -> None:
     folder = written(tmp_path / "gt", a=" ".join(["Car", *["1"] * numbers]))

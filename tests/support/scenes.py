@@ -47,7 +47,7 @@ FEDERATED = (
     "openimages-v2",
 )
 """Their cases are in tests/evaluation: what a class in an image means depends on labels of the image."""
-XVIEW = ("xview", "xview-by-score", "xview-every-object")
+XVIEW = ("xview", "xview-by-score", "xview-every-object", "xview-july2018")
 TINY = ("aitod", "sodad", "tinyperson")
 CROWDS = (
     "bdd100k",

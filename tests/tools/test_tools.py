@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import boxscore
 from boxscore.protocols import protocol_names
-from tools import run
+from tools import benchmarks, made_up, run
 from tools.data_sets import DATA_SETS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "tools.md"
@@ -19,7 +21,7 @@ NO_TOOLS = (
     *("lvis", "lvis-fixed", "lvis-pooled", "openimages-challenge", "openimages-v2"),
     "dota-task2",
     *("bdd100k", "caltech", "citypersons", "crowdhuman", "kitti", "visdrone", "widerface"),
-    *("xview", "xview-by-score", "xview-every-object"),
+    *("xview", "xview-by-score", "xview-every-object", "xview-july2018"),
     *("aitod", "sodad", "tinyperson"),
     *("scoreless", "referring", "referring-any", "rex-omni", "rex-omni-coco"),
     *("cgf1", "odinw13-lmms", "omnilabel"),
@@ -84,3 +86,42 @@ def test_the_table_is_put_between_its_marks(tmp_path: Path) -> None:
     assert text.startswith(f"before\n{run.START}\n\n| tool |")
     assert text.endswith(f" |\n\n{run.END}\nafter\n")
     assert "| mAP, area | 0.250000000 | 0.500000000 | 2e-1 | 0 |" in text
+
+
+def name_of(benchmark: benchmarks.Benchmark) -> str:
+    return f"{benchmark.tool.adapter}, {benchmark.tool.protocols['']}"
+
+
+@pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
+@pytest.mark.parametrize("benchmark", benchmarks.BENCHMARKS, ids=name_of)
+def test_a_case_is_the_same_every_time_and_has_numbers(
+    benchmark: benchmarks.Benchmark, tmp_path: Path
+) -> None:
+    if benchmark.made is made_up.streets:
+        pytest.importorskip("PIL", reason="Pillow writes the pictures")
+    both = [made_up.write_cases(benchmark.made, tmp_path / place, 4) for place in ("one", "again")]
+    files = [
+        {path.relative_to(cases[0].parent): path.read_bytes() for case in cases for path in case.rglob("*.*")}
+        for cases in both
+    ]
+    assert files[0] == files[1]
+    ours = [benchmark.ours(case) for case in both[0]]
+    assert [benchmarks.differing(one, one, benchmark) for one in ours] == [[]] * 4
+    assert any(benchmarks.differing(ours[0], other, benchmark) for other in ours[1:])
+
+
+def test_every_difference_is_named() -> None:
+    strict, kitti = benchmarks.BENCHMARKS[0], benchmarks.BENCHMARKS[-1]
+    theirs: dict[str, Any] = {"AP": 0.5, "stats": [0.1, -1.0], "precision": "ab", "absent": math.nan}
+    assert benchmarks.differing(theirs, {**theirs, "more": 1.0}, strict) == []
+    for key, other in {
+        "AP": math.nextafter(0.5, 1),
+        "stats": [0.1],
+        "precision": "ac",
+        "absent": 0.0,
+    }.items():
+        changed = {**theirs, key: other}
+        assert benchmarks.differing(theirs, changed, strict) == [key]
+    assert benchmarks.differing({"AP": 0.0}, {"AP": math.nan}, strict) == ["AP"]
+    assert benchmarks.differing({"AP": 0.0}, {"AP": math.nan}, kitti) == []
+    assert benchmarks.differing({"AP": 0.5}, {"AP": 0.5 + 1e-15}, kitti) == []

@@ -8,12 +8,9 @@ Conventions
 - Of a wrong class the annotation takes the file's class and keeps its place; a poor box takes the file's
   place; a missing annotation is the file's box.
 - Before and after are of the same draws of images, so the interval of their difference is that of the edits.
-- ``next_fifty`` is what is accepted of the last fifty vetted, which are most like those that follow; the
-  interval is Wilson's.
-
-References
-----------
-E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 1927.
+- ``next_fifty`` counts in the order of the list, where those worth looking at grow rarer. The logit of their
+  share is a line that falls or stays, with every slope and end weighed by how well it explains what was
+  vetted; the interval holds the number itself, not its mean.
 """
 
 from __future__ import annotations
@@ -48,6 +45,13 @@ ON_PROPOSAL = 0.5
 """IoU of a box of the file with the proposal that it stands for."""
 
 NEXT = 50
+ENDS = (np.arange(1, 100) - 0.5) / 99
+"""Shares accepted where the vetted suspects end, weighed as Jeffreys does."""
+FALLS = np.linspace(0, 3, 25)
+"""By how much the logit of the share falls in fifty suspects."""
+LIKELY = np.exp(-(FALLS**2) / 2)
+LIKELY[0] = LIKELY[1:].sum()
+"""How likely each fall is: none at all as likely as the others together, which are half of a normal law."""
 
 
 class NextFifty(NamedTuple):
@@ -173,7 +177,7 @@ def vetted_suspects(
         after[row.key],
         float(low[0, 0]),
         float(high[0, 0]),
-        _next_fifty(accepted, confidence),
+        next_fifty(accepted, confidence),
     )
     return unchangeable(result)
 
@@ -261,15 +265,23 @@ def _edits(
     return LabelEdits(removed.astype(np.intp), added, stacked([fresh, renamed]))
 
 
-def _next_fifty(accepted: BoolArray, confidence: float) -> NextFifty:
-    """Estimate how many of the next fifty are accepted, from the last fifty."""
-    from statistics import NormalDist
-
-    last = accepted[-NEXT:]
-    count = len(last)
-    if not count:
+def next_fifty(accepted: BoolArray, confidence: float = 0.95) -> NextFifty:
+    """Estimate how many of the next fifty are worth looking at, from those vetted, in their order."""
+    if not len(accepted):
         return NextFifty(math.nan, math.nan, math.nan)
-    z, share = NormalDist().inv_cdf((1 + min(confidence, 1 - 1e-9)) / 2), float(last.mean())
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    return NextFifty(NEXT * share, NEXT * max(middle - half, 0.0), NEXT * min(middle + half, 1.0))
+    count = len(accepted)
+    end = np.log(ENDS / (1 - ENDS))[:, None, None]
+    before = (count - np.arange(count) - 0.5) / NEXT
+    logit = end + FALLS[:, None] * before  # [ends, falls, N]
+    likelihood = -(np.logaddexp(0, -logit) * accepted + np.logaddexp(0, logit) * ~accepted).sum(axis=2)
+    weight = np.exp(likelihood - likelihood.max()) * LIKELY / np.sqrt(ENDS * (1 - ENDS))[:, None]
+    ahead = 1 / (1 + np.exp(FALLS[:, None] * ((np.arange(NEXT) + 0.5) / NEXT) - end))
+    chance = np.zeros((*weight.shape, NEXT + 1))  # of each number
+    chance[..., 0] = 1
+    for share in np.moveaxis(ahead, 2, 0)[..., None]:
+        chance[..., 1:] = chance[..., 1:] * (1 - share) + chance[..., :-1] * share
+        chance[..., :1] *= 1 - share
+    together = np.tensordot(weight / weight.sum(), chance, axes=2)
+    up_to, tail = np.cumsum(together), (1 - confidence) / 2
+    low, high = np.searchsorted(up_to, [tail, 1 - tail])
+    return NextFifty(float(together @ np.arange(NEXT + 1)), float(low), float(min(high, NEXT)))

@@ -5,6 +5,7 @@ Conventions
 - A line is ``type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, of a detection with its
   score behind. Corners are pixels from 0; the seven numbers of the object in space are not read.
 - Objects of type ``DontCare`` are regions without labels: they have the ``ignore`` flag.
+- Where all types are KITTI's, those without an object are classes too: low detections of any type count.
 - ``alpha`` is a column of both sides, ``truncated`` and ``occluded`` of the ground truth.
 - The devkit drops detections without a score silently; here all detections have one, or none has.
 
@@ -28,6 +29,9 @@ from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows, collected
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._text_lines import TextLines, numbers_of, text_files
+
+TYPES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")
+REGION = "DontCare"
 
 NUMBERS = 14
 """Behind the type of an object; a detection has one more."""
@@ -63,16 +67,19 @@ class KittiFormat(RowFormat):
         table = np.array(numbers, dtype=np.float64).reshape(-1, NUMBERS + of_results)
         scores = all_or_none(table[:, NUMBERS], lines.place) if of_results else None
         distinct = collected(types)
+        labels = list(distinct.values)
         given: dict[str, Any] = {}
         columns = {"alpha": table[:, 2]}
         if not of_results:
-            given["ignore"] = np.array([name == "DontCare" for name in types], dtype=bool)
+            given["ignore"] = np.array([name == REGION for name in types], dtype=bool)
+            if {*labels} <= {*TYPES, REGION}:
+                labels += [name for name in TYPES if name not in labels]
             columns = {"truncated": table[:, 0], "occluded": table[:, 1], "alpha": table[:, 2]}
         return Rows(
             source=str(path),
             images=[name[: -len(".txt")] for name in names],
             image=lines.image,
-            labels=distinct.values,
+            labels=labels,
             label=distinct.positions,
             boxes=table[:, 3:7],
             box_format="xyxy",

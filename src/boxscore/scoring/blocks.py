@@ -49,7 +49,10 @@ class Values(Protocol):
         """Mean of the values that are not NaN, in C order as in pycocotools; NaN when there are none."""
 
     def mean_of_slots(self) -> float:
-        """``numpy.nanmean``: undefined values are added as 0, and not counted; NaN when there are none."""
+        """``numpy.nanmean``: undefined values are added as 0, and not counted; NaN when there are none.
+
+        Where each class has one value a threshold, class after class, as cityscapesScripts adds them.
+        """
 
     def mean_per_class(self) -> FloatArray:
         """Mean of each class's values, [K]; NaN for a class without a curve, whose values are all NaN."""
@@ -101,10 +104,9 @@ class HeldValues:
 
     def mean_of_slots(self) -> float:
         """``numpy.nanmean``."""
-        defined = np.count_nonzero(~np.isnan(self.values))
-        return (
-            float(np.sum(np.nan_to_num(self.values, nan=0.0).ravel()) / defined) if defined else float("nan")
-        )
+        values = self.values.T if self.values.ndim == 2 else self.values
+        defined = np.count_nonzero(~np.isnan(values))
+        return float(np.sum(np.nan_to_num(values, nan=0.0).ravel()) / defined) if defined else float("nan")
 
     def mean_per_class(self) -> FloatArray:
         """Mean of each class's values, [K]."""

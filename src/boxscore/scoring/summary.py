@@ -103,6 +103,9 @@ class _Row:
         mean = values.mean_per_class().reshape(self.copies, -1)
         if self.row.harmonic_of:
             return np.full(mean.shape, np.nan)
+        evaluated_ones = self._evaluated(curves)
+        if evaluated_ones is not None:
+            mean = np.where(evaluated_ones, mean, np.nan)
         return mean if not self.row.classes else np.where(self._chosen(curves), mean, np.nan)
 
     def totals(self) -> FloatArray:
@@ -127,11 +130,18 @@ class _Row:
             images = curves.totals.images_of_class.reshape(copies, -1)
             pairs = zip(values.of_copies(copies), images, strict=True)
             return np.array([copy.repeated(times).mean_of_defined() for copy, times in pairs])
+        evaluated_ones = None if self.row.classes else self._evaluated(curves)
+        if evaluated_ones is not None:
+            values = values.of_classes(np.tile(evaluated_ones, copies))
         if rules.class_mean == "nanmean":
-            if self.protocol.labels.not_evaluated and curves.categories is not None and not self.row.classes:
-                values = values.of_classes(np.tile(evaluated(curves.categories, self.protocol), copies))
             return np.array([copy.mean_of_slots() for copy in values.of_copies(copies)])
         return values.means_of_copies(copies)
+
+    def _evaluated(self, curves: Curves) -> NDArray[np.bool_] | None:
+        """Whether each class is evaluated, [K]; None where all are."""
+        if not self.protocol.labels.not_evaluated or curves.categories is None:
+            return None
+        return evaluated(curves.categories, self.protocol)
 
     def _chosen(self, curves: Curves) -> NDArray[np.bool_]:
         """Whether the row takes in each class, [K]."""
