@@ -206,6 +206,64 @@ def test_fix_touches_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert f"{after:.4f} after" in said
 
 
+def as_label_studio_exports(path: Path) -> None:
+    """One box deleted, and the keys that an export adds."""
+    tasks = json.loads(path.read_text())
+    for number, task in enumerate(tasks, start=1):
+        task |= {"id": number, "inner_id": number, "drafts": [], "predictions": [], "total_annotations": 1}
+        for one in task["annotations"]:
+            one |= {"id": number, "completed_by": 1, "was_cancelled": False, "lead_time": 3.2}
+    tasks[0]["annotations"][0]["result"].pop(0)
+    path.write_text(json.dumps(tasks))
+
+
+def as_cvat_exports(path: Path) -> None:
+    """One box deleted, and a head with the labels of the task."""
+    root = ElementTree.parse(path).getroot()
+    image = root.find("image")
+    assert image is not None
+    image.remove(image.findall("box")[0])
+    meta = root.find("meta")
+    if meta is None:
+        meta = ElementTree.Element("meta")
+        root.insert(1, meta)
+    ElementTree.SubElement(meta, "dumped").text = "2026-01-01 00:00:00+00:00"
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def as_fiftyone_exports_coco(path: Path) -> None:
+    """One box deleted; annotations have attributes that are their fields there."""
+    content = json.loads(path.read_text())
+    content["annotations"].pop(0)
+    for one in content["annotations"]:
+        one |= {"supercategory": None, "attributes": {"suspect": one["suspect"]}}
+    path.write_text(json.dumps({"info": {"description": "FiftyOne"}, "licenses": [], **content}))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("tool", "name", "export"),
+    [
+        ("labelstudio", "a.json", as_label_studio_exports),
+        ("cvat", "a.xml", as_cvat_exports),
+        ("coco", "a.json", as_fiftyone_exports_coco),
+    ],
+)
+def test_the_way_there_and_back(
+    tool: str, name: str, export: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = [str(GT), str(DT), "--top", "8"]
+    tasks, fixed = tmp_path / name, tmp_path / "fixed.json"
+    assert main(["suspects", *call, "--write", str(tasks), "--tool", tool]) == 0
+    export(tasks)
+    capsys.readouterr()
+    assert main(["fix", *call, "--vetted", str(tasks), "--output", str(fixed)]) == 0
+    said = capsys.readouterr()
+    assert "7 of 8 suspects accepted" in said.out + said.err
+    old, new = (json.loads(path.read_text())["annotations"] for path in (GT, fixed))
+    assert sum(one != other for one, other in zip(old, new, strict=False)) + len(new) - len(old) == 7
+
+
 def test_fix_never_overwrites_the_original(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = tmp_path / "own.json"
     own.write_bytes(GT.read_bytes())

@@ -61,6 +61,13 @@ def test_types_without_an_object_are_classes(tmp_path: Path) -> None:
     assert load_ground_truth(other).categories.names == ("helmet",)
 
 
+@pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
+def test_labels_that_are_all_empty_have_no_number(tmp_path: Path) -> None:
+    truth = written(tmp_path / "gt", a="", b="")
+    found = written(tmp_path / "dt", a=f"{OBJECT.format('Car')} 0.5\n", b="")
+    assert np.isnan(boxscore.evaluate(truth, found, protocol="kitti")["AP_R40_easy"])
+
+
 @pytest.mark.parametrize("numbers", [13, 16])
 def test_other_counts_of_numbers_are_no_kitti(numbers: int, tmp_path: Path) -> None:
     folder = written(tmp_path / "gt", a=" ".join(["Car", *["1"] * numbers]))

@@ -330,7 +330,10 @@ def compare(workshop: Workshop, benchmark: Benchmark, folder: Path, count: int) 
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
-            names = differing(theirs, benchmark.ours(case), benchmark)
+            try:
+                names = differing(theirs, benchmark.ours(case), benchmark)
+            except boxscore.InputError as error:
+                names = [f"boxscore refuses, {error}"]
         outcome.compared += 1
         outcome.numbers += sum(len(value) if isinstance(value, list) else 1 for value in theirs.values())
         if names:

@@ -106,7 +106,9 @@ def test_a_case_is_the_same_every_time_and_has_numbers(
     ]
     assert files[0] == files[1]
     ours = [benchmark.ours(case) for case in both[0]]
-    assert [benchmarks.differing(one, one, benchmark) for one in ours] == [[]] * 4
+    for one in ours:
+        defined = {key: value for key, value in one.items() if value == value}  # others are not printed
+        assert benchmarks.differing(defined, one, benchmark) == []
     assert any(benchmarks.differing(ours[0], other, benchmark) for other in ours[1:])
 
 

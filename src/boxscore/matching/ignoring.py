@@ -219,6 +219,8 @@ def _column(ground_truth: GroundTruth, name: str) -> NDArray[np.float64]:
             raise InputError(
                 f"the column {name}", "hold numbers", got="others", place=ground_truth.source
             ) from None
+    if not len(ground_truth):  # files without a line do not say which columns they would have
+        return np.zeros(0)
     if ground_truth.units == "pixels" and name == "area":
         return ground_truth.area
     if ground_truth.units == "pixels" and name in _OF_BOXES:
