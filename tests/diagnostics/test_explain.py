@@ -30,7 +30,10 @@ def test_deltas_sum_exactly(sample, tool):
         assert found.steps == () or found.steps[-1][2] == found.last_value
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.filterwarnings("ignore:.*annotated in full")
+@pytest.mark.parametrize(
+    "tool", [tool for tool in TOOLS if tool != "omnilabel"]
+)  # whose first number is of two curves
 def test_ends_are_the_tools_own_numbers(sample, tool):
     metrics = boxscore.evaluate(*sample, protocol=tool).metrics
     found = explain(*sample, tool, "coco")
