@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import tempfile
 from pathlib import Path
@@ -274,6 +275,17 @@ def test_what_is_lost_is_named(tmp_path: Path) -> None:
         left_out = boxscore.save_as(truth, tmp_path / "voc", format="voc", lossy=True)
     assert left_out[0] == "113 masks"
     assert len(boxscore.load_ground_truth(tmp_path / "voc")) == len(truth)
+
+
+@pytest.mark.parametrize("name", ["coco", "csv", "openimages", "parquet", "darknet", "yolo", "dota", "voc"])
+def test_columns_of_images_are_refused_where_no_reader_gives_them_back(name: str, tmp_path: Path) -> None:
+    truth = boxscore.GroundTruth.from_arrays([1], ["cat"], [[1.0, 2.0, 5.0, 7.0]])
+    images = dataclasses.replace(truth.images, columns={"camera": np.array(["left"], dtype=object)})
+    truth = truth.replaced(images=images)
+    with pytest.raises(InputError, match="column camera of images"):
+        boxscore.save_as(truth, tmp_path / "out", format=name)
+    boxscore.save_as(truth, tmp_path / "kept.npz")
+    assert boxscore.load_ground_truth(tmp_path / "kept.npz").images.columns["camera"].tolist() == ["left"]
 
 
 def test_ids_that_only_count_are_no_content() -> None:

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 CONTENT = frozenset(
     {"masks", "keypoints", "rotated", "quadrilaterals", "areas", "crowd", "difficult", "ignore", "group"}
-    | {"sizes", "file names", "columns", "ids", "repeated ids", "classes", "fractions"}
+    | {"sizes", "file names", "columns", "image columns", "ids", "repeated ids", "classes", "fractions"}
     | {"image labels", "positive labels", "ignore beside image labels"}
     | {"class columns", "class column frequency", f"class column {SUPERCATEGORY}", "sides below 0"}
 )
 """What a table may have beside images, classes, upright boxes and scores, and not every file can hold.
 
 ``sides below 0`` are those of inverted boxes, ``areas`` those other than width times height, ``sizes`` and
-``file names`` those of images, ``columns`` the user's, ``classes`` those without objects, and ``fractions``
+``file names`` those of images, ``columns`` the user's, ``image columns`` further columns of images, ``classes`` those without objects, and ``fractions``
 coordinates in place of pixels. ``image labels`` are classes verified as absent from whole images, or not
 annotated in full, ``positive labels`` those verified as present, and ``class columns`` further columns of
 classes.

@@ -218,6 +218,7 @@ def _is_held(word: str, holds: frozenset[str]) -> bool:
         word in holds
         or (word.startswith("column ") and "columns" in holds)
         or (word.startswith("class column ") and "class columns" in holds)
+        or (word.startswith("image column ") and "image columns" in holds)
         or (word == "ignore beside image labels" and "ignore" in holds)
     )
 
@@ -274,7 +275,7 @@ def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str
     if any(name is not None for name in images.file_names.tolist()):
         yield "file names", "file names of images"
     for name in images.columns:
-        yield f"column {name}", f"column {name} of images"
+        yield f"image column {name}", f"column {name} of images"
     unused = len(table.categories) - len(np.unique(table.category))
     if unused:
         yield "classes", f"{counted(unused, 'class')} without objects"
