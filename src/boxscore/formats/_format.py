@@ -39,10 +39,10 @@ CONTENT = frozenset(
 """What a table may have beside images, classes, upright boxes and scores, and not every file can hold.
 
 ``sides below 0`` are those of inverted boxes, ``areas`` those other than width times height, ``sizes`` and
-``file names`` those of images, ``columns`` the user's, ``image columns`` further columns of images, ``classes`` those without objects, and ``fractions``
-coordinates in place of pixels. ``image labels`` are classes verified as absent from whole images, or not
-annotated in full, ``positive labels`` those verified as present, and ``class columns`` further columns of
-classes.
+``file names`` those of images, ``columns`` the user's, ``image columns`` further columns of images,
+``classes`` those without objects, and ``fractions`` coordinates in place of pixels. ``image labels`` are
+classes verified as absent from whole images, or not annotated in full, ``positive labels`` those verified as
+present, and ``class columns`` further columns of classes.
 """
 
 Read = Callable[[GroundTruth | None], Detections]
