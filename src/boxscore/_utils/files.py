@@ -17,11 +17,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import errno
 import itertools
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -78,6 +76,7 @@ def refuse_replacing(name: str, path: Path) -> None:
 @contextlib.contextmanager
 def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
     """Make a folder, in ``parent`` or where the system has them, and remove it with all that is in it."""
+    import shutil
     import tempfile
 
     try:
@@ -120,6 +119,8 @@ def nearest_file(path: Path) -> str:
             names = [entry.name for entry in itertools.islice(entries, checks.MOST_COMPARED)]
     except (OSError, ValueError):
         return f"there is no folder {folder}"
+    import difflib
+
     near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.75)
     return f"did you mean {str(folder / near[0])!r}?" if near else f"it is not in {folder.absolute()}"
 
@@ -188,6 +189,8 @@ def write_folder(folder: Path, files: Mapping[str, Content] | Iterable[tuple[str
 
 def write_new_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     """Write many files into a folder that is not there yet; it appears when all are written."""
+    import shutil
+
     _refuse_address(folder)
     temporary = _beside(folder)
     with unfinished(lambda: shutil.rmtree(temporary, ignore_errors=True)):
@@ -295,6 +298,8 @@ class _Writing:
             raise
         self._placed, self._placing = True, False
         for path, target, spool in self._streams:
+            import shutil
+
             with _naming(path), _opened(target) as stream:
                 spool.seek(0)
                 shutil.copyfileobj(spool, stream, 1 << 20)

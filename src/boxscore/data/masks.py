@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,9 +43,10 @@ from boxscore.data.mask_columns import (
     joined_columns,
     whole_sizes,
 )
-from boxscore.data.rasterising import batches, spans_of, weights
 from boxscore.data.run_lengths import code_text
-from boxscore.data.spans import Spans
+
+if TYPE_CHECKING:
+    from boxscore.data.spans import Spans
 
 Code = dict[str, Any]
 """A compressed RLE as pycocotools takes it."""
@@ -219,6 +220,8 @@ class Masks:
     @property
     def weights(self) -> FloatArray:
         """Part of a batch that each mask takes, [N]; see :func:`boxscore.data.rasterising.batches`."""
+        from boxscore.data.rasterising import weights
+
         return weights(self._columns_of_rows())
 
     def place(self, row: int) -> str:
@@ -227,6 +230,8 @@ class Masks:
 
     def spans(self) -> tuple[Spans, NDArray[np.intp]]:
         """Return the spans of these masks, one batch at most, in any order, and each row's position there."""
+        from boxscore.data.rasterising import spans_of
+
         store = self._store
         spans, position = spans_of(store.columns, self._rows, store.place)
         if not store.measured[self._rows].all():
@@ -315,6 +320,8 @@ class Masks:
     def _batches(self) -> Iterator[Masks]:
         """Cut these rows into batches."""
         if len(self):
+            from boxscore.data.rasterising import batches
+
             for low, high in batches(self.weights):
                 yield self._at(self._rows[low:high])
 

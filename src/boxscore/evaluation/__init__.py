@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from boxscore._utils.given_paths import path_of
 from boxscore._utils.lazy import shortcut
@@ -13,7 +13,6 @@ from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align, select
 from boxscore.data.boxes import WrittenFormat
-from boxscore.data.column_names import ColumnMap
 from boxscore.data.frame_like import FrameLike, is_frame
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.unlisted import check_how, with_unlisted
@@ -38,9 +37,12 @@ from boxscore.evaluation.result_warnings import (
 from boxscore.formats import reading
 from boxscore.formats._data_below import SIDES, Side
 from boxscore.matching.preparing import prepared
-from boxscore.protocols import load_protocol, without_scores
+from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of, similarity_of
+
+if TYPE_CHECKING:
+    from boxscore.data.column_names import ColumnMap
 
 __all__ = [
     "Evaluation",
@@ -147,6 +149,8 @@ def evaluate(
             lambda truth: align(unaligned, truth), ground_truth, unlisted_images
         )
         if not detections.scored:
+            from boxscore.protocols import without_scores
+
             chosen = load_protocol("scoreless") if protocol is None else without_scores(chosen)
         every_class = ground_truth.categories
         ground_truth, detections = prepared(ground_truth, detections, chosen)
@@ -265,6 +269,8 @@ def _names_of_sides(columns: Mapping[str, str], *sides: object) -> ColumnMap:
     if not any(tables):
         rule = "be given where a table of boxes is read: a DataFrame, CSV, JSON lines or Parquet"
         raise InputError("columns", rule, got=repr(columns)[:60])
+    from boxscore.data.column_names import ColumnMap
+
     return ColumnMap.of(columns, shared=all(tables))
 
 

@@ -27,23 +27,21 @@ from boxscore.data.scores import ALL_EQUAL, SCORELESS, no_scores
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import InputError
-from boxscore.evaluation.flat_names import flat
 from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
-from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
 from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.groups import TRUTH_WEIGHT
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.curves import Curves
-from boxscore.scoring.orderless import error_of_mean
 from boxscore.scoring.summary import CurvesOf, summary_total, summary_values
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from boxscore._utils.resampling import WeightSets
+    from boxscore.matching.outcomes import Outcomes
     from boxscore.scoring.score_counts import ScoreCounts
     from boxscore.scoring.summary import WeightedMetrics
 
@@ -306,6 +304,8 @@ class Evaluation(PicklesFields):
         rows = [row for row in self.protocol.rows if row.metric == "AP_expected"]
         if not rows:
             return 0.0
+        from boxscore.scoring.orderless import error_of_mean
+
         return self.once("expected error", lambda: error_of_mean(rows[0], self.protocol, self.curves_of))
 
     @property
@@ -458,6 +458,8 @@ class Evaluation(PicklesFields):
         >>> [name for name in result.flat(prefix="val", classes=True) if name.startswith("val/AP/")]
         ['val/AP/traffic_light']
         """
+        from boxscore.evaluation.flat_names import flat
+
         return flat(self.metrics, self.class_values, self.labels, prefix=prefix, classes=classes)
 
     @property
@@ -558,6 +560,8 @@ class Evaluation(PicklesFields):
         ``iou`` of the ground truth it matched, and ``matched_up_to``: the highest threshold at which it is
         still a true positive.
         """
+        from boxscore.matching.outcomes import OUTCOMES
+
         names = ["image_id", "category_id", "class", "x1", "y1", "x2", "y2"]
         frame = self.detections.to_pandas([*names, "score"] if self.detections.scored else names)
         made, matched, count = self.outcomes, self.matched, len(self.detections)
@@ -577,6 +581,8 @@ class Evaluation(PicklesFields):
     @functools.cached_property
     def outcomes(self) -> Outcomes:
         """What became of every row of the two tables, at the first threshold and area range."""
+        from boxscore.matching.outcomes import outcomes_by_row
+
         return unchangeable(outcomes_by_row(self.matched, len(self.detections), len(self.ground_truth)))
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:

@@ -30,7 +30,6 @@ from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.preparing import prepared
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.annotators import ANNOTATOR, ANNOTATORS, EXHAUSTIVE
-from boxscore.scoring.phrase_counts import PhraseRates
 from boxscore.scoring.summary import summary_total
 
 MANY = 0.3
@@ -150,6 +149,8 @@ def warn_of_phrases(result: Evaluation) -> None:
     rows = [row for row in protocol.rows if row.metric == "cgF1"]
     if not rows:
         return
+    from boxscore.scoring.phrase_counts import PhraseRates
+
     rates = PhraseRates.of(result.curves_of(*protocol.position_of(rows[0])))
     correlation = float(rates.image_correlation.min(initial=0.0))
     names, last = ", ".join(row.key for row in rows), "pmF1 (positive_micro_F1) is of the boxes alone."

@@ -82,13 +82,12 @@ from boxscore.formats._format import Correction, Format, Read, ReadOptions
 from boxscore.formats._shares import ROW, ImageShare, ReadAtOnceError
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import Sniffer
-from boxscore.formats._survivors import Survivors
-from boxscore.formats.recognising import resemblance
 
 ROBOFLOW = "_annotations.coco.json"
 COCO_FORM = written_form("xywh")
 
 if TYPE_CHECKING:
+    from boxscore.formats._survivors import Survivors
     from boxscore.formats.image_sizes import ImageSizes
 
 
@@ -634,6 +633,8 @@ def _ground_truth_object(path: Path) -> _File:
 
 
 def _resembled(path: Path) -> str:
+    from boxscore.formats.recognising import resemblance
+
     resembled = resemblance(Sniffer(path))
     return "" if resembled is None else f"this looks like {resembled.what}: {resembled.advice}"
 

@@ -28,10 +28,8 @@ from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import warn_left_out
 from boxscore.data.boxes import WRITTEN_FORMATS, WrittenFormat
-from boxscore.data.column_names import ColumnMap
 from boxscore.data.lookup import UnlistedImagesError
 from boxscore.data.numbering import AS_THEY_ARE, InferredClassMap, infer_class_map, mapped_rows, with_classes
-from boxscore.data.operations import of_images
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.unlisted import check_how, refuse_other_units, with_unlisted
 from boxscore.data.vocabulary import Id
@@ -44,6 +42,7 @@ from boxscore.formats._sniffer import errors_named
 from boxscore.formats.registry import format_at, format_named, format_names
 
 if TYPE_CHECKING:
+    from boxscore.data.column_names import ColumnMap
     from boxscore.data.hierarchy import Hierarchy
     from boxscore.formats.class_descriptions import ClassDescriptions
     from boxscore.formats.class_maps import ClassMap
@@ -162,7 +161,7 @@ def read_options(
         image_keys=tuple(image_keys),
         text_keys=tuple(text_keys),
         segments=None if segments is None else Path(segments),
-        columns=columns if columns is None or isinstance(columns, ColumnMap) else ColumnMap.of(columns),
+        columns=None if columns is None else _column_map(columns),
         class_map=pairs,
         descriptions=descriptions,
         image_labels=None if image_labels is None else Path(image_labels),
@@ -173,6 +172,12 @@ def read_options(
         loose=loose,
         note=note,
     )
+
+
+def _column_map(columns: Mapping[str, str] | ColumnMap) -> ColumnMap:
+    from boxscore.data.column_names import ColumnMap
+
+    return columns if isinstance(columns, ColumnMap) else ColumnMap.of(columns)
 
 
 def _hierarchy_of(hierarchy: str | Path | Mapping[str, Any]) -> Hierarchy:
@@ -396,6 +401,8 @@ def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> 
         return read_ground_truth(path, dataclasses.replace(options, share=share))
     whole = read_ground_truth(path, options)
     rows = share.choose(whole.images)
+    from boxscore.data.operations import of_images
+
     return of_images(whole, np.arange(rows.start, rows.stop))
 
 

@@ -22,10 +22,8 @@ from boxscore._utils.text import counted
 from boxscore.errors import FileFormatError
 from boxscore.formats._data_below import DataBelow, Side, data_below
 from boxscore.formats._format import Format
-from boxscore.formats._several import SeveralFiles
 from boxscore.formats._sniffer import Sniffer, errors_named
 from boxscore.formats._unpacking import Unpacked, only_data, unpacked
-from boxscore.formats.recognising import resemblance
 
 MOST_WITHIN = 8
 """Entries of a folder that are tried, to suggest what to give instead."""
@@ -170,6 +168,8 @@ def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, s
     if detected is not None:
         is_archive = inner != path and not isinstance(path, Address)
         return detected[0], f"{detected[1]}, in an archive" if is_archive else detected[1]
+    from boxscore.formats.recognising import resemblance
+
     like = resemblance(sniffer, side)
     within = [entry.relative_to(inner) for entry in _candidates(sniffer)]
     advice = like.advice if like is not None else f"these are read: {', '.join(format_names(auto=False))}"
@@ -321,6 +321,8 @@ def _format_of_several(several: Several, name: str, side: Side | None) -> Format
     formats = [format_at(file, name, side=side) for file in several.files]
     if formats[0].name == "parquet" and not any(isinstance(each, Unpacked) for each in formats):
         return formats[0]
+    from boxscore.formats._several import SeveralFiles
+
     return SeveralFiles(formats, several.files)
 
 

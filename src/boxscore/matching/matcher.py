@@ -27,10 +27,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.ordering import stable_order
-from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.matching.annotators import of_other_annotators
 from boxscore.matching.candidates import (
     MOST_PAIRS,
     KnownOverlaps,
@@ -40,7 +38,6 @@ from boxscore.matching.candidates import (
 )
 from boxscore.matching.eligibility import eligible, inexhaustive, may_match
 from boxscore.matching.greedy import match_greedily
-from boxscore.matching.groups import InPasses
 from boxscore.matching.ignoring import (
     Ignoring,
     Ranges,
@@ -57,10 +54,7 @@ from boxscore.matching.matches import Bits, Matches, bit_type, merge, pack_bits
 from boxscore.matching.pairs import Outcome, Overlaps, Pairs
 from boxscore.matching.preparing import shares_of_regions
 from boxscore.matching.ranking import Ranking, rank_detections, ranked_by
-from boxscore.matching.score_levels import score_levels
-from boxscore.matching.shares import SummedShares, shares_on
 from boxscore.matching.sources import Blocks, Match, PairSource, RangeByRange, SharedOut
-from boxscore.matching.whole_groups import match_whole_groups
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.candidates import RANKED
@@ -156,6 +150,8 @@ class Matcher:
         flags = ignoring(self.ground_truth, self.protocol)
         if self.protocol.labels.annotators == "all":
             return flags
+        from boxscore.matching.annotators import of_other_annotators
+
         labels = dataclasses.replace(self.protocol.labels, annotators="all")
         alone = dataclasses.replace(self.protocol, labels=labels)
         others = of_other_annotators(
@@ -192,6 +188,8 @@ class Matcher:
             source = self._source(ranking, ranges, workers)  # first: masks that are compared are measured too
             areas = self._ordered(self.areas)
             return self._matches(self._ordered_detections, ranking, ranges, source, areas, self.protocol)
+        from boxscore._utils.threads import in_threads
+
         bounds = np.linspace(0, len(self.ground_truth.images), workers + 1).round().astype(int)
         blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
         return merge(in_threads(lambda block: self._block(*block), blocks, workers=workers))
@@ -302,6 +300,8 @@ class Matcher:
         """Make the columns of objects that choose their detections; ``rows`` and ``score`` of the ranked."""
         if not LEVEL_COUNTS.asked_for(protocol):
             return {}
+        from boxscore.matching.score_levels import score_levels
+
         truth, detections = self.ground_truth, self.detections
         scores, ranked = detections.scores.copy(), np.zeros(len(detections), dtype=bool)
         scores[rows], ranked[rows] = score, True
@@ -365,6 +365,8 @@ class Matcher:
     ) -> PairSource:
         """Return a source of pairs that are made once, or anew for each range if that decides about them."""
         if self.protocol.ignore.share == "sum":
+            from boxscore.matching.shares import SummedShares, shares_on
+
             truth, flags = self._ordered_truth, self._truth_ignoring
             return SummedShares(
                 find,
@@ -444,6 +446,8 @@ class Matcher:
         match = self._choosing(ranges, detections, ranking, given_rows, protocol)
         of_pass = matching_passes(truth, protocol)
         if of_pass is not None:
+            from boxscore.matching.groups import InPasses
+
             source = InPasses(source, of_pass, score, protocol.matching)
         outcome = source.matched(match)
         pairs, absorbed = outcome.pairs, outcome.absorbed
@@ -534,6 +538,8 @@ class Matcher:
         if protocol.matching.candidate in RANKED:
             match: Match = functools.partial(match_greedily, **asked)
         else:
+            from boxscore.matching.whole_groups import match_whole_groups
+
             boxes = (lambda rows: detections.boxes[ranking.rows[rows]], lambda rows: truth.boxes[rows])
             match = functools.partial(match_whole_groups, **asked, boxes=boxes)
         may = may_match(self.ground_truth, self.detections, self.ignoring, protocol)

@@ -32,7 +32,6 @@ from boxscore.data.scores import COUNTED
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.matching.ignoring import with_void
-from boxscore.matching.joined_keypoints import with_compared_keypoints
 from boxscore.matching.ranking import ranked_by, scored_enough
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.annotators import EXHAUSTIVE
@@ -86,6 +85,8 @@ def prepared(
         exhaustive = np.flatnonzero(ground_truth.images.columns[EXHAUSTIVE])
         ground_truth, detections = select_rows(ground_truth, detections, images=exhaustive)
     if protocol.similarity == "keypoints":
+        from boxscore.matching.joined_keypoints import with_compared_keypoints
+
         ground_truth, detections = with_compared_keypoints(ground_truth, detections, protocol)
     if protocol.matching.scores != "given":
         detections = detections.without_scores()

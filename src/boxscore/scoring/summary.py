@@ -27,8 +27,6 @@ from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import counted_for, kind_of
 from boxscore.scoring.totals import Totals
-from boxscore.scoring.weighted import ImageWeights
-from boxscore.scoring.weighted_curves import CurvesUnderWeights
 
 HARMONIC_EPSILON = 1e-5
 """What OmniLabel adds to a sum of two metrics before it divides by it."""
@@ -245,6 +243,8 @@ def class_values(
     matches: Matches, protocol: Protocol, row: SummaryRow, weights: Iterable[FloatArray]
 ) -> Iterator[ClassValues]:
     """Yield what a summary row is a mean of under each set of image weights, of matches of one class."""
+    from boxscore.scoring.weighted import ImageWeights
+
     matches = counted_for(matches, protocol)
     size = _copies(matches, protocol, [row])
     many = matches if size == 1 else matches.repeated(size)
@@ -307,6 +307,8 @@ def _tables_of_copies(
 
     It takes some sets of weights of all copies.
     """
+    from boxscore.scoring.weighted_curves import CurvesUnderWeights
+
     kinds = summary_keys(rows, protocol)
 
     @functools.cache

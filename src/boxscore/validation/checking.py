@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from boxscore.evaluation.result_warnings import SAID_OF_NUMBERING
-from boxscore.protocols import load_protocol, without_scores
+from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation._findings import Context, Finding, by_weight
 from boxscore.validation.geometric import geometric_findings
@@ -84,4 +84,6 @@ def judging_protocol(protocol: ProtocolLike | None, *, scored: bool) -> Protocol
     """Return the protocol given, or ``coco``; without scores as that counts them, or ``scoreless``."""
     if scored:
         return load_protocol("coco" if protocol is None else protocol)
+    from boxscore.protocols import without_scores
+
     return load_protocol("scoreless") if protocol is None else without_scores(load_protocol(protocol))
