@@ -9,6 +9,9 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore.errors import InputError
 
+BLOCK_NUMBERS = 1 << 16
+"""Turned at once: they fit a core's cache."""
+
 
 def keypoint_array(values: ArrayLike, *, name: str = "keypoints") -> FloatArray:
     """Return keypoints as float64 [N, J, 3]; rows of ``x1, y1, v1, x2, ...`` [N, 3 * J] are taken too."""
@@ -27,8 +30,12 @@ def box_of_keypoints(keypoints: FloatArray) -> FloatArray:
     """Box ``x1, y1, x2, y2`` [N, 4] around all keypoints [N, J, 3], labelled or not, as in pycocotools."""
     if not keypoints.shape[1]:
         return np.zeros((len(keypoints), 4))
-    box = np.hstack([keypoints[:, 0, :2], keypoints[:, 0, :2]])
-    for joint in range(1, keypoints.shape[1]):
-        np.minimum(box[:, :2], keypoints[:, joint, :2], out=box[:, :2])
-        np.maximum(box[:, 2:], keypoints[:, joint, :2], out=box[:, 2:])
+    joints = keypoints.shape[1]
+    flat, size = keypoints.reshape(len(keypoints), 3 * joints), max(1, BLOCK_NUMBERS // (3 * joints))
+    box = np.empty((len(keypoints), 4))
+    for start in range(0, len(keypoints), size):
+        here = slice(start, start + size)
+        by_joint = np.ascontiguousarray(flat[here].T).reshape(joints, 3, -1)
+        by_joint[:, :2].min(axis=0, out=box[here, :2].T)
+        by_joint[:, :2].max(axis=0, out=box[here, 2:].T)
     return box

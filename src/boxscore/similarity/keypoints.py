@@ -23,6 +23,8 @@ Ronchi and Perona, arXiv 1707.05388; https://cocodataset.org/#keypoints-eval; py
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -110,49 +112,55 @@ def similarity_of_pairs(
     sigmas: FloatArray,
 ) -> FloatArray:
     """OKS of pairs [P] of keypoints [N, J, 3] and [M, J, 3]; the other arrays are of the ground truths."""
+    joints = truth.shape[1]
     labelled = truth[:, :, 2] > 0  # [M,J]
     counts = labelled.sum(axis=1)  # [M]
+    of_pairs = counts.astype(np.min_scalar_type(joints)).take(pair_truth)  # [P]
     variances = (sigmas * 2) ** 2  # [J]
     scale = area + np.spacing(1)  # [M]
-    similarity = np.zeros(len(pair_detection))
-    joints = np.argsort(~labelled, axis=1, kind="stable")  # [M,J], the labelled ones first, in order
-    in_order = [np.take_along_axis(truth[:, :, axis], joints, axis=1) for axis in (0, 1)]
-    of_joints = variances[joints]  # [M,J]
-    flat, stride = np.ascontiguousarray(detections).reshape(-1), 3 * truth.shape[1]
+    numbers = detections.reshape(len(detections), 3 * joints).take(pair_detection, axis=0)
+    without = np.flatnonzero(of_pairs == 0)
+    of_boxes, truths = numbers.take(without, axis=0), pair_truth.take(without)
+    distances = []
+    for axis in (0, 1):
+        distance = np.ascontiguousarray(truth[:, :, axis]).take(pair_truth, axis=0)
+        with np.errstate(all="ignore"):  # what is not labelled may be anything
+            np.subtract(numbers[:, axis::3], distance, out=distance)
+        if len(without):
+            distance[without] = _outside(of_boxes[:, axis::3], corners[truths, axis], sizes[truths, axis])
+        distances.append(distance)
+    error, dy = distances
+    with np.errstate(all="ignore"):  # areas below 0 give infinity, as in pycocotools
+        error *= error
+        dy *= dy
+        error += dy
+        error /= variances
+        error /= scale.take(pair_truth)[:, None]
+        error *= -0.5
+        np.exp(error, out=error)
+    similarity = np.empty(len(pair_detection))
     # NumPy's order of summation depends on the length: only pairs with equally many labelled keypoints can be
     # summed together and still give the last bit of a sum over exactly these.
-    for count in np.unique(counts[pair_truth]).tolist():
-        pairs = np.flatnonzero(counts[pair_truth] == count)
-        truths = pair_truth[pairs]
-        if count:
-            at = 3 * joints[truths, :count] + stride * pair_detection[pairs, None]  # [n,count]
-            dx = flat.take(at) - in_order[0][truths, :count]
-            dy = flat.take(at + 1) - in_order[1][truths, :count]
-            variance = of_joints[truths, :count]
-        else:
-            dx, dy = (
-                _outside(
-                    detections[pair_detection[pairs], :, axis], corners[truths, axis], sizes[truths, axis]
-                )
-                for axis in (0, 1)
-            )
-            variance = variances
-        with np.errstate(all="ignore"):  # areas below 0 give infinity, as in pycocotools
-            dx *= dx
-            dy *= dy
-            dx += dy
-            dx /= variance
-            dx /= scale[truths, None]
-            dx /= 2
-            error = np.exp(np.negative(dx, out=dx), out=dx)
-            similarity[pairs] = error.sum(axis=1) / error.shape[1]
+    order = np.argsort(of_pairs, kind="stable")
+    ends = np.cumsum(np.bincount(of_pairs)).tolist()
+    for count, (start, end) in enumerate(itertools.pairwise([0, *ends])):
+        if start == end:
+            continue
+        pairs = order[start:end]
+        of_these = error.take(pairs, axis=0)
+        if 0 < count < joints:
+            of_these = of_these[labelled.take(pair_truth.take(pairs), axis=0)].reshape(-1, count)
+        similarity[pairs] = of_these.sum(axis=1) / of_these.shape[1]
     return similarity
 
 
 def _outside(values: FloatArray, start: FloatArray, size: FloatArray) -> FloatArray:
     """How far coordinates [n, J] lie outside the doubled box, 0 inside."""
     low, high = start - size, start + size * 2
-    return np.maximum(0, low[:, None] - values) + np.maximum(0, values - high[:, None])
+    below, above = low[:, None] - values, values - high[:, None]
+    np.maximum(0, below, out=below)
+    below += np.maximum(0, above, out=above)
+    return below
 
 
 class KeypointSimilarity(Similarity):
@@ -204,7 +212,7 @@ class KeypointSimilarity(Similarity):
                 self.sigmas,
             )
             if self.unlabelled_is_zero:
-                labelled = (truths[here][:, :, 2] > 0).sum(axis=1)
+                labelled = np.count_nonzero(truths[here, :, 2] > 0, axis=1)
                 similarity[labelled[truth - chunk.start] == 0] = 0.0
             return similarity
 
