@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from boxscore._utils import progress
+from boxscore._utils import addresses, progress
 from support.examples import examples
 from support.kinds import MAKE_TEST, counted_kinds, kinds_of
 from support.running import Run
@@ -37,6 +37,12 @@ settings.load_profile(os.environ.get("BOXSCORE_HYPOTHESIS", "default"))
 def _no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is printed does not depend on how fast the machine is; tests of stages set the time themselves."""
     monkeypatch.setattr(progress, "SILENT", 1e6)
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A password of one test is a word in the messages of another."""
+    monkeypatch.setattr(addresses, "_secrets", set())
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.support.weights import evaluated_anew
 
 import boxscore
 from boxscore._utils.resampling import Draws
@@ -13,6 +12,7 @@ from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.protocols import load_protocol, protocol_names
 from support.examples import first_of
 from support.scenes import CROWDS
+from support.weights import evaluated_anew
 
 BOX_PROTOCOLS = [
     name

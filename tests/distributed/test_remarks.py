@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import boxscore
@@ -82,10 +84,13 @@ def test_strict(tmp_path: Path, found: Path, run: Run) -> None:
 
 
 def test_partitions_say_what_they_leave_out(tmp_path: Path, run: Run) -> None:
-    boxscore.save_columns(TRUTH, tmp_path / "truth.npz")
+    images = dataclasses.replace(
+        TRUTH.images, columns={"camera": np.array(["left"] * len(TRUTH.images), object)}
+    )
+    boxscore.save_columns(TRUTH.replaced(images=images), tmp_path / "truth.npz")
     call = ["convert", str(tmp_path / "truth.npz"), "--output", str(tmp_path / "out"), "--to", "parquet"]
     assert (
-        "out: left out, for parquet files cannot hold it: corners"
+        "out: left out, for parquet files cannot hold it: column camera of images"
         in run(*call, "--partitions", "2", "--lossy").err
     )
 

@@ -32,7 +32,12 @@ DOTTED = re.compile(r"(?<![\w./-])boxscore(?:\.[A-Za-z_]\w*)+")
 OWN_FILE = re.compile(r"(?<![\w./-])(?:src|tests|docs|configs|datasets|benchmarks)/[\w./-]*\w")
 MODULE = re.compile(rf"`((?:{PACKAGES})/[\w/]+\.py)`")
 REPORT_FILE = re.compile(r"(?<![\w./-])report/[\w./-]+\.\w+")
-ELSEWHERE = {"benchmarks/.venv", "docs/how-to/PAGE.md", "configs/_base_/models/faster-rcnn_r50_fpn.py"}
+ELSEWHERE = {
+    "benchmarks/.venv",
+    "benchmarks/.venv-suppression",
+    "docs/how-to/PAGE.md",
+    "configs/_base_/models/faster-rcnn_r50_fpn.py",
+}
 """What a command makes, what stands for any page, and another project's file."""
 
 GENERATED = {"benchmarks.md"}

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.scoring.test_curves import RANGES, K, tables
-from tests.support.weights import evaluated_anew
 
 import boxscore
 from boxscore.diagnostics import bootstrap_intervals, froc_curve, froc_scores
 from boxscore.protocols import load_protocol
 from support.every_cell import summary_of, weighted_summary, with_every_cell
+from support.weights import evaluated_anew
 
 POINTS = np.array([0, 0.125, 1 / 6, 1 / 3, 0.5, 1, 2, 4, 8, 100])
 RULES = ["linear", "step"]

@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 from tests.scoring.test_curves import RANGES, RULES, tables
-from tests.support.weights import evaluated_anew
 
 import boxscore
 from boxscore._utils.resampling import Groups
@@ -18,6 +17,7 @@ from boxscore.protocols.summary import SUMMARY_KINDS
 from support.every_cell import summary_of, weighted_summary, with_every_cell
 from support.examples import first_of
 from support.scenes import CROWDS
+from support.weights import evaluated_anew
 
 TIE_ORDERS = ["as_ranked", "true_positives_first", "true_positives_last"]
 BOX_PROTOCOLS = [

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from tests.scoring.test_curves import tables
 from tests.scoring.test_weighted import variations
-from tests.support.weights import evaluated_anew
 
 import boxscore
 from boxscore._utils.array_types import FloatArray
 from support.every_cell import summary_of, with_every_cell
 from support.limits import few_true_positives_together
+from support.weights import evaluated_anew
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
 
