@@ -7,11 +7,13 @@ import dataclasses
 import functools
 import inspect
 import pickle
+import typing
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import pytest
 
-from boxscore._utils.records import record
+from boxscore._utils.records import NamedTuple, record
 
 
 def both(
@@ -109,3 +111,89 @@ def test_records_inherit_compute_and_pickle() -> None:
     assert str(inspect.signature(Derived)) == "(a: 'int', b: 'int' = 2, c: 'int' = 3) -> None"
     with pytest.raises(TypeError, match=r"Derived.__init__\(\) missing 1 required argument: 'a'"):
         Derived()  # type: ignore[call-arg]
+
+
+class Standard(typing.NamedTuple):
+    """Three fields."""
+
+    a: int
+    b: list[int] | None = None
+    c: float = 0.5
+
+    def total(self) -> float:
+        """The sum."""
+        return self.a + self.c
+
+    @property
+    def double(self) -> int:
+        """Twice ``a``."""
+        return 2 * self.a
+
+    @classmethod
+    def of(cls, text: str) -> Standard:
+        """Read ``a``."""
+        return cls(int(text))
+
+    def __repr__(self) -> str:
+        return f"<{self.a}>"
+
+
+class Ours(NamedTuple):
+    """Three fields."""
+
+    a: int
+    b: list[int] | None = None
+    c: float = 0.5
+
+    def total(self) -> float:
+        """The sum."""
+        return self.a + self.c
+
+    @property
+    def double(self) -> int:
+        """Twice ``a``."""
+        return 2 * self.a
+
+    @classmethod
+    def of(cls, text: str) -> Ours:
+        """Read ``a``."""
+        return cls(int(text))
+
+    def __repr__(self) -> str:
+        return f"<{self.a}>"
+
+
+class OursPlain(NamedTuple):
+    """One field."""
+
+    a: int
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda kind: (kind._fields, kind._field_defaults, kind.__match_args__, kind.__doc__, kind.__module__),
+        lambda kind: (kind.__mro__[1:], kind.__slots__, kind.total.__doc__, typing.get_type_hints(kind)),
+        lambda kind: str(inspect.signature(kind)).replace("ForwardRef(", "").replace("')", "'"),
+        lambda kind: (tuple(kind(1)), tuple(kind(1, c=2)), kind(1).total(), kind(2).double, kind.of("3").a),
+        lambda kind: (repr(kind(4)), kind(1)._replace(b=[1])[1], kind(1)._asdict(), tuple(kind._make("abc"))),
+        lambda kind: (type(pickle.loads(pickle.dumps(kind(1)))) is kind, copy.copy(kind(5)).a, hash(kind(1))),
+        lambda kind: outcome(kind),
+        lambda kind: outcome(lambda: kind(1, d=2)),
+        lambda kind: outcome(lambda: setattr(kind(1), "a", 2)),
+        lambda kind: kind(1) == (1, None, 0.5) and {*vars(kind)} - {"__orig_bases__"},
+    ],
+)
+def test_a_named_tuple_is_the_standard_one(ask: Callable[[Any], Any]) -> None:
+    standard, ours = ask(Standard), ask(Ours)
+    assert ours == standard
+
+
+def test_a_plain_named_tuple_says_its_fields() -> None:
+    assert repr(OursPlain(3)) == "OursPlain(a=3)"
+    assert OursPlain.__qualname__ == "OursPlain"
+
+
+def test_what_makes_a_tuple_is_not_replaced() -> None:
+    with pytest.raises(AssertionError, match="_replace"):
+        type(NamedTuple)("Wrong", (NamedTuple,), {"__module__": "a", "_replace": 1})

@@ -18,10 +18,11 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 from typing import Protocol as Protocol_
 from urllib.parse import parse_qsl, quote, unquote
 
+from boxscore._utils.records import NamedTuple
 from boxscore.errors import FileFormatError, InputError, MissingDependencyError
 
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?:(?P<user>[^/@]*)@)?(?P<rest>.*)", re.DOTALL)

@@ -25,10 +25,11 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import BinaryIO, Generic, Literal, NamedTuple, TypeVar, cast
+from typing import BinaryIO, Generic, Literal, TypeVar, cast
 
 from boxscore._utils import checks, unfinished
 from boxscore._utils.pickling import mapped_pickle, write_pickle
+from boxscore._utils.records import NamedTuple
 from boxscore.errors import InputError
 
 Result = TypeVar("Result")

@@ -18,10 +18,11 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
 from boxscore._utils.progress import named_stages
+from boxscore._utils.records import NamedTuple
 from boxscore._version import __version__
 from boxscore.cli.arguments import EVERYWHERE, Option, errors_as_typed
 from boxscore.cli.diagnostics import DIAGNOSTICS

@@ -19,10 +19,11 @@ import argparse
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from boxscore._utils.checks import nearest
 from boxscore._utils.given_paths import path_of
+from boxscore._utils.records import NamedTuple
 from boxscore.errors import FileFormatError, InputError
 
 OUTPUT_FORMS = ("text", "json", "csv", "markdown", "latex")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
+from boxscore._utils.records import NamedTuple
 from boxscore.cli.arguments import MEMORY_LIMIT, METRICS, OUTPUT, PER_CLASS, ROWS, Option, inputs_beside
 from boxscore.cli.parameters import options_of
 from boxscore.errors import InputError

@@ -9,12 +9,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
 from boxscore._utils.processes import available_processors
 from boxscore._utils.progress import stage
+from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import short_list
 from boxscore.cli.arguments import DEFAULT_PROTOCOL
 from boxscore.cli.streams import say, stderr_is_terminal

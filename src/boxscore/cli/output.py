@@ -10,9 +10,10 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from boxscore._utils.progress import stage
+from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import (
     Columns,
     Digits,

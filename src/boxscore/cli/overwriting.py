@@ -22,10 +22,10 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from boxscore._utils.files import guarded, refuse_replacing
 from boxscore._utils.given_paths import files_of
+from boxscore._utils.records import NamedTuple
 from boxscore.cli.arguments import Form, Option
 from boxscore.errors import BoxscoreError, InputError
 

@@ -20,9 +20,10 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from boxscore._utils.progress import progress_is_shown, without_progress
+from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import printable
 from boxscore._utils.widths import folded, wrapped
 

@@ -10,7 +10,7 @@ Conventions
 from __future__ import annotations
 
 import itertools
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.checks import Place
+from boxscore._utils.records import NamedTuple
 from boxscore.errors import InputError
 
 ROUNDING = 1e-3

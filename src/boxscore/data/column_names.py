@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from boxscore._utils import checks
+from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import short_list
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.shape_columns import shape_names

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.records import NamedTuple
 from boxscore.data.vocabulary import Images
 
 UNKNOWN, SEVERAL = -1, -2

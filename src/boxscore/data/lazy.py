@@ -9,11 +9,12 @@ read when a question needs them, once for all selections of the table's rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.records import NamedTuple
 from boxscore.data.vocabulary import read_only
 
 

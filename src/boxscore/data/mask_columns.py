@@ -17,13 +17,14 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
+from boxscore._utils.records import NamedTuple
 from boxscore.data.run_lengths import code_text
 from boxscore.errors import InputError
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.ordering import distinct_rows
-from boxscore._utils.records import record
+from boxscore._utils.records import NamedTuple, record
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError

@@ -23,13 +23,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import Positions
 from boxscore._utils.ordering import ragged_ranges
+from boxscore._utils.records import NamedTuple
 
 DAMAGED = -1
 """Total of a code that no mask has: foreign characters, too large a number, a negative run."""

@@ -12,12 +12,12 @@ Conventions
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
+from boxscore._utils.records import NamedTuple
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import WrittenFormat
 from boxscore.data.tables import BoxTable, Detections

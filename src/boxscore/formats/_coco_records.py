@@ -28,7 +28,7 @@ import operator
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -39,6 +39,7 @@ from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.processes import Forked, Workers, worker_count
+from boxscore._utils.records import NamedTuple
 from boxscore.data.mask_columns import MISSING, MaskColumns, joined_columns
 from boxscore.data.masks import Masks
 from boxscore.data.vocabulary import as_ids

@@ -14,10 +14,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from boxscore._utils.processes import Workers
-from boxscore._utils.records import record
+from boxscore._utils.records import NamedTuple, record
 from boxscore.data.boxes import ROUNDING, WrittenForm, WrittenFormat, written_form
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import SUPERCATEGORY, Id

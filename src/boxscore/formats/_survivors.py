@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
+from boxscore._utils.records import NamedTuple
 from boxscore.data.boxes import BoxFormat, WrittenForm
 from boxscore.data.tables import Detections
 from boxscore.formats._snapshots import Snapshot, changed_while_read

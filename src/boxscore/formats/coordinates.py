@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from boxscore._utils.array_types import BoolArray, FloatArray
+from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted
 from boxscore.errors import InputError
 

@@ -13,11 +13,11 @@ import functools
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from boxscore._utils import checks
 from boxscore._utils.addresses import Address
 from boxscore._utils.given_paths import Several, path_of
+from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted
 from boxscore.errors import FileFormatError
 from boxscore.formats._data_below import DataBelow, Side, data_below

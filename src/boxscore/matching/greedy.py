@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, rank_in_runs, run_starts, stable_order
+from boxscore._utils.records import NamedTuple
 from boxscore.matching.matches import Bits, bit_type
 from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.protocols.tables import MatchingRules

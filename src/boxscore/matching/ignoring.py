@@ -14,13 +14,14 @@ Conventions
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray
 from boxscore._utils.ordering import ragged_ranges
+from boxscore._utils.records import NamedTuple
 from boxscore.data.quadrilaterals import minimum_rectangles
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images

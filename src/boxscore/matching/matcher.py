@@ -20,13 +20,14 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.ordering import stable_order
+from boxscore._utils.records import NamedTuple
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.candidates import (

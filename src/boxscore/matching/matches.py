@@ -22,7 +22,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from boxscore._utils.ordering import (
 )
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.read_only import read_only
-from boxscore._utils.records import record
+from boxscore._utils.records import NamedTuple, record
 from boxscore._utils.text import counted
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.errors import InputError

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges
+from boxscore._utils.records import NamedTuple
 from boxscore.matching.matches import Bits
 
 

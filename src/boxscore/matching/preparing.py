@@ -18,7 +18,7 @@ FACE, ``norm_score.m`` (min-max scaled scores).
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.ordering import among, stable_order
+from boxscore._utils.records import NamedTuple
 from boxscore.data.alignment import select_rows
 from boxscore.data.rounding import rounded
 from boxscore.data.scores import COUNTED

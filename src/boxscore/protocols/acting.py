@@ -14,7 +14,9 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+from boxscore._utils.records import NamedTuple
 
 
 class Scope(enum.IntEnum):

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.records import record
+from boxscore._utils.records import NamedTuple, record
 
 Axis = Literal["detection", "pair", "truth", "class_image"]
 

@@ -16,9 +16,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from boxscore._utils import checks
+from boxscore._utils.records import NamedTuple
 from boxscore.errors import InputError, ProtocolError
 from boxscore.protocols.acting import UNSAID, Acts, Refusal
 from boxscore.protocols.extra_columns import ExtraColumn

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from boxscore._utils import checks
+from boxscore._utils.records import NamedTuple
 
 _SIZES = {"small": "s", "medium": "m", "large": "l"}
 _SAY_NOTHING = frozenset({"iou", "max", "maxdets", "dets", "all", "mean"})
 _RANGE = frozenset({50.0, 95.0})
 _RANGES = (_RANGE, _RANGE | {5.0}, frozenset({5095.0}))
 _TYPES = "bbox|box|segm|seg|mask"
-_MARKS = re.compile(rf".*/|\((?:b|m|p)\)|^(?:val|test)_|(?:{_TYPES})_|_(?:{_TYPES})$")
-_NAME = re.compile(r"m?(ap|ar)((?:[^a-z].*|(?:[a-z]|small|medium|large))?)")
+_MARKS = rf".*/|\((?:b|m|p)\)|^(?:val|test)_|(?:{_TYPES})_|_(?:{_TYPES})$"
+_NAME = r"m?(ap|ar)((?:[^a-z].*|(?:[a-z]|small|medium|large))?)"  # compiled when first asked for
 
 
 def metric_named(name: str, known: Sequence[str], *, option: str = "a metric") -> str:
@@ -55,7 +55,7 @@ class _Meaning(NamedTuple):
 
 def _said_by(name: object) -> _Meaning | None:
     """Return what a name says; None where it is another metric's."""
-    whole = _NAME.fullmatch(_MARKS.sub("", str(name).strip().lower()))
+    whole = re.fullmatch(_NAME, re.sub(_MARKS, "", str(name).strip().lower()))
     if whole is None:
         return None
     kind, rest = whole.groups()

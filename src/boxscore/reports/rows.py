@@ -12,11 +12,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from boxscore._utils import checks
+from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import Columns, printable
 from boxscore.errors import InputError
 from boxscore.protocols.metric_names import metric_meant

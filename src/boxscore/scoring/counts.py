@@ -17,13 +17,14 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 from typing import Protocol as Protocol_
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray, Positions
+from boxscore._utils.records import NamedTuple
 from boxscore.data.vocabulary import Categories
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol

@@ -10,10 +10,12 @@ Conventions
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from boxscore._utils.records import NamedTuple
 
 State = Mapping[str, Any]
 """Arrays, or :class:`Lines`, by field."""

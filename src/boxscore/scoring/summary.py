@@ -11,13 +11,14 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from typing import Protocol as Protocol_
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore._utils.records import NamedTuple
 from boxscore.data.vocabulary import Categories, rows_where
 from boxscore.matching.ignoring import evaluated
 from boxscore.matching.matches import Matches

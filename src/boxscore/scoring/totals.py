@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import IntArray
-from boxscore._utils.records import record
+from boxscore._utils.records import NamedTuple, record
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.counts import ClassNumbers

@@ -22,12 +22,12 @@ GIoU: Rezatofighi et al., arXiv 1902.09630. DIoU and CIoU: Zheng et al., arXiv 1
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils.array_types import FloatArray
+from boxscore._utils.records import NamedTuple
 from boxscore.data.boxes import BoxFormat, checked_corners
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.similarity.base import Similarity

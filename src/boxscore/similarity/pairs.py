@@ -16,13 +16,14 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, IntArray, Positions
 from boxscore._utils.ordering import ragged_ranges, run_starts
+from boxscore._utils.records import NamedTuple
 from boxscore.errors import InputError
 
 CHUNK_PAIRS = 1 << 16

@@ -15,12 +15,12 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.records import record
+from boxscore._utils.records import NamedTuple, record
 from boxscore._utils.text import fixed
 from boxscore.data.numbering import InferredClassMap
 from boxscore.data.tables import BoxTable, Detections, GroundTruth

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import distinct, ragged_ranges
+from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted, verb
 from boxscore.data.boxes import without_inverted
 from boxscore.data.tables import Detections

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import distinct_rows
+from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted, verb
 from boxscore.data.boxes import without_inverted
 from boxscore.data.scores import SCORELESS
