@@ -16,7 +16,7 @@ from boxscore.cli import main
 from boxscore.diagnostics import label_suspects, vetted_suspects
 from boxscore.diagnostics.label_edits import labels_of
 from boxscore.diagnostics.suspects import reasons
-from boxscore.diagnostics.vetting import next_fifty
+from boxscore.diagnostics.vetting import in_vocabulary, next_fifty
 from boxscore.errors import InputError
 from boxscore.formats.proposals import write_proposals
 
@@ -38,12 +38,15 @@ def written(evaluation: boxscore.Evaluation, path: Path, tool: Any, limit: int =
     return suspects
 
 
-@pytest.mark.parametrize(("tool", "name"), [("labelstudio", "a.json"), ("cvat", "a.xml"), ("coco", "a.json")])
+@pytest.mark.parametrize(
+    ("tool", "name"),
+    [("labelstudio", "a.json"), ("cvat", "a.xml"), ("coco", "a.json"), ("fiftyone", "a.json")],
+)
 def test_written_files_are_read_without_loss(
     evaluation: boxscore.Evaluation, tmp_path: Path, tool: str, name: str
 ) -> None:
     suspects = written(evaluation, tmp_path / name, tool)
-    table = boxscore.load_ground_truth(tmp_path / name)
+    table = in_vocabulary(boxscore.load_ground_truth(tmp_path / name), evaluation.ground_truth)
     found = evaluation.detections.take(suspects.detection)
     names = [found.images.file_names[i] for i in found.image]
     read = [table.images.file_names[i] for i in table.image]
@@ -52,7 +55,7 @@ def test_written_files_are_read_without_loss(
         near = [
             n
             for n in rows
-            if np.abs(table.boxes[n] - box).max() < (1e-9 if tool == "labelstudio" else 1e-300)
+            if np.abs(table.boxes[n] - box).max() < (1e-9 if tool in ("labelstudio", "fiftyone") else 1e-300)
         ]
         assert [table.categories.names[table.category[n]] for n in near] == [found.categories.names[category]]
     assert len(table) == len(suspects)
@@ -70,7 +73,7 @@ def test_the_reason_is_a_tag(evaluation: boxscore.Evaluation, tmp_path: Path) ->
     assert json.loads((tmp_path / "b.json").read_text())["annotations"][0]["suspect"] == text
     written(evaluation, tmp_path / "c.json", "fiftyone", limit=1)
     labels = json.loads((tmp_path / "c.json").read_text())["labels"]
-    assert next(iter(labels.values()))[0]["tags"] == ["suspect", text]
+    assert next(iter(labels.values()))[0]["attributes"] == {"tags": ["suspect", text]}
 
 
 def test_what_is_accepted_is_applied(evaluation: boxscore.Evaluation, tmp_path: Path) -> None:
@@ -240,6 +243,49 @@ def as_fiftyone_exports_coco(path: Path) -> None:
     path.write_text(json.dumps({"info": {"description": "FiftyOne"}, "licenses": [], **content}))
 
 
+def as_fiftyone_exports_labels(path: Path) -> None:
+    """One box deleted: ``FiftyOneImageDetectionDataset`` of a data set without classes of its own."""
+    content = json.loads(path.read_text())
+    for boxes in content["labels"].values():
+        for one in boxes:
+            del one["attributes"]
+    next(iter(content["labels"].values())).pop(0)
+    path.write_text(json.dumps({"classes": None, "labels": content["labels"]}))
+
+
+def as_fiftyone_exports_samples(path: Path) -> None:
+    """One box deleted: ``FiftyOneDataset``, with the keys that FiftyOne 1.x adds."""
+    sizes = {one["file_name"]: one for one in json.loads(GT.read_text())["images"]}
+    samples = []
+    for name, boxes in json.loads(path.read_text())["labels"].items():
+        image = sizes[f"{name}.png"]
+        detections = [
+            {
+                "_id": {"$oid": "6b08bc3832931c650a476bd9"},
+                "_cls": "Detection",
+                **one,
+                "attributes": {},
+                "tags": one["attributes"]["tags"],
+                "mask": None,
+                "confidence": None,
+            }
+            for one in boxes
+        ]
+        metadata = {"_cls": "ImageMetadata", "width": image["width"], "height": image["height"]}
+        samples.append(
+            {
+                "_id": {"$oid": "6b08bc3832931c650a476bd7"},
+                "filepath": f"data/{name}.png",
+                "tags": [],
+                "metadata": metadata,
+                "_media_type": "image",
+                "ground_truth": {"_cls": "Detections", "detections": detections},
+            }
+        )
+    samples[0]["ground_truth"]["detections"].pop(0)
+    path.write_text(json.dumps({"samples": samples}))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("tool", "name", "export"),
@@ -247,6 +293,8 @@ def as_fiftyone_exports_coco(path: Path) -> None:
         ("labelstudio", "a.json", as_label_studio_exports),
         ("cvat", "a.xml", as_cvat_exports),
         ("coco", "a.json", as_fiftyone_exports_coco),
+        ("fiftyone", "a.json", as_fiftyone_exports_labels),
+        ("fiftyone", "a.json", as_fiftyone_exports_samples),
     ],
 )
 def test_the_way_there_and_back(
@@ -262,6 +310,29 @@ def test_the_way_there_and_back(
     assert "7 of 8 suspects accepted" in said.out + said.err
     old, new = (json.loads(path.read_text())["annotations"] for path in (GT, fixed))
     assert sum(one != other for one, other in zip(old, new, strict=False)) + len(new) - len(old) == 7
+
+
+@pytest.mark.long
+def test_what_was_moved_in_fiftyone_is_where_it_was_moved_to(tmp_path: Path) -> None:
+    call = [str(GT), str(DT), "--top", "8"]
+    tasks, fixed = tmp_path / "a.json", tmp_path / "fixed.json"
+    assert main(["suspects", *call, "--write", str(tasks), "--tool", "fiftyone"]) == 0
+    content = json.loads(tasks.read_text())
+    (found,) = content["labels"]["000000000130"]  # a missing annotation, in an image of 160 x 120
+    found["bounding_box"] = [0.1, 0.25, 0.25, 0.35]
+    tasks.write_text(json.dumps(content))
+    assert main(["fix", *call, "--vetted", str(tasks), "--output", str(fixed)]) == 0
+    new = json.loads(fixed.read_text())["annotations"][-1]
+    assert new["image_id"] == 130
+    assert new["bbox"] == pytest.approx([16, 30, 40, 42], rel=1e-15)
+
+
+def test_fractions_of_images_without_sizes_are_refused(tmp_path: Path) -> None:
+    truth = boxscore.GroundTruth.from_arrays(["a"], ["cat"], [[0, 0, 9, 9]])
+    labels = {"a": [{"label": "cat", "bounding_box": [0, 0, 0.5, 0.5]}]}
+    (tmp_path / "labels.json").write_text(json.dumps({"labels": labels}))
+    with pytest.raises(InputError, match=r"labels\.json must be in pixels where .* Got fractions;"):
+        in_vocabulary(boxscore.load_ground_truth(tmp_path / "labels.json"), truth)
 
 
 def test_fix_never_overwrites_the_original(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,6 +37,7 @@ TRUTH = {
     "via": "via/via.json",
     "vott": "vott/export.json",
     "createml": "createml/truth.json",
+    "fiftyone": "fiftyone/samples.json",
     "bdd": "bdd/truth.json",
     "text": "text/ground-truth",
     "dota": "dota/labelTxt",

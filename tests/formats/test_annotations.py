@@ -22,7 +22,17 @@ from boxscore.formats._unpacking import unpacked
 from support.annotations import BOXES, FORMATS, example, record, write
 from support.real_data import real
 
-SIZED = {"cvat", "labelme", "labelstudio", "datumaro", "supervisely", "sagemaker", "vott", "tfrecord"}
+SIZED = {
+    "cvat",
+    "fiftyone",
+    "labelme",
+    "labelstudio",
+    "datumaro",
+    "supervisely",
+    "sagemaker",
+    "vott",
+    "tfrecord",
+}
 """Formats that know the sizes of images with objects."""
 
 VOC100 = [0.347, 0.61, 0.3537, 0.0752, 0.3395, 0.4979]
@@ -82,6 +92,71 @@ def test_annotations_are_detections_without_scores(name: str, tmp_path: Path) ->
     table = load_detections(write(tmp_path, name), truth)
     assert len(table) == len(BOXES)
     assert not table.scored
+
+
+# ---------------------------------------------------------------- FiftyOne
+
+DETECTION = {"label": "cat", "bounding_box": [0.05, 0.2, 0.5, 0.5], "confidence": 0.5}
+
+
+def test_labels_of_fiftyone_are_fractions_until_sizes_are_known(tmp_path: Path) -> None:
+    found = {**DETECTION, "attributes": {"tags": ["x"]}}
+    path = dump(tmp_path / "labels.json", {"classes": ["dog", "cat"], "labels": {"a": [found], "b.c": None}})
+    assert detect_format(path) == ("fiftyone", "FiftyOne's labels")
+    with pytest.warns(BoxscoreWarning, match="no image has a known size"):
+        table = load_ground_truth(path)
+    assert (table.units, table.images.ids.tolist()) == ("fractions", ["a", "b.c"])
+    assert table.categories.names.tolist() == ["dog", "cat"]
+    sized = load_ground_truth(path, image_sizes={"a": (200, 100), "b.c": (40, 30)})
+    assert (sized.units, objects(sized)) == ("pixels", [("a", "cat", [10, 20, 110, 70])])
+    truth = load(tmp_path, "cvat")
+    read = load_detections(path, truth)
+    assert (objects(read), read.scores.tolist()) == ([("a", "cat", [10, 20, 110, 70])], [0.5])
+
+
+def samples(folder: Path, **fields: Any) -> Path:
+    sample = {"filepath": "data/a.jpg", "metadata": {"width": 200, "height": 100}}
+    held = {name: {"_cls": "Detections", "detections": boxes} for name, boxes in fields.items()}
+    return dump(folder / "samples.json", {"samples": [{**sample, **held}]})
+
+
+def test_of_several_fields_of_fiftyone_the_usual_ones_are_read(tmp_path: Path) -> None:
+    path = samples(tmp_path, ground_truth=[{**DETECTION, "label": "dog"}], predictions=[DETECTION], vetted=[])
+    truth = load_ground_truth(path)
+    assert objects(truth) == [("a", "dog", [10, 20, 110, 70])]
+    known = load(tmp_path, "cvat")
+    assert objects(load_detections(path, known)) == [("a", "cat", [10, 20, 110, 70])]
+    assert len(load_ground_truth(samples(tmp_path, vetted=[DETECTION]))) == 1
+    assert len(load_ground_truth(samples(tmp_path))) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            {"samples": [{"filepath": "a", "x": {"detections": []}, "y": {"detections": []}}]},
+            "samples must have one field of detections, or ground_truth. Got 'x', 'y' in",
+        ),
+        ({"samples": [{"filepath": ""}]}, "a sample must have a filepath. Got none in sample 0 of"),
+        (
+            {"labels": {"a": [{"label": "cat", "bounding_box": [0, 0, 1]}]}},
+            "bounding_box must have 4 numbers. Got another number in detection 0 of image 'a' of",
+        ),
+        (
+            {"samples": [{"filepath": "a", "x": {"detections": [{**DETECTION, "bounding_box": "1"}]}}]},
+            "bounding_box must be an array. Got a string in detection 0 of sample 0 of",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_fiftyone(content: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match=re.escape(message)):
+        load_ground_truth(dump(tmp_path / "x.json", content))
+
+
+def test_detections_of_fiftyone_without_a_label_are_left_out(tmp_path: Path) -> None:
+    path = samples(tmp_path, ground_truth=[{**DETECTION, "label": None}, DETECTION])
+    with pytest.warns(BoxscoreWarning, match="1 detections without label"):
+        assert len(load_ground_truth(path)) == 1
 
 
 # ---------------------------------------------------------------- CVAT
@@ -635,6 +710,7 @@ OURS = {
     "vott",
     "createml",
     "bdd",
+    "fiftyone",
 }
 
 

@@ -307,6 +307,23 @@ def createml(folder: Path, rows: list[Row]) -> Path:
     )
 
 
+def fiftyone(folder: Path, rows: list[Row]) -> Path:
+    samples = [
+        {
+            "filepath": f"data/{image}.jpg",
+            "metadata": {"width": WIDTH, "height": HEIGHT},
+            "boxes": {
+                "detections": [
+                    {"label": label, "bounding_box": box, "confidence": score}
+                    for _, label, box, score in of_image(rows, image)
+                ]
+            },
+        }
+        for image in "ab"
+    ]
+    return dumped(folder / "samples.json", {"samples": samples})
+
+
 def crowdhuman(folder: Path, rows: list[Row]) -> Path:
     lines = []
     for image in "ab":
@@ -481,6 +498,7 @@ DETECTIONS: dict[str, tuple[str, Writer]] = {
     "datumaro": ("xywh", datumaro),
     "bdd": ("xyxy", bdd),
     "createml": ("cxcywh", createml),
+    "fiftyone": ("xywhn", fiftyone),
     "crowdhuman": ("xywh", crowdhuman),
     "widerface": ("xywh", widerface),
     "visdrone": ("xywh", per_image(lambda row: f"{words(row[2], ',')},{row[3]},{number(row[1], 1)},-1,-1")),
@@ -498,6 +516,7 @@ TRUTHS: dict[str, tuple[str, Writer]] = {
     "datumaro": ("xywh", datumaro),
     "bdd": ("xyxy", bdd),
     "createml": ("cxcywh", createml),
+    "fiftyone": ("xywhn", fiftyone),
     "crowdhuman": ("xywh", crowdhuman_truth),
     "citypersons": ("xywh", citypersons),
     "cvat": ("xyxy", cvat),

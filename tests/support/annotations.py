@@ -164,6 +164,23 @@ def _createml() -> Any:
     return [{"image": "a.jpg", "annotations": annotations}, {"image": "b.c.jpg", "annotations": []}]
 
 
+def _fiftyone() -> Any:
+    detections = [
+        {"_cls": "Detection", "label": name, "bounding_box": [x / 200, y / 100, w / 200, h / 100], "tags": []}
+        for name, (x, y, w, h) in _XYWH
+    ]
+    return {
+        "samples": [
+            {
+                "filepath": f"data/{name}",
+                "metadata": {"_cls": "ImageMetadata", "width": width, "height": height},
+                "ground_truth": {"_cls": "Detections", "detections": own},
+            }
+            for name, width, height, own in (("a.jpg", 200, 100, detections), ("b.c.jpg", 40, 30, []))
+        ]
+    }
+
+
 def _bdd() -> Any:
     labels = [
         {"category": name, "box2d": dict(zip(("x1", "y1", "x2", "y2"), box, strict=True)), "score": 0.5}
@@ -267,6 +284,7 @@ FORMATS: dict[str, tuple[str, dict[str, str | bytes]]] = {
     ),
     "sagemaker": ("output.manifest", {"output.manifest": _sagemaker()}),
     "createml": ("createml.json", {"createml.json": _dump(_createml())}),
+    "fiftyone": ("samples.json", {"samples.json": _dump(_fiftyone())}),
     "bdd": ("bdd.json", {"bdd.json": _dump(_bdd())}),
     "vott": ("vott.json", {"vott.json": _dump(_vott())}),
     "tfrecord": ("tf", {"tf/x.tfrecord": _tfrecord(), "tf/label_map.pbtxt": label_map}),

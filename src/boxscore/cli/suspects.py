@@ -31,8 +31,8 @@ from boxscore.diagnostics.suspects import LabelSuspects, reasons
 from boxscore.diagnostics.vetting import VettedSuspects
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.formats import load_ground_truth
 from boxscore.formats.proposals import Tool, write_proposals
+from boxscore.formats.reading import read_ground_truth, read_options
 
 _OPTIONS = options_of(
     label_suspects,
@@ -123,6 +123,7 @@ def vetted_of(
     evaluation: Evaluation, suspects: LabelSuspects, arguments: argparse.Namespace
 ) -> VettedSuspects:
     """Read the vetted file, and apply it."""
-    vetted = load_ground_truth(arguments.vetted, workers=readers(arguments))
+    options = read_options(processes=readers(arguments), needs_areas=False)
+    vetted = read_ground_truth(arguments.vetted, options)
     stage("the metric before and after")
     return vetted_suspects(evaluation, suspects, vetted)

@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from boxscore._utils.array_types import BoolArray, Positions
+from boxscore._utils.checks import GIVE_SIZES
 from boxscore._utils.read_only import read_only, unchangeable
 from boxscore._utils.resampling import check_intervals
 from boxscore.data.alignment import stacked
 from boxscore.data.boxes import without_inverted
+from boxscore.data.image_names import names_of
 from boxscore.data.tables import GroundTruth
 from boxscore.diagnostics._reading import greedy_one_to_one
 from boxscore.diagnostics._result import DiagnosticResult
@@ -184,16 +186,12 @@ def vetted_suspects(
 
 def in_vocabulary(vetted: GroundTruth, truth: GroundTruth) -> GroundTruth:
     """Put the vetted labels into the images and classes of the ground truth, by name."""
-    names = {
-        str(name or key): row
-        for row, (name, key) in enumerate(
-            zip(truth.images.file_names.tolist(), truth.images.ids.tolist(), strict=True)
-        )
-    }
-    of_images = [
-        names.get(str(name or key), -1)
-        for name, key in zip(vetted.images.file_names.tolist(), vetted.images.ids.tolist(), strict=True)
-    ]
+    names, asked = (
+        [str(name or key) for name, key in zip(images.file_names.tolist(), images.ids.tolist(), strict=True)]
+        for images in (truth.images, vetted.images)
+    )
+    exact, any_name = dict(zip(names, range(len(names)), strict=True)), names_of(truth.images).find(asked)
+    of_images = [exact.get(name, row) for name, row in zip(asked, any_name.rows.tolist(), strict=True)]
     image = np.array(of_images, dtype=np.int32)
     category = truth.categories.rows_of_classes(vetted.categories)
     for rows, used, vocabulary, what in (
@@ -204,11 +202,24 @@ def in_vocabulary(vetted: GroundTruth, truth: GroundTruth) -> GroundTruth:
         if len(wrong):
             got = repr(list(vocabulary)[used[wrong[0]]])
             raise InputError(f"{what} of {vetted.source}", "be in the ground truth", got=got)
-    return vetted.replaced(
+    vetted = vetted.replaced(
         images=truth.images,
         categories=truth.categories,
         image=image[vetted.image],
         category=category[vetted.category].astype(np.int32),
+    )
+    return _in_pixels(vetted) if vetted.units == "fractions" and truth.units == "pixels" else vetted
+
+
+def _in_pixels(vetted: GroundTruth) -> GroundTruth:
+    """Return labels that are fractions of images of known size in pixels."""
+    sizes = vetted.images.sizes[vetted.image]
+    if np.isnan(sizes).any():
+        rule = "be in pixels where images of the ground truth have no known size"
+        raise InputError(str(vetted.source), rule, got="fractions", cause=GIVE_SIZES)
+    sides = vetted.sizes * sizes
+    return vetted.replaced(
+        boxes=vetted.boxes * np.tile(sizes, 2), sizes=sides, area=sides.prod(axis=1), units="pixels"
     )
 
 

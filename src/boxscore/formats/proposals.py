@@ -5,7 +5,8 @@ Conventions
 - Every box is an annotation, so that the file that comes back is read as any ground truth: boxes that were
   deleted were refused, the others are as the person left them.
 - The reason is a tag: ``meta.text`` in Label Studio, an attribute ``suspect`` in CVAT, a key ``suspect`` in
-  COCO, ``tags`` in FiftyOne.
+  COCO, ``tags`` in FiftyOne, whose importer takes them from ``attributes``.
+- FiftyOne looks an image up by its path without ending.
 - Label Studio and FiftyOne hold fractions of the image, so its size must be known; CVAT needs it too.
 
 References
@@ -28,6 +29,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
 from boxscore._utils.text import json_value
+from boxscore.data.image_names import without_ending
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import InputError
 
@@ -144,13 +146,13 @@ def _coco(labels: GroundTruth, reasons: Sequence[str]) -> str:
 def _fiftyone(labels: GroundTruth, reasons: Sequence[str]) -> str:
     names = labels.categories.labels
     of_images = {
-        name: [
+        without_ending(name): [
             {
                 "label": names[labels.category[row]],
                 "bounding_box": (
                     np.append(labels.boxes[row, :2], labels.sizes[row]) / [width, height, width, height]
                 ).tolist(),
-                "tags": ["suspect", reasons[row]],
+                "attributes": {"tags": ["suspect", reasons[row]]},
             }
             for row in rows
         ]

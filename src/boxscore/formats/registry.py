@@ -78,6 +78,7 @@ _FORMATS = {
     "supervisely": _Entry("supervisely", lambda sniffer: sniffer.is_folder),
     "datumaro": _Entry("datumaro", _json("label", "items", "dm_format_version")),
     "labelstudio": _Entry("labelstudio", _json("result", "original_width")),
+    "fiftyone": _Entry("fiftyone", _json("bounding_box", "filepath")),
     "labelme": _Entry("labelme", _folder_or(_json("imageData", "shapes"))),
     "crowdhuman": _Entry("crowdhuman", _json("gtboxes", "dtboxes")),
     "citypersons": _Entry("citypersons", _json("vis_ratio")),

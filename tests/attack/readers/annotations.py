@@ -214,7 +214,7 @@ def _seeds(name: str) -> list[Seed]:
     return seeds
 
 
-WITH_SCORES = ("labelstudio", "datumaro", "bdd", "text", "sagemaker")
+WITH_SCORES = ("labelstudio", "datumaro", "bdd", "text", "sagemaker", "fiftyone")
 """Formats that may hold detections."""
 
 
