@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -106,13 +107,13 @@ def test_what_has_no_result_counts_zero_and_is_named(folder: Path) -> None:
 def test_kept_cells_are_not_done_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(folder / "suite.toml", keep=folder / "kept")
     done: list[str] = []
-    load = running_module.load_detections
+    load = running_module.read_detections
 
     def counted(path: Path, *rest: Any, **options: Any) -> Any:
         done.append(f"{path.parent.name}/{path.stem}")
         return load(path, *rest, **options)
 
-    monkeypatch.setattr(running_module, "load_detections", counted)
+    monkeypatch.setattr(running_module, "read_detections", counted)
     again = run(folder / "suite.toml", keep=folder / "kept")
     assert not done
     assert again.to_json() == first.to_json()
@@ -179,7 +180,11 @@ def test_a_metric_must_be_of_every_set(folder: Path) -> None:
         ("[sets.set0]", '["sets"."../x"]', "a name among the sets must begin with a letter or digit"),
         ('model0 = "data', 'model0 = "" # "data', "models.model0 must be a string that is not empty. Got ''"),
         ('ground_truth = "data/{set}/instances.json"', "", "sets.set0.ground_truth must be given. Got none"),
-        ('name = "test"', 'protocol = "cocoo"', "protocol must be a known name or a .toml file. Got 'cocoo'"),
+        (
+            'name = "test"',
+            'protocol = "cocoo"',
+            "sets.set0: protocol must be a known name or a .toml file. Got 'cocoo'",
+        ),
     ],
 )
 def test_errors_name_the_key(folder: Path, old: str, new: str, message: str) -> None:
@@ -187,6 +192,77 @@ def test_errors_name_the_key(folder: Path, old: str, new: str, message: str) -> 
     with pytest.raises(boxscore.BoxscoreError) as caught:
         Suite.read(folder / "bad.toml")
     assert str(caught.value).removeprefix(f"{folder / 'bad.toml'}: ").startswith(message), caught.value
+
+
+PEOPLE: dict[str, Any] = {
+    "images": [{"id": 1, "file_name": "1.jpg", "width": 200, "height": 100, "crowdIndex": 0.5}],
+    "categories": [{"id": 1, "name": "person"}],
+    "annotations": [
+        {
+            "id": 1,
+            "image_id": 1,
+            "category_id": 1,
+            "bbox": [0, 0, 100, 90],
+            "area": 9000,
+            "iscrowd": 0,
+            "num_keypoints": 14,
+            "keypoints": [10, 20, 2] * 14,
+        }
+    ],
+}
+MIXED = """
+[suite]
+ground_truth = "data/{set}/instances.json"
+[models]
+model0 = "data/{set}/model0.json"
+[sets.set0]
+[sets.set1]
+protocol = "voc2012"
+[sets.people]
+protocol = "crowdpose"
+"""
+
+
+def test_every_set_by_its_own_protocol(folder: Path) -> None:
+    (folder / "data" / "people").mkdir()
+    (folder / "data" / "people" / "instances.json").write_text(json.dumps(PEOPLE))
+    found = [{"image_id": 1, "category_id": 1, "keypoints": [10, 20, 1] * 14, "score": 0.9}]
+    (folder / "data" / "people" / "model0.json").write_text(json.dumps(found))
+    (folder / "suite.toml").write_text(MIXED)
+    result = run(folder / "suite.toml")
+    assert result.to_frame()["metric"].tolist() == ["AP", "mAP", "AP"]
+    for s, (name, protocol, key) in enumerate(
+        [("set0", "coco", "AP"), ("set1", "voc2012", "mAP"), ("people", "crowdpose", "AP")]
+    ):
+        paths = (folder / "data" / name / "instances.json", folder / "data" / name / "model0.json")
+        assert result.values[s, 0] == boxscore.evaluate(*paths, protocol=protocol)[key] > 0
+    assert result.as_dict()["metrics"]["main"] == result.values.mean()
+    (folder / "suite.toml").write_text(MIXED.replace("[sets.set1]", '[sets.set1]\nmetric = "AP50"'))
+    with pytest.raises(InputError, match=r"suite\.toml: sets\.set1: metric must be one of 'mAP'"):
+        run(folder / "suite.toml")
+    (folder / "suite.toml").write_text(MIXED.replace("[sets.set0]", '[sets.set0]\nmetric = "AP75"'))
+    assert run(folder / "suite.toml").set_metrics == ("AP75", "mAP", "AP")
+
+
+def test_metrics_that_rise_and_fall_are_not_in_one_table(folder: Path) -> None:
+    text = MIXED.partition("[sets.people]")[0].replace("voc2012", "crowdhuman")
+    (folder / "suite.toml").write_text(text.replace("[sets.set1]", '[sets.set1]\nmetric = "MR"'))
+    with pytest.raises(InputError, match=r"all rise or all fall .* Got AP of set0, and MR of set1; another"):
+        run(folder / "suite.toml")
+
+
+@pytest.mark.slow
+def test_a_hundred_sets_of_three_models_within_a_minute(tmp_path: Path) -> None:
+    write_sets(tmp_path / "data", sets=100, models=3)
+    models = "".join(f'model{m} = "data/{{set}}/model{m}.json"\n' for m in range(3))
+    (tmp_path / "suite.toml").write_text(
+        f'[suite]\nground_truth = "data/{{set}}/instances.json"\n[models]\n{models}'
+    )
+    start = time.process_time()
+    result = run_suite(Suite.read(tmp_path / "suite.toml"), workers=1)
+    assert result.worked.shape == (100, 3)
+    assert result.worked.all()
+    assert time.process_time() - start < 60
 
 
 def test_without_models_or_sets(folder: Path) -> None:

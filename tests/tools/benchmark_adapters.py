@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
+import importlib.metadata
+import importlib.util
 import io
 import json
 import math
@@ -144,6 +146,38 @@ def crowdposetools(files: Path) -> OfCase:
     return numbers
 
 
+def coco_analyze(files: Path) -> OfCase:
+    """The counts of ``analysisAPI/localizationErrors.py``, which draws them; its package has pycocotools' name."""
+    stand_in("matplotlib", "matplotlib.pyplot", "matplotlib.collections", "matplotlib.patches")
+    stand_in("colour", "skimage", "skimage.io")
+    installed = Path(str(importlib.metadata.distribution("pycocotools").locate_file("pycocotools")))
+    spec = importlib.util.spec_from_file_location("pycocotools._mask", next(installed.glob("_mask.*.so")))
+    assert spec is not None
+    assert spec.loader is not None
+    masks = sys.modules["pycocotools._mask"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(masks)
+    linspace = np.linspace
+    np.linspace = lambda start, stop, num, **rest: linspace(start, stop, int(num), **rest)  # type: ignore
+    from pycocotools.coco import COCO
+    from pycocotools.cocoanalyze import COCOanalyze
+
+    def numbers(case: Path) -> Numbers:
+        truth = COCO(str(case / "gt.json"))
+        analysis = COCOanalyze(truth, truth.loadRes(str(case / "dt.json")), "keypoints")
+        analysis.params.areaRng, analysis.params.areaRngLbl = [[32**2, 1e5**2]], ["all"]
+        analysis.cocoEval.params.useGtIgnore, analysis.cocoEval.params.gtIgnoreIds = 0, []
+        analysis.analyze(check_kpts=True, check_scores=False, check_bckgd=False)
+        analysed = [one for one in analysis.corrected_dts["all"] if "good" in one]
+        found: Numbers = {
+            kind: np.sum([np.zeros(17), *(one[kind] for one in analysed)], axis=0).tolist()
+            for kind in ("good", "jitter", "inversion", "swap", "miss")
+        }
+        matches = analysis.localization_matches["all", str(analysis.params.oksLocThrs), "dts"]
+        return found | {"matched": len(matches), "analysed": len(analysed)}
+
+    return numbers
+
+
 def xview(files: Path) -> OfCase:
     """``score.py`` as it stands; its numbers are taken before it rounds them into a file."""
     stand_in("tqdm")
@@ -248,6 +282,88 @@ def nuscenes(files: Path) -> OfCase:
     return numbers
 
 
+def in_images(case: Path) -> list[tuple[int, list[Numbers], list[Numbers]]]:
+    """Return the records of each image, truths and detections."""
+    truth, found = read(case, "gt.json"), read(case, "dt.json")
+    return [
+        (
+            image["id"],
+            *(
+                [one for one in side if one["image_id"] == image["id"]]
+                for side in (truth["annotations"], found)
+            ),
+        )
+        for image in truth["images"]
+    ]
+
+
+def named_pairs(pairs: list[tuple[Numbers, Numbers]]) -> str:
+    return json.dumps(sorted([truth["id"], *found["bbox"][:2]] for truth, found in pairs))
+
+
+def deepforest(files: Path) -> OfCase:
+    """``evaluate_geometry`` of points; what it imports to read files takes no part."""
+    import geopandas
+    from shapely.geometry import Point
+
+    stand_in("deepforest", "deepforest.utilities")
+    folder = files / "src" / "deepforest"
+    sys.modules["deepforest"].IoU = load(folder / "IoU.py", "deepforest.IoU")  # type: ignore[attr-defined]
+    module = load(folder / "evaluate.py", "deepforest.evaluate")
+
+    def frame(records: list[Numbers]) -> Any:
+        rows = [
+            {
+                "image_path": one["image_id"],
+                "label": one["category_id"],
+                "x": one["point"][0],
+                "y": one["point"][1],
+                "score": one.get("score", 1.0),
+            }
+            for one in records
+        ]
+        return geopandas.GeoDataFrame(rows, geometry=[Point(*one["point"]) for one in records])
+
+    def numbers(case: Path) -> Numbers:
+        images = in_images(case)
+        sides = [frame([one for image in images for one in image[side]]) for side in (2, 1)]
+        found = module.evaluate_geometry(*sides, distance_threshold=10.0, geometry_type="point")
+        of_image = {image: (truths, detections) for image, truths, detections in images}
+        rows = found["results"]
+        right = rows[rows["match"].astype(bool)]
+        pairs = [
+            (of_image[image][0][int(truth)], of_image[image][1][int(detection)])
+            for image, truth, detection in zip(
+                right["image_path"], right["truth_id"], right["prediction_id"], strict=True
+            )
+        ]
+        means = {name: float(found[f"point_{name}"]) for name in ("recall", "precision")}
+        return {"pairs": named_pairs(pairs), **means}
+
+    return numbers
+
+
+def milliontrees(files: Path) -> OfCase:
+    """``greedy_distance_match``, of distances in double precision."""
+    import torch
+
+    module = load(files / "milliontrees" / "common" / "metrics" / "matching.py", "matching")
+
+    def numbers(case: Path) -> Numbers:
+        pairs = []
+        for _, truths, found in in_images(case):
+            places = [
+                torch.tensor([one["point"] for one in side], dtype=torch.float64).reshape(-1, 2)
+                for side in (truths, found)
+            ]
+            apart = torch.sqrt(((places[0][:, None] - places[1][None]) ** 2).sum(dim=2))
+            matched = module.greedy_distance_match(apart, 10.0).tolist()
+            pairs += [(truth, found[at]) for truth, at in zip(truths, matched, strict=True) if at >= 0]
+        return {"pairs": named_pairs(pairs)}
+
+    return numbers
+
+
 LEVELS = {"EASY": "easy", "MODERATE": "moderate", "HARD": "hard"}
 
 
@@ -303,7 +419,7 @@ ADAPTERS: dict[str, Callable[[Path], OfCase]] = {
     one.__name__: one
     for one in (
         *(aitod, sodad, tinyperson, xtcocotools, xtcocotools_crowd, xtcocotools_animals, crowdposetools),
-        *(xview, cityscapes, cityscapes_pixels, nuscenes, kitti),
+        *(coco_analyze, xview, cityscapes, cityscapes_pixels, nuscenes, deepforest, milliontrees, kitti),
     )
 }
 

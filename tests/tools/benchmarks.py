@@ -27,6 +27,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 import boxscore  # noqa: E402
+from boxscore.diagnostics import keypoint_errors  # noqa: E402
+from boxscore.diagnostics.misplaced_keypoints import KINDS  # noqa: E402
 from boxscore.label_maps import semantic_iou_of_folders  # noqa: E402
 from support.digests import digest  # noqa: E402
 from tools import made_up  # noqa: E402
@@ -103,6 +105,12 @@ def of_body(case: Path) -> Numbers:
     return of_coco("coco-wholebody" if part == "wholebody" else f"coco-wholebody-{part}")(case)
 
 
+def of_poses(case: Path) -> Numbers:
+    result = keypoint_errors(evaluated(case, "coco-keypoints"))
+    counts = dict(zip(KINDS, result.counts.T.tolist(), strict=True))
+    return counts | {"matched": result.matched, "analysed": result.analysed}
+
+
 def of_xview(protocol: str) -> Callable[[Path], Numbers]:
     def ours(case: Path) -> Numbers:
         result = boxscore.evaluate(case / "gt.geojson", case / "dt", protocol=protocol)
@@ -138,6 +146,42 @@ def of_nuscenes(case: Path) -> Numbers:
         for key in ("4", "2", "1", "0.5")
         for name, value in zip(result.labels, result.class_values[f"AP{key}"].tolist(), strict=True)
     }
+
+
+def of_points(means: bool, **matching: Any) -> Callable[[Path], Numbers]:
+    """Pairs within ten pixels, classes together, and means over the images with objects."""
+    rules = {
+        "extends": "coco",
+        "similarity": "distance",
+        "distance": {"largest": 1024, "anchor": "point"},
+        "matching": {
+            "iou_thresholds": [1 - 10 / 1024],
+            "max_detections": [],
+            "per_class": False,
+            **matching,
+        },
+        "ignore": {"area_ranges": {"all": [0, math.inf]}},
+        "summary": [{"key": "R", "metric": "recall"}],
+    }
+
+    def ours(case: Path) -> Numbers:
+        result = evaluated(case, rules)
+        found = result.matches
+        right = found[found["outcome"] == "true positive"]
+        columns = (right[name] for name in ("annotation_id", "x1", "y1"))
+        pairs = sorted([int(key), x, y] for key, x, y in zip(*columns, strict=True))
+        numbers: Numbers = {"pairs": json.dumps(pairs)}
+        if means:
+            objects = Counter(result.ground_truth.image.tolist())
+            every, hits = Counter(found["image_id"].tolist()), Counter(right["image_id"].tolist())
+            images = [(result.images.ids.tolist()[row], count) for row, count in sorted(objects.items())]
+            shares = [hits[image] / every[image] for image, _ in images if every[image]]
+            recalls = [hits[image] / count for image, count in images]
+            numbers["recall"] = sum(recalls) / len(recalls)
+            numbers["precision"] = sum(shares) / len(shares) if shares else math.nan
+        return numbers
+
+    return ours
 
 
 def of_kitti(case: Path) -> Numbers:
@@ -248,6 +292,19 @@ BENCHMARKS = (
         of_crowdpose(AS_CROWDPOSETOOLS, 2),
         stops=("IndexError",),  # no detections
     ),
+    Benchmark(
+        tool(
+            *("coco-analyze", "9eb8a0a9e57ad1e592661efc2b8964864c0e6f28", "coco_analyze", "coco-keypoints"),
+            (*COCO, "scipy"),
+            repository="matteorr/coco-analyze",
+            paths=tuple(
+                f"pycocotools/{name}.py" for name in ("__init__", "coco", "cocoanalyze", "cocoeval", "mask")
+            ),
+        ),
+        made_up.poses,
+        of_poses,
+        stops=("IndexError",),  # no detections
+    ),
     xview_at("02c271a79b5a507c284bc49e86e913d9ac37690e", "xview", stops=("IndexError", "ValueError")),
     xview_at("8efe3407861046458427ac6c47b424a62d5079db", "xview-july2018", stops=("ValueError",)),
     cityscapes("cityscapes", "cityscapes", of_cityscapes, stops=("IndexError",), allowed=1e-15),  # np.dot
@@ -261,6 +318,25 @@ BENCHMARKS = (
         ),
         made_up.places,
         of_nuscenes,
+    ),
+    Benchmark(
+        tool(
+            *("DeepForest", "1bad4419b3e6f7b4981a367e85acc2dda29cfc7b", "deepforest", "points-assigned"),
+            (NUMPY, "geopandas", "pandas<3", "scipy"),
+            repository="weecology/DeepForest",
+            paths=("src/deepforest/IoU.py", "src/deepforest/evaluate.py"),
+        ),
+        made_up.scattered_points,
+        of_points(True, candidate="assigned_before_threshold", threshold_closed=False),
+        allowed=1e-15,
+    ),
+    Benchmark(
+        tool(
+            *("MillionTrees", "0.13.0", "milliontrees", "points-nearest-pair", (NUMPY, "torch")),
+            package="milliontrees",
+        ),
+        made_up.scattered_points,
+        of_points(False, candidate="best_pair_first", threshold_closed=True),
     ),
     Benchmark(
         tool(

@@ -205,6 +205,29 @@ def animals(rng: Random, folder: Path) -> None:
     people(rng, folder, {"keypoints": 17}, 3, protocol.keypoints.sigmas, first_id=first)
 
 
+def poses(rng: Random, folder: Path) -> None:
+    """Persons of whom some are found with left and right exchanged, or with the joints of another."""
+    protocol = boxscore.load_protocol("coco-keypoints")
+    people(rng, folder, {"keypoints": 17}, 1, protocol.keypoints.sigmas)
+    truths = json.loads((folder / "gt.json").read_text(encoding="utf-8"))
+    found = json.loads((folder / "dt.json").read_text(encoding="utf-8"))
+    mirror = np.array([0, *(n + step for n in range(1, 17, 2) for step in (1, 0))])
+    for item in found:
+        points = np.array(item["keypoints"]).reshape(17, 3)
+        if rng.random() < 0.4:
+            which = rng.random(17) < 0.4
+            points[which] = points[mirror][which]
+        others = [one for one in truths["annotations"] if one["image_id"] == item["image_id"]]
+        if others and rng.random() < 0.4:
+            other = np.array(others[int(rng.integers(len(others)))]["keypoints"]).reshape(17, 3)
+            which = (rng.random(17) < 0.3) & (other[:, 2] > 0)
+            points[which, :2] = (other[mirror] if rng.random() < 0.3 else other)[which, :2] + rng.normal(
+                0, 1, 2
+            )
+        item["keypoints"] = flat(points)
+    write_json(folder / "dt.json", found)
+
+
 def satellite_images(rng: Random, folder: Path) -> None:
     """xView's files; the tool sorts equal scores as its NumPy happens to, so they differ."""
     features: list[Record] = []
@@ -339,6 +362,28 @@ def places(rng: Random, folder: Path) -> None:
 def at_point(image: int, label: int, place: list[float]) -> Record:
     box = [place[0] - 2, place[1] - 2, 4.0, 4.0]
     return {"image_id": image, "category_id": label, "bbox": box, "point": place}
+
+
+def scattered_points(rng: Random, folder: Path) -> None:
+    """Points of two classes at distances that differ, but for detections at exactly the bound of ten."""
+    images = pictures(rng)
+    truths: list[Record] = []
+    found: list[Record] = []
+    for image in images:
+        own = (rng.integers(64, 64 * 64, (int(rng.integers(0, 10)), 2)) / 64).tolist()
+        for place in own:
+            label = int(rng.integers(1, 3))
+            truths.append(at_point(image["id"], label, place) | {"id": len(truths) + 1, "area": 16.0})
+        for _ in range(int(rng.integers(0, 14))):
+            near = own[int(rng.integers(len(own)))] if own else [20.0, 20.0]
+            step = rng.normal(0, pick(rng, [1, 6, 12]), 2).tolist()
+            step = [6.0, 8.0] if rng.random() < 0.1 else step
+            place = [near[0] + step[0], near[1] + step[1]]
+            label, score = int(rng.integers(1, 3)), float(rng.integers(1, 11)) / 10
+            found.append(at_point(image["id"], label, place) | {"score": score})
+    truths = truths or [at_point(1, 1, [5.0, 5.0]) | {"id": 1, "area": 16.0}]
+    found = found or [at_point(1, 1, [9.0, 5.0]) | {"score": 0.5}]
+    write_coco(folder, images, [{"id": n, "name": f"c{n}"} for n in (1, 2)], truths, found)
 
 
 def write_cases(made: Callable[[Random, Path], None], folder: Path, count: int) -> list[Path]:

@@ -99,9 +99,9 @@ def _say_failed(result: SuiteResult, *, strict: bool) -> None:
 
 def _sections(result: SuiteResult) -> list[Section]:
     share = f"{100 * result.confidence:g} %"
-    sets = Section(f"{result.metric} of {result.suite.name}", table_columns(result.to_frame()))
+    sets = Section(f"{result.caption} of {result.suite.name}", table_columns(result.to_frame()))
     models = Section(
-        f"Models: {result.metric} over {counted(len(result.sets), 'set')}",
+        f"Models: {result.caption} over {counted(len(result.sets), 'set')}",
         table_columns(result.model_frame()),
         f"low, high: {share} interval of the mean, over the images of every set",
         first_out=("mean_without_failed", ("low", "high"), "worst_set", "median"),

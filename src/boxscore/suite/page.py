@@ -68,7 +68,7 @@ def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
     return {
         "title": result.suite.name,
         "lede": f"{len(rows)} sets, {len(result.models)} models, {int(result.images.sum()):,} images",
-        "metric": result.metric,
+        "metric": result.caption,
         "falls": result.falls,
         "models": result.models,
         "groups": result.groups,

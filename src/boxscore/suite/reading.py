@@ -25,11 +25,14 @@ from boxscore.protocols import load_protocol, read_toml
 TRUTH_NAMES = ("ground_truth", "instances", "annotations", "_annotations.coco", "labels", "gt")
 """Names, without their ending, of ground truth in a folder."""
 
-TRUTH_OPTIONS = ("format", "image_set", "classes", "image_sizes", "image_folder", "box_format", "columns")
+TRUTH_OPTIONS = (
+    *("format", "image_set", "classes", "image_sizes", "image_folder", "box_format", "columns"),
+    *("segments", "image_labels", "hierarchy"),
+)
 RESULT_OPTIONS = ("class_map", "unlisted_images")
-PATH_OPTIONS = ("image_sizes", "image_folder")
-SUITE_KEYS = ("name", "ground_truth", "sets", "protocol", "group", *TRUTH_OPTIONS, *RESULT_OPTIONS)
-SET_KEYS = ("ground_truth", "results", "protocol", "group", *TRUTH_OPTIONS, *RESULT_OPTIONS)
+PATH_OPTIONS = ("image_sizes", "image_folder", "segments", "image_labels", "hierarchy")
+SUITE_KEYS = ("name", "ground_truth", "sets", "protocol", "metric", "group", *TRUTH_OPTIONS, *RESULT_OPTIONS)
+SET_KEYS = ("ground_truth", "results", "protocol", "metric", "group", *TRUTH_OPTIONS, *RESULT_OPTIONS)
 
 NAME = re.compile(r"[\w][\w .+@=-]*")
 """What a set or a model may be called: folders are named so."""
@@ -51,6 +54,8 @@ class SuiteSet:
         What the set is counted in, beside all.
     truth_options, result_options : mapping of str to object
         Options of :func:`boxscore.load_ground_truth` and of :func:`boxscore.load_detections`.
+    metric : str, optional
+        The summary metric of its protocol that the table has, where it names one.
     """
 
     name: str
@@ -60,6 +65,7 @@ class SuiteSet:
     groups: tuple[str, ...]
     truth_options: Mapping[str, Any]
     result_options: Mapping[str, Any]
+    metric: str | None = None
 
 
 @record(frozen=True)
@@ -181,7 +187,13 @@ def _set(
     protocol = _text(table.get("protocol", "coco"), f"{where}.protocol", place)
     if protocol.endswith(".toml"):
         protocol = str(path_of(protocol, f"{where}.protocol"))
-    load_protocol(protocol)
+    metric = table.get("metric")
+    try:
+        keys = [row.key for row in load_protocol(protocol).rows]
+        if metric is not None:
+            checks.one_of(_text(metric, "metric", place), keys, name="metric")
+    except InputError as error:
+        raise InputError(f"{place}: {where}: {error}") from None
     groups = table.get("group", [])
     groups = [groups] if isinstance(groups, str) else groups
     if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
@@ -194,6 +206,7 @@ def _set(
         tuple(groups),
         {key: value for key, value in options.items() if key in TRUTH_OPTIONS},
         {key: value for key, value in options.items() if key in RESULT_OPTIONS},
+        metric,
     )
 
 

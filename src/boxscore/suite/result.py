@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 OK, MISSING, EMPTY, BROKEN = "ok", "missing", "empty", "broken"
 """States of a cell."""
 
+MAIN = "main"
+"""What the metric of the table is called where every set has its own."""
+
 METHOD: Final = "expanded_percentile"
 
 
@@ -116,18 +119,28 @@ class SuiteResult:
     Attributes
     ----------
     suite : Suite
-    metric : str
-        Its key in the summaries.
+    set_metrics : tuple of str, [S]
+        The key of each set's metric in its summary.
     cells : list of list of Cell, [S][M]
     confidence : float
     seed : int
     """
 
     suite: Suite
-    metric: str
+    set_metrics: tuple[str, ...]
     cells: Sequence[Sequence[Cell]]
     confidence: float
     seed: int
+
+    @property
+    def metric(self) -> str:
+        """The metric of the table: its key, or ``main`` where sets have their own."""
+        return self.set_metrics[0] if len(set(self.set_metrics)) == 1 else MAIN
+
+    @property
+    def caption(self) -> str:
+        """The metric of the table in words."""
+        return "main metric" if self.metric == MAIN else self.metric
 
     @property
     def sets(self) -> list[str]:
@@ -159,7 +172,10 @@ class SuiteResult:
         """The metric of each cell, [S, M]; 0 where it has no result, or 1 of a metric that falls."""
         worst = 1.0 if self.falls else 0.0
         return np.array(
-            [[cell.metrics[self.metric] if cell.state == OK else worst for cell in row] for row in self.cells]
+            [
+                [cell.metrics[key] if cell.state == OK else worst for cell in row]
+                for key, row in zip(self.set_metrics, self.cells, strict=True)
+            ]
         )
 
     @property
@@ -226,14 +242,15 @@ class SuiteResult:
         return pd.DataFrame(columns)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per set: ``set, groups, images``, and the metric of each model."""
+        """Return one row per set: ``set, groups, images``, its ``metric`` where they differ, each model."""
         import pandas as pd
 
         groups = [" ".join(one.groups) for one in self.suite.sets]
         head: dict[str, Any] = {"set": self.sets, **({"groups": groups} if any(groups) else {})}
-        return pd.DataFrame(
-            {**head, "images": self.images, **dict(zip(self.models, self.values.T, strict=True))}
-        )
+        head["images"] = self.images
+        if self.metric == MAIN:
+            head["metric"] = self.set_metrics
+        return pd.DataFrame({**head, **dict(zip(self.models, self.values.T, strict=True))})
 
     def failed_frame(self) -> pd.DataFrame:
         """Return one row per cell without a result: ``set, model, state, counts_as, price, reason``.

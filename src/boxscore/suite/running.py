@@ -32,16 +32,17 @@ from boxscore._version import __version__
 from boxscore.diagnostics.bootstrap import chosen_rows, resampled_metrics
 from boxscore.errors import BoxscoreError, BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation, evaluate
-from boxscore.formats import load_detections, load_ground_truth
+from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 from boxscore.protocols import load_protocol
 from boxscore.reports.folder import write_comparison, write_report
 from boxscore.reports.history import fingerprint
 from boxscore.reports.view import ReportOptions
+from boxscore.similarity.registry import needs_of
 from boxscore.suite.page import write_page
 from boxscore.suite.reading import Suite, SuiteSet
 from boxscore.suite.result import BROKEN, EMPTY, MISSING, OK, Cell, SuiteResult
 
-KEPT_VERSION = 1
+KEPT_VERSION = 2
 """Of the form of a kept cell."""
 
 MOST_SECONDS = 24 * 3600.0
@@ -69,7 +70,9 @@ def run_suite(
     ----------
     suite : Suite
     metric : str, optional
-        The summary metric of the table, which every set's protocol must have; the first of the first set's.
+        The summary metric of the table, which every set's protocol must have. Without it the ``metric`` that
+        a set names; where none does, the first of the first set's protocol if all have it, and else the
+        first of each set's own.
     resamples : int, default 200
         Draws of the images of each set, and of the sets.
     confidence : float, default 0.95
@@ -92,20 +95,16 @@ def run_suite(
     Raises
     ------
     InputError
-        When an option is out of range, a protocol lacks the metric, or nothing can be kept in the folder.
+        When an option is out of range, a protocol lacks the metric, some metrics rise and others fall as
+        detectors improve, or nothing can be kept in the folder.
     """
     checks.whole_number(resamples, 1, name="resamples", high=MOST_RESAMPLES)
     checks.whole_number(seed, 0, name="seed", high=LARGEST_SEED - len(suite.sets))
     check_intervals(confidence, "expanded_percentile")
-    keys = {one.protocol: [row.key for row in load_protocol(one.protocol).rows] for one in suite.sets}
-    metric = next(iter(keys.values()))[0] if metric is None else metric
-    for one in suite.sets:
-        checks.one_of(metric, keys[one.protocol], name=f"metric (of set {one.name})")
+    metrics = _metrics(suite, metric)
     folder = None if keep is None else Path(keep)
     pages = None if report is None else Path(report)
-    work = functools.partial(
-        _set_cells, metric=metric, resamples=resamples, seed=seed, keep=folder, report=pages
-    )
+    work = functools.partial(_set_cells, resamples=resamples, seed=seed, keep=folder, report=pages)
     order = sorted(range(len(suite.sets)), key=lambda s: -_bytes(suite.sets[s]))
     shares = max(1, min(worker_count(workers), len(order)))
     dealt = [order[share::shares] for share in range(shares)]
@@ -114,7 +113,7 @@ def run_suite(
         done = {}
         for s in share:
             with without_progress():
-                done[s] = work(suite.sets[s], s)
+                done[s] = work(suite.sets[s], s, metric=metrics[s])
         return done
 
     others = [functools.partial(cells_of, share) for share in dealt[1:]]
@@ -124,10 +123,32 @@ def run_suite(
         done = cells_of(own)
         for part in forked.results():
             done |= part
-    result = SuiteResult(suite, metric, [done[s] for s in range(len(suite.sets))], confidence, seed)
+    cells = [done[s] for s in range(len(suite.sets))]
+    result = SuiteResult(suite, tuple(metrics), cells, confidence, seed)
     if pages is not None:
         write_page(result, pages)
     return result
+
+
+def _metrics(suite: Suite, metric: str | None) -> list[str]:
+    """Return the metric of each set; all rise or all fall as detectors improve."""
+    protocols = [load_protocol(one.protocol) for one in suite.sets]
+    keys = [[row.key for row in protocol.rows] for protocol in protocols]
+    if metric is not None:
+        for one, known in zip(suite.sets, keys, strict=True):
+            checks.one_of(metric, known, name=f"metric (of set {one.name})")
+    if metric is None and not any(one.metric for one in suite.sets):
+        metric = keys[0][0] if all(keys[0][0] in known for known in keys) else None
+    chosen = [metric or one.metric or known[0] for one, known in zip(suite.sets, keys, strict=True)]
+    falls = [key in protocol.lower_is_better for key, protocol in zip(chosen, protocols, strict=True)]
+    if len(set(falls)) > 1:
+        examples = (falls.index(False), falls.index(True))
+        got = ", and ".join(f"{chosen[s]} of {suite.sets[s].name}" for s in examples)
+        cause = 'another one is chosen by metric = "..." in the table of the set'
+        raise InputError(
+            "the metrics of the sets", "all rise or all fall as detectors improve", got=got, cause=cause
+        )
+    return chosen
 
 
 def _bytes(one: SuiteSet) -> int:
@@ -164,7 +185,8 @@ def _set_cells(
     truth, failed = None, None
     try:
         with _heard() as heard_of_truth:
-            truth = load_ground_truth(one.ground_truth, workers=1, **one.truth_options)
+            needs = needs_of(protocol)
+            truth = read_ground_truth(one.ground_truth, read_options(**one.truth_options, **needs))
     except (BoxscoreError, OSError) as error:
         there = one.ground_truth.exists()
         failed = Cell.failed(BROKEN if there else MISSING, f"ground truth: {_reason(error)}")
@@ -177,7 +199,7 @@ def _set_cells(
         else:
             try:
                 with _heard() as heard:
-                    found = load_detections(path, truth, workers=1, **one.result_options)
+                    found = read_detections(path, truth, read_options(**one.result_options, **needs))
                     result = evaluate(truth, found, protocol=protocol, workers=1)
                 cell = _cell(result, metric, resamples, seed + number, [*heard_of_truth, *heard])
                 results[model] = result
