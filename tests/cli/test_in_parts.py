@@ -11,6 +11,7 @@ import pytest
 
 import boxscore
 from boxscore.cli import main
+from boxscore.cli.arguments import AT_ONCE
 from support import limits
 from support.running import Run
 from support.samples import DT, GT
@@ -47,13 +48,27 @@ def test_bootstrap(parquet: str, run: Run) -> None:
 @pytest.mark.long
 def test_compare(parquet: str, run: Run) -> None:
     call = ["compare", GT, parquet, parquet, "--names", "a", "b", "--resamples", "20", "--output", "csv"]
-    lines = [run(*call, *more).out.splitlines() for more in ([], ["--memory-limit", "1GB"])]
-    whole, parts = (
-        [line.rpartition(",")[0] for line in own] for own in lines
-    )  # whether ties decide is unknown
-    assert len(whole) == 13
+    whole, parts = (run(*call, *more).out for more in ([], ["--memory-limit", "1GB"]))
+    assert len(whole.splitlines()) == 13
     assert parts == whole
     run(*call[:-1], "text", "--memory-limit", "1GB")
+
+
+def test_compare_says_whether_ties_decide(tmp_path: Path, run: Run) -> None:
+    """Detectors whose difference turns with the order of equal scores, and one whose does not."""
+    rng = np.random.default_rng(34)
+    truth = boxscore.load_ground_truth(GT)
+    found = boxscore.load_detections(DT, truth)
+    paths = []
+    for number, (decimals, noise) in enumerate(((1, 0.05), (1, 0.05), (6, 5.0))):
+        noisy = np.round(found.scores + rng.normal(0, noise, len(found)), decimals)
+        paths.append(str(tmp_path / f"{number}.parquet"))
+        boxscore.save_as(found.replaced(scores=noisy), paths[-1])
+    call = ["compare", GT, *paths, "--resamples", "5", "--output", "csv"]
+    whole = run(*call).out
+    said = {line.rpartition(",")[2] for line in whole.splitlines()[1:]}
+    assert {"True", "False"} <= said
+    assert run(*call, "--memory-limit", "1GB").out == whole
 
 
 @pytest.mark.long
@@ -61,12 +76,10 @@ def test_compare_on_a_cluster(parquet: str, run: Run) -> None:
     """Two detectors of different scores: intervals and the exchange of images of one process."""
     pytest.importorskip("distributed", reason="needs boxscore[dask]")
     call = ["compare", GT, parquet, DT, "--names", "a", "b", "--resamples", "20", "--output", "csv"]
-    lines = [
-        run(*call, "--per-class", *more).out.splitlines()
-        for more in ([], ["--scheduler", "local", "--workers", "1"])
-    ]
-    whole, parts = ([line.rpartition(",")[0] for line in own] for own in lines)  # as above
-    assert len(whole) > 13
+    whole, parts = (
+        run(*call, "--per-class", *more).out for more in ([], ["--scheduler", "local", "--workers", "1"])
+    )
+    assert len(whole.splitlines()) > 13
     assert parts == whole
     for option in (["--memory-limit", "1GB"], ["--report", "x"], ["--images", "101"]):
         error = run.error(*call, "--scheduler", "local", *option)
@@ -106,6 +119,14 @@ def test_questions_about_boxes(workers: str, call: list[str], parquet: str, run:
     """What images say of themselves is asked of each partition."""
     whole = run(call[0], GT, parquet, *call[1:]).out
     assert run(call[0], GT, parquet, *call[1:], "--memory-limit", "2GB", "--workers", workers).out == whole
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.long)])
+def test_stats(workers: str, form: str, parquet: str, run: Run) -> None:
+    whole = run("stats", GT, parquet, "--output", form).out
+    parts = run("stats", GT, parquet, "--output", form, "--memory-limit", "2GB", "--workers", workers).out
+    assert parts == whole
 
 
 @pytest.mark.parametrize("command", ["check", "errors", "evaluate"])
@@ -150,6 +171,15 @@ def test_slices_by_a_column_of_the_images(parquet: str, tmp_path: Path, run: Run
         ),
         (["compare", GT, "{parquet}", DT], "--memory-limit must be of detections in Parquet"),
         (
+            ["stats", GT],
+            "--memory-limit must be beside --detections. Got none; ground truth alone is read at",
+        ),
+        (["stats", GT, DT], "--memory-limit must be of detections in Parquet"),
+        (
+            ["stats", GT, "{parquet}", "--anchors", "3"],
+            "--anchors must be left out with --memory-limit. Got both",
+        ),
+        (
             ["bootstrap", GT, "{parquet}", "--images", "101"],
             "--images must be left out with --memory-limit",
         ),
@@ -160,6 +190,31 @@ def test_what_is_refused(call: list[str], message: str, parquet: str, run: Run) 
     out, error = run(*filled, "--memory-limit", "1GB", status=2)
     assert out == ""
     assert message in error
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        *((name, f"left out of {name}, which needs all detections at once; ") for name in AT_ONCE),
+        (
+            "calibration",
+            "left out of calibration error, which needs all detections at once. Got 1GB; bins add",
+        ),
+        (
+            "lrp",
+            "left out of localisation recall precision, which needs all detections at once. Got 1GB; it ",
+        ),
+        ("error-curves", "left out of error areas, which needs all detections at once. Got 1GB; each step "),
+        (
+            "keypoint-errors",
+            "left out of keypoint errors, which needs all detections at once. Got 1GB; joints",
+        ),
+    ],
+)
+def test_what_needs_all_at_once_says_so(command: str, said: str, parquet: str, run: Run) -> None:
+    more = ["--output", "folder"] if command == "draw" else []
+    error = run.error(command, GT, parquet, *more, "--memory-limit", "1GB")
+    assert error.startswith(f"boxscore: error: --memory-limit must be {said}")
 
 
 LISTED = (

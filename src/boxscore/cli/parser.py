@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from boxscore._utils.given_paths import path_of, together
-from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, Option
+from boxscore.cli.arguments import AT_ONCE, DETECTIONS, GROUND_TRUTH, MEMORY_LIMIT, Option
 from boxscore.cli.streams import say, without_addresses_secrets
 from boxscore.errors import InputError, shortened
 
@@ -165,6 +165,9 @@ class ArgumentParser(argparse.ArgumentParser):
         if not word.startswith("-"):
             return f"{self.command} has no use for {words!r}.", ""
         names = [name for action in self._actions for name in action.option_strings]
+        if word == f"--{MEMORY_LIMIT.name}" and self.command in AT_ONCE:
+            rule = f"{word} must be left out of {self.command}, which needs all detections at once"
+            return f"{rule}; {AT_ONCE[self.command]}.", ""
         begun = [f"--{option.name}" for option in self.options if word in option.mistyped_as]
         begun += [name for name in names if name.startswith(word)] if len(word) > 3 else []
         hint = f"did you mean {' or '.join(begun)}?" if begun else nearest(word, names).replace("'", "")

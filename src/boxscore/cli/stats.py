@@ -5,6 +5,7 @@ Examples
   boxscore stats instances.json
   boxscore stats VOC2007 --image-set test --output csv
   boxscore stats instances.json --output stats.json
+  boxscore stats truth.parquet detections --memory-limit 2GB
   boxscore stats instances.json --anchors 9 --image-size 640
   boxscore stats instances.json --anchors 10,13 16,30 33,23 --image-size 416x416
 """
@@ -15,9 +16,10 @@ import argparse
 import contextlib
 import dataclasses
 import re
-from typing import Any, cast
+from typing import Any
 
 from boxscore._utils.checks import plain_number
+from boxscore._utils.files import temporary_folder
 from boxscore._utils.text import counted
 from boxscore.cli.arguments import (
     DETECTION_FILES,
@@ -26,15 +28,17 @@ from boxscore.cli.arguments import (
     GROUND_TRUTH,
     GROUND_TRUTH_FILES,
     IMAGE_SET,
+    MEMORY_LIMIT,
     OUTPUT,
     ROWS,
+    WORKERS,
     Option,
 )
 from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
 from boxscore.cli.output import Section, rows_of, written
 from boxscore.cli.streams import show
 from boxscore.data.anchors import Anchors, table_anchors
-from boxscore.data.statistics import table_statistics
+from boxscore.data.statistics import TableStatistics, table_statistics
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
@@ -57,6 +61,10 @@ OPTIONS = (
     DETECTIONS.but(help="count these instead, of the images and classes of the ground truth", required=False),
     FORMAT,
     IMAGE_SET,
+    WORKERS.but(help="processes that count partitions (default: 1)"),
+    MEMORY_LIMIT.but(
+        help="for detections in Parquet: count partitions that fit in this much memory, e.g. 8GB"
+    ),
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
     OUTPUT,
     *ROWS,
@@ -75,12 +83,11 @@ def run(arguments: argparse.Namespace) -> int:
             got=arguments.image_size,
             cause="did you mean --image-sizes?",
         )
-    options = read_options(**ground_truth_arguments(arguments))
-    table: GroundTruth | Detections = read_ground_truth(arguments.ground_truth, options)
-    if arguments.detections is not None:
-        options = read_options(**detection_arguments(arguments))
-        table = read_detections(arguments.detections, cast(GroundTruth, table), options)
-    statistics = table_statistics(table)
+    if arguments.memory_limit is None:
+        table = _table(arguments)
+        statistics = table_statistics(table)
+    else:
+        statistics = _statistics_in_parts(arguments)
     chosen, words = rows.of(statistics.per_class)
     classes = with_rows(statistics.per_class, chosen)
     counts: dict[str, list[Any]] = {
@@ -112,6 +119,34 @@ def run(arguments: argparse.Namespace) -> int:
         )
     )
     return 0
+
+
+def _table(arguments: argparse.Namespace) -> GroundTruth | Detections:
+    """Read what is counted."""
+    options = read_options(**ground_truth_arguments(arguments))
+    truth = read_ground_truth(arguments.ground_truth, options)
+    if arguments.detections is None:
+        return truth
+    return read_detections(arguments.detections, truth, read_options(**detection_arguments(arguments)))
+
+
+def _statistics_in_parts(arguments: argparse.Namespace) -> TableStatistics:
+    """Count partitions of whole images."""
+    from boxscore.cli.larger import has_scores, is_larger, told_of_partitions
+    from boxscore.data.statistics_in_parts import counted_part, statistics_of_parts
+    from boxscore.validation.checking import judging_protocol
+
+    if arguments.detections is None:
+        cause = "ground truth alone is read at once"
+        raise InputError("--memory-limit", "be beside --detections", got="none", cause=cause)
+    if arguments.anchors is not None:
+        cause = "each round of k-means compares every box with every anchor"
+        raise InputError("--anchors", "be left out with --memory-limit", got="both", cause=cause)
+    is_larger(arguments)  # which refuses what cannot be read in partitions
+    protocol = judging_protocol(None, scored=has_scores(arguments))
+    with temporary_folder() as folder:
+        parts = told_of_partitions(arguments, protocol, counted_part, {"folder": folder})
+        return statistics_of_parts(parts, folder)
 
 
 def _wanted(texts: list[str]) -> int | list[list[float]]:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import IntArray
 from boxscore._utils.text import html_folded, html_summary, html_table
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.vocabulary import Id
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 """At which sizes are described."""
+
+FLAGS = ("crowd", "difficult", "ignore")
 
 SHOWN_CLASSES = 40
 """Most classes that a notebook shows."""
@@ -80,75 +85,147 @@ def table_statistics(table: GroundTruth | Detections) -> TableStatistics:
     >>> statistics.counts["images_without_objects"], statistics.per_class["objects"]
     (1, [1, 1])
     """
+    counts = table_counts(table)
+    ends = np.cumsum(counts.per_class)[:-1]
+    areas = np.split(areas_by_class(table), ends) if len(counts.per_class) else []
+    measured = quantities(table)
+    return described(
+        counts,
+        {name: np.quantile(one, QUANTILES).tolist() for name, one in measured.items() if one.size},
+        [float(np.median(area)) if len(area) else float("nan") for area in areas],
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class TableCounts:
+    """What of the statistics adds up over disjoint images.
+
+    Attributes
+    ----------
+    images, without_boxes : int
+    per_class, images_of_class : ndarray of int64, [K]
+        Boxes, and images that have any.
+    flags : dict of str to int
+        Objects with each flag; empty for detections.
+    quantities : tuple of str
+    noun : {"objects", "detections"}
+    labels, ids : list, [K]
+    units, source : str
+    """
+
+    images: int
+    without_boxes: int
+    per_class: IntArray
+    images_of_class: IntArray
+    flags: dict[str, int]
+    quantities: tuple[str, ...]
+    noun: str
+    labels: list[str]
+    ids: list[Id]
+    units: str
+    source: str
+
+    def __add__(self, other: TableCounts) -> TableCounts:
+        """Add up the counts of disjoint images."""
+        return dataclasses.replace(
+            self,
+            images=self.images + other.images,
+            without_boxes=self.without_boxes + other.without_boxes,
+            per_class=self.per_class + other.per_class,
+            images_of_class=self.images_of_class + other.images_of_class,
+            flags={flag: count + other.flags[flag] for flag, count in self.flags.items()},
+        )
+
+
+def table_counts(table: GroundTruth | Detections) -> TableCounts:
+    """Count what adds up."""
     images, classes = len(table.images), len(table.categories)
-    per_image = np.bincount(table.image, minlength=images)
-    per_class = np.bincount(table.category, minlength=classes)
-    noun = _noun(table)
-    counts = {
-        "images": images,
-        f"images_without_{noun}": int((per_image == 0).sum()),
-        noun: len(table),
-        "classes": classes,
-        f"classes_without_{noun}": int((per_class == 0).sum()),
-    }
-    if isinstance(table, GroundTruth):
-        counts |= {flag: int(getattr(table, flag).sum()) for flag in ("crowd", "difficult", "ignore")}
-    return TableStatistics(
-        counts=counts,
-        per_class=_classes(table, per_class),
-        sizes=_sizes(table, per_image),
+    pairs = np.unique(table.category.astype(np.int64) * max(images, 1) + table.image)
+    of_truth = isinstance(table, GroundTruth)
+    return TableCounts(
+        images=images,
+        without_boxes=int((np.bincount(table.image, minlength=images) == 0).sum()),
+        per_class=np.bincount(table.category, minlength=classes),
+        images_of_class=np.bincount(pairs // max(images, 1), minlength=classes),
+        flags={flag: int(getattr(table, flag).sum()) for flag in FLAGS} if of_truth else {},
+        quantities=tuple(quantities(table)),
+        noun="objects" if of_truth else "detections",
+        labels=table.categories.labels,
+        ids=table.categories.ids.tolist(),
         units=table.units,
         source=table.source,
     )
 
 
-def _classes(table: BoxTable, objects: Any) -> dict[str, list[Any]]:
-    pairs = np.unique(table.category.astype(np.int64) * max(len(table.images), 1) + table.image)
-    images = np.bincount(pairs // max(len(table.images), 1), minlength=len(objects))
-    area = _areas(table)
-    order = np.argsort(table.category, kind="stable")
-    groups = np.split(area[order], np.cumsum(objects)[:-1]) if len(objects) else []
-    return {
-        "class": table.categories.labels,
-        "id": table.categories.ids.tolist(),
-        _noun(table): objects.tolist(),
-        "images": images.tolist(),
-        "share": (objects / max(len(table), 1)).tolist(),
-        "median_area": [float(np.median(group)) if len(group) else float("nan") for group in groups],
-    }
-
-
-def _noun(table: BoxTable) -> str:
-    return "objects" if isinstance(table, GroundTruth) else "detections"
-
-
-def _areas(table: BoxTable) -> Any:
-    return table.area if isinstance(table, GroundTruth) else table.sizes.prod(axis=1)
-
-
-def _sizes(table: BoxTable, per_image: Any) -> dict[str, list[Any]]:
+def quantities(table: GroundTruth | Detections) -> dict[str, NDArray[Any]]:
+    """Return what sizes are described of: an array each, a value per box or image."""
     width, height = table.sizes.T
     known = table.images.sizes[~np.isnan(table.images.sizes).any(axis=1)]
-    quantities: dict[str, NDArray[Any]] = {
+    noun = "objects" if isinstance(table, GroundTruth) else "detections"
+    measured: dict[str, NDArray[Any]] = {
         "box width": width,
         "box height": height,
         "area": _areas(table),
         "aspect ratio": width[height > 0] / height[height > 0],
-        f"{_noun(table)} per image": per_image,
+        f"{noun} per image": np.bincount(table.image, minlength=len(table.images)),
         "image width": known[:, 0],
         "image height": known[:, 1],
     }
     if isinstance(table, Detections) and table.scored:
-        quantities["score"] = table.scores
-    rows = [
-        np.quantile(values, QUANTILES).tolist() if values.size else [float("nan")] * len(QUANTILES)
-        for values in quantities.values()
-    ]
-    columns = zip(*rows, strict=True)
-    return {
-        "quantity": list(quantities),
-        **{f"{quantile:.0%}": list(column) for quantile, column in zip(QUANTILES, columns, strict=True)},
-    }
+        measured["score"] = table.scores
+    return measured
+
+
+def areas_by_class(table: GroundTruth | Detections) -> NDArray[Any]:
+    """Return the areas of all boxes, class after class."""
+    areas: NDArray[Any] = _areas(table)[np.argsort(table.category, kind="stable")]
+    return areas
+
+
+def described(
+    counts: TableCounts, quantiles: Mapping[str, list[float]], median_areas: list[float]
+) -> TableStatistics:
+    """Lay out the statistics of a table, or of what its parts added up to.
+
+    Parameters
+    ----------
+    counts : TableCounts
+    quantiles : mapping of str to list
+        At :data:`QUANTILES`, by quantity; one without values is left out.
+    median_areas : list of float
+        Of each class.
+    """
+    noun, boxes = counts.noun, int(counts.per_class.sum())
+    empty = [float("nan")] * len(QUANTILES)
+    columns = zip(*(quantiles.get(name, empty) for name in counts.quantities), strict=True)
+    return TableStatistics(
+        counts={
+            "images": counts.images,
+            f"images_without_{noun}": counts.without_boxes,
+            noun: boxes,
+            "classes": len(counts.labels),
+            f"classes_without_{noun}": int((counts.per_class == 0).sum()),
+            **counts.flags,
+        },
+        per_class={
+            "class": counts.labels,
+            "id": counts.ids,
+            noun: counts.per_class.tolist(),
+            "images": counts.images_of_class.tolist(),
+            "share": (counts.per_class / max(boxes, 1)).tolist(),
+            "median_area": median_areas,
+        },
+        sizes={
+            "quantity": list(counts.quantities),
+            **{f"{quantile:.0%}": list(column) for quantile, column in zip(QUANTILES, columns, strict=True)},
+        },
+        units=counts.units,
+        source=counts.source,
+    )
+
+
+def _areas(table: BoxTable) -> Any:
+    return table.area if isinstance(table, GroundTruth) else table.sizes.prod(axis=1)
 
 
 def _records(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:

@@ -60,7 +60,7 @@ from boxscore.diagnostics.bootstrap import (
 )
 from boxscore.diagnostics.cross_fitting import CrossFit, counted_alike
 from boxscore.diagnostics.swapping import SwappedDifferences, holm, swapped_differences
-from boxscore.diagnostics.ties import decided_by_ties
+from boxscore.diagnostics.ties import decided_by_ties, knows_ties
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.summary import SummaryRow
@@ -384,7 +384,7 @@ def compare_detectors(
     p_values, unadjusted = _adjusted(exchanged)
     every = _differences(values, draws, p_values, counts, units, how, np.where(falls, -1.0, 1.0))
     stage("orders of equal scores")
-    known = all(result.holds_overlaps for result in results)
+    known = all(map(knows_ties, results))
     ties = [
         [decided_by_ties(first, other, row.key) if known and row.metric == "AP" else None for row in rows]
         for other in results[1:]

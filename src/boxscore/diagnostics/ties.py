@@ -132,6 +132,10 @@ def _has_partitions(evaluation: Evaluation) -> bool:
     return getattr(evaluation, "has_partitions", False)
 
 
+def _has_parts(evaluation: Evaluation) -> bool:
+    return getattr(evaluation, "has_parts", False)
+
+
 class Ends(NamedTuple):
     """The value, the lowest and the highest of some APs."""
 
@@ -149,7 +153,7 @@ def _ordered(evaluation: Evaluation) -> bool:
 
 def ends_of_ties(evaluation: Evaluation, metrics: Sequence[str] | None = None) -> Ends:
     """Compute what :func:`tie_bounds` has, but the expectation, which takes longer; once."""
-    if not _has_partitions(evaluation):
+    if not _has_partitions(evaluation) and not _has_parts(evaluation):
         evaluation.require_overlaps("bounds over ties")
     key = ("ends of ties", None if metrics is None else tuple(metrics))
     return evaluation.once(key, lambda: _ends(evaluation, metrics))
@@ -219,6 +223,11 @@ def _note(error: float, too_large: int) -> str:
     return f"expected: the mean over all orders, estimated, with a standard error of at most {error:.1g}"
 
 
+def knows_ties(evaluation: Evaluation) -> bool:
+    """Whether bounds over ties can be computed: from overlaps, or from parts that are still there."""
+    return _has_parts(evaluation) or evaluation.holds_overlaps
+
+
 def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
     """Whether some order of ties in both results changes the sign of their difference in an AP."""
     ends = [ends_of_ties(result, [metric]).total[:, 0].tolist() for result in (first, other)]
@@ -227,10 +236,10 @@ def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
 
 
 def _reordered(evaluation: Evaluation, order: TieOrder) -> Evaluation:
-    if _has_partitions(evaluation):
+    if _has_partitions(evaluation) or _has_parts(evaluation):
         from boxscore.diagnostics.ties_in_parts import with_tie_order
 
-        return with_tie_order(evaluation, order)
+        return evaluation.once(("tie order", order), lambda: with_tie_order(evaluation, order))
     rules = dataclasses.replace(evaluation.protocol.ap, tie_order=order)
     return dataclasses.replace(evaluation, protocol=dataclasses.replace(evaluation.protocol, ap=rules))
 

@@ -462,15 +462,25 @@ class DistributedEvaluation(MergedEvaluation):
         name : str
             Of the question.
         """
-        rules = self.protocol
-        if rules.matching.caps_data_set or rules.rounding.stretch_scores:
+        if self._reads_all_scores:
             raise InputError(
                 name,
                 "be asked of all images at once",
                 got="partitions",
-                cause=f"rules of the protocol {rules.name} read the scores of the whole data set",
+                cause=f"rules of the protocol {self.protocol.name} read the scores of the whole data set",
             )
         return self._there
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether parts are still there, for another order of equal scores."""
+        return self._held is not None and not self._reads_all_scores
+
+    @property
+    def _reads_all_scores(self) -> bool:
+        """Whether one image alone cannot keep the rules."""
+        rules = self.protocol
+        return bool(rules.matching.caps_data_set or rules.rounding.stretch_scores)
 
     @property
     def _there(self) -> HeldParts:
