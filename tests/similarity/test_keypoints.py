@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import tempfile
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 import boxscore
 from boxscore.compat.verification import verify
 from boxscore.data.keypoints import box_of_keypoints
-from boxscore.similarity.keypoints import object_keypoint_similarity
+from boxscore.similarity.keypoints import object_keypoint_similarity, similarity_of_pairs
 from support.examples import first_of
 from support.instances import assert_same_bits, evaluate, keypoint_case, run_pycocotools
 from support.real_data import real
@@ -183,3 +184,25 @@ def test_what_is_refused(tmp_path: Path) -> None:
         object_keypoint_similarity([[[1, 1, 1]]], [[[1, 1, 0]]], area=[5], sigmas=[0.1])
     with pytest.raises(boxscore.InputError, match=r"keypoints1 must have as many keypoints as sigmas \(2\)"):
         object_keypoint_similarity([[[1, 1, 1]]], [[[1, 1, 1]] * 1], area=[5], sigmas=[0.1, 0.1])
+
+
+def test_pairs_that_may_reach_the_lowest_keep_every_bit() -> None:
+    random = np.random.default_rng(12)
+    for lowest in (0.02, 0.5, 2 / 3, 0.95):
+        joints = int(random.integers(1, 20))
+        truth = random.uniform(0, 50, (30, joints, 3))
+        truth[:, :, 2] = random.choice([0, 2], truth.shape[:2]) * (random.random((30, 1)) < 0.8)
+        detections = truth + random.normal(0, 1, truth.shape) * random.choice([0, 1, 100], (30, joints, 1))
+        found, object_ = np.divmod(np.arange(900), 30)
+        area, corners = random.uniform(10, 900, 30), random.uniform(0, 50, (30, 4))
+        sizes, sigmas = random.uniform(1, 40, (30, 4)), random.uniform(0.02, 0.1, joints)
+        pairs = functools.partial(
+            similarity_of_pairs, detections, truth, found, object_, area, corners, sizes, sigmas
+        )
+        every = pairs()
+        some = pairs(lowest)
+        enough = every >= lowest
+        assert enough.any()
+        assert (some[enough] == every[enough]).all()
+        assert (some[~enough] < lowest).all()
+        assert (some == 0).sum() > (every == 0).sum()

@@ -29,13 +29,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore.data.keypoints import keypoint_array
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks
+
+DISTANT = -40.0
+"""``exp`` of less, 4e-18, is lost beside a number that is near 1."""
 
 
 def object_keypoint_similarity(
@@ -110,8 +113,12 @@ def similarity_of_pairs(
     corners: FloatArray,
     sizes: FloatArray,
     sigmas: FloatArray,
+    lowest: float = 0.0,
 ) -> FloatArray:
-    """OKS of pairs [P] of keypoints [N, J, 3] and [M, J, 3]; the other arrays are of the ground truths."""
+    """OKS of pairs [P] of keypoints [N, J, 3] and [M, J, 3]; the other arrays are of the ground truths.
+
+    Some of those below ``lowest`` are 0 instead.
+    """
     joints = truth.shape[1]
     labelled = truth[:, :, 2] > 0  # [M,J]
     counts = labelled.sum(axis=1)  # [M]
@@ -137,21 +144,40 @@ def similarity_of_pairs(
         error /= variances
         error /= scale.take(pair_truth)[:, None]
         error *= -0.5
+    similarity = np.zeros(len(pair_detection))
+    summed = labelled | (counts == 0)[:, None]  # [M,J]
+    kept = _near_enough(error, summed.take(pair_truth, axis=0), lowest)
+    with np.errstate(all="ignore"):
+        error = error.take(kept, axis=0)
         np.exp(error, out=error)
-    similarity = np.empty(len(pair_detection))
     # NumPy's order of summation depends on the length: only pairs with equally many labelled keypoints can be
     # summed together and still give the last bit of a sum over exactly these.
-    order = np.argsort(of_pairs, kind="stable")
-    ends = np.cumsum(np.bincount(of_pairs)).tolist()
+    of_kept = of_pairs.take(kept)
+    order = np.argsort(of_kept, kind="stable")
+    ends = np.cumsum(np.bincount(of_kept)).tolist()
     for count, (start, end) in enumerate(itertools.pairwise([0, *ends])):
         if start == end:
             continue
-        pairs = order[start:end]
-        of_these = error.take(pairs, axis=0)
+        here = order[start:end]
+        pairs, of_these = kept.take(here), error.take(here, axis=0)
         if 0 < count < joints:
             of_these = of_these[labelled.take(pair_truth.take(pairs), axis=0)].reshape(-1, count)
         similarity[pairs] = of_these.sum(axis=1) / of_these.shape[1]
     return similarity
+
+
+def _near_enough(exponents: FloatArray, summed: BoolArray, lowest: float) -> NDArray[np.intp]:
+    """Find the pairs whose mean of ``exp`` over what is summed [P, J] may reach ``lowest``.
+
+    A keypoint adds at most 1, and a distant one nothing that reaches the sum of others.
+    """
+    if lowest <= 0:
+        return np.arange(len(exponents))
+    near = exponents > DISTANT
+    near &= summed
+    smallest = np.min_scalar_type(exponents.shape[1])
+    counts = near.sum(axis=1, dtype=smallest), summed.sum(axis=1, dtype=smallest)
+    return np.flatnonzero(counts[0] > counts[1] * lowest - 1e-6)
 
 
 def _outside(values: FloatArray, start: FloatArray, size: FloatArray) -> FloatArray:
@@ -210,6 +236,7 @@ class KeypointSimilarity(Similarity):
                 ground_truth.boxes[here],
                 ground_truth.sizes[here],
                 self.sigmas,
+                comparison.lowest,
             )
             if self.unlabelled_is_zero:
                 labelled = np.count_nonzero(truths[here, :, 2] > 0, axis=1)
