@@ -61,7 +61,10 @@ class SeveralFiles(Format):
             for image in table.images.ids.tolist():
                 if image in known:
                     rule, got = "be in one file of the ground truth", f"{image!r} in {known[image]}"
-                    cause = "its objects would count twice"
+                    cause = (
+                        "its objects would count twice. Of several annotators: boxscore agreement compares "
+                        "them, and a folder of SA-Co's files is read as theirs"
+                    )
                     raise InputError("an image", rule, got=got, place=table.source, cause=cause)
                 known[image] = table.source
         whole = concatenate(tables)[0].replaced(source=str(path))
