@@ -114,6 +114,7 @@ HEADS = (
         b'{"descriptions": [{"id": 1, "text": "a"}]}',
         b'{"ID": "a", "gtboxes": []}\n{"ID": "b", "gtboxes": []}\n',
         b'{"annotations": [{"bbox": [], "vis_ratio": 1}]}',
+        b'{"samples": [{"filepath": "a.jpg"}]}',
     ),
     *(b"image,class,x,y,w,h\na,b,1,2,3,4\n", b"image/x\n" * 3, b"0 0.5 0.5 0.1 0.1\n", b""),
     *(b"0 0 4 0 4 4 0 4 ship 0\n", b"<HRSC_Image></HRSC_Image>") * 3,
@@ -122,7 +123,7 @@ HEADS = (
 
 def test_what_a_format_recognises_passes_its_quick_test(tmp_path: Path) -> None:
     draw, seen = random.Random(20), set()
-    for number in range(700):
+    for number in range(1_000):
         if number % 4:
             keys = draw.sample(KEYS, draw.randint(1, 9))
             value = {key: draw.choice([1, "a", [1], {"label": {}}, {"a": 1}, [{"size": 1}]]) for key in keys}

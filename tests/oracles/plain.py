@@ -556,7 +556,8 @@ def evaluate(
         defined = [value for value in cells if not math.isnan(value)]
         metrics[row.key] = float(np.mean(defined)) if defined else NAN
         if protocol.ap.class_mean == "nanmean" and defined:
-            # One value a class and threshold is added class after class, several of a curve as they stand.
-            one_each = len(cells) == len(chosen) * K
+            # One value a class and threshold is added class after class, points of curves as they stand.
+            of_points = row.metric == "FROC" or (pointwise and row.metric not in ("AR", "MR"))
+            one_each = not of_points and len(cells) == len(chosen) * K
             metrics[row.key] = float(np.nanmean(np.reshape(cells, (-1, K)).T.ravel() if one_each else cells))
     return Result({"precision": precision, "recall": recall, "scores": scores}, metrics)
