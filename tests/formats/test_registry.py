@@ -117,7 +117,7 @@ HEADS = (
         b'{"samples": [{"filepath": "a.jpg"}]}',
     ),
     *(b"image,class,x,y,w,h\na,b,1,2,3,4\n", b"image/x\n" * 3, b"0 0.5 0.5 0.1 0.1\n", b""),
-    *(b"0 0 4 0 4 4 0 4 ship 0\n", b"<HRSC_Image></HRSC_Image>") * 3,
+    *(b"0 0 4 0 4 4 0 4 ship 0\n", b"<HRSC_Image></HRSC_Image>") * 6,
 )
 
 
