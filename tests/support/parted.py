@@ -19,16 +19,18 @@ Tables = tuple[boxscore.GroundTruth, boxscore.Detections]
 
 def bits(evaluation: boxscore.Evaluation) -> dict[str, Any]:
     """Everything that a result prints and draws, to the bit."""
-    arrays = {name: array.tobytes() for name, array in evaluation.arrays().items()}
+    drawn = {}
+    if evaluation.protocol.matching.scores == "given":
+        drawn = {name: array.tobytes() for name, array in evaluation.arrays().items()}
+        drawn["ap by iou"] = evaluation.ap_by_iou().tobytes()
     values = {name: array.tobytes() for name, array in evaluation.class_values.items()}
     counts = {name: array.tolist() for name, array in evaluation.class_counts.items()}
     return {
-        **arrays,
+        **drawn,
         **values,
         "class counts": counts,
         "images": evaluation.image_fingerprint,
         "metrics": np.array(list(evaluation.metrics.values())).tobytes(),
-        "ap by iou": evaluation.ap_by_iou().tobytes(),
         "counts": evaluation.counts,
         "repr": repr(evaluation),
         "labels": evaluation.labels,
