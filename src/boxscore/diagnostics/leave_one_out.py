@@ -44,7 +44,14 @@ from boxscore.matching.preparing import prepared
 from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.blocks import MOST_VALUES
-from boxscore.scoring.summary import ClassValues, class_values, held, total_with, weighted_metrics
+from boxscore.scoring.summary import (
+    ClassValues,
+    class_values,
+    harmonic_mean,
+    held,
+    total_with,
+    weighted_metrics,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,6 +187,10 @@ def _after(evaluation: Evaluation, edits: LabelEdits, row: SummaryRow) -> FloatA
     """Compute the metric after each edit, [N]."""
     if not len(edits):
         return np.empty(0)
+    if row.harmonic_of:
+        rows = [part for part in evaluation.protocol.rows if part.key in row.harmonic_of]
+        one, two = (_after(evaluation, edits, part) for part in rows)
+        return harmonic_mean(one, two)
     truth = evaluation.ground_truth
     image = edits.image(truth)
     sizes = np.bincount(evaluation.detections.image, minlength=len(truth.images))[image]

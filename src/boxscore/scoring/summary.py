@@ -75,6 +75,11 @@ def summary_tables(
     return np.stack(tables, axis=1) if tables else np.empty((copies, 0, 1))
 
 
+def harmonic_mean(one: FloatArray, two: FloatArray) -> FloatArray:
+    """Return the mean of two metrics that a row with ``harmonic_of`` has."""
+    return np.asarray(2 * one * two / (one + two + HARMONIC_EPSILON))
+
+
 class _Row:
     """A summary row of copies of the classes, side by side; mostly of one."""
 
@@ -113,7 +118,7 @@ class _Row:
         if self.row.harmonic_of:
             parts = [row for row in self.protocol.rows if row.key in self.row.harmonic_of]
             one, two = (_Row(row, self.protocol, self.curves_of, copies).totals() for row in parts)
-            return np.asarray(2 * one * two / (one + two + HARMONIC_EPSILON))
+            return harmonic_mean(one, two)
         if rules.pool == "classes":
             return self._values_of(self.row.selection)[0].means_of_copies(copies)
         values, curves = self._values
