@@ -207,7 +207,11 @@ def test_a_cap_over_the_data_set_that_cannot_be_met_is_refused_by_name() -> None
 
 
 @pytest.mark.long
-def test_every_protocol_that_ships_can_be_merged() -> None:
+OF_TWO_CURVES = ["omnilabel"]
+"""The one that cannot be merged, as the page on large data says."""
+
+
+def test_every_protocol_that_ships_can_be_merged_but_one() -> None:
     truth = boxscore.GroundTruth.from_arrays([1, 2], ["cat"] * 2, [[1, 1, 9, 9]] * 2)
     found = boxscore.Detections.from_arrays([1, 2], ["cat"] * 2, [[1, 1, 9, 9]] * 2, [0.5, 0.75])
     for name in protocol_names():
@@ -216,7 +220,7 @@ def test_every_protocol_that_ships_can_be_merged() -> None:
             parts_of((truth, found), name, 2)
         except boxscore.InputError as error:  # it needs masks, keypoints, corners or columns
             refused = error
-        assert not isinstance(refused, boxscore.ProtocolError), f"{name}: {refused}"
+        assert isinstance(refused, boxscore.ProtocolError) == (name in OF_TWO_CURVES), f"{name}: {refused}"
 
 
 STRETCHED = {"extends": "coco", "rounding": {"stretch_scores": True}}
