@@ -206,11 +206,11 @@ def test_a_cap_over_the_data_set_that_cannot_be_met_is_refused_by_name() -> None
         boxscore.scan(*scene(), protocol=rules)
 
 
-@pytest.mark.long
 OF_TWO_CURVES = ["omnilabel"]
 """The one that cannot be merged, as the page on large data says."""
 
 
+@pytest.mark.long
 def test_every_protocol_that_ships_can_be_merged_but_one() -> None:
     truth = boxscore.GroundTruth.from_arrays([1, 2], ["cat"] * 2, [[1, 1, 9, 9]] * 2)
     found = boxscore.Detections.from_arrays([1, 2], ["cat"] * 2, [[1, 1, 9, 9]] * 2, [0.5, 0.75])
