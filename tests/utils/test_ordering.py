@@ -175,9 +175,9 @@ def test_an_interrupt_amid_distinct_rows_is_no_other_error() -> None:
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         for _ in range(200):
+            interrupts += 1
             with contextlib.suppress(KeyboardInterrupt):
                 signal.setitimer(signal.ITIMER_REAL, 0.001)
-                interrupts += 1
                 while True:
                     distinct_rows(rows)
     finally:
