@@ -102,7 +102,7 @@ def _sums(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind in "iu":
         whole: NDArray[Any] = values.sum(axis=-1)
         return whole
-    rows = values.reshape(-1, values.shape[-1]).tolist()
+    rows = values.reshape(math.prod(values.shape[:-1]), values.shape[-1]).tolist()
     return np.array([math.fsum(row) for row in rows]).reshape(values.shape[:-1])
 
 
