@@ -17,6 +17,7 @@ from boxscore import diagnostics
 from boxscore._utils.resampling import Draws, Groups
 from boxscore.data.vocabulary import Images
 from boxscore.distributed import DistributedEvaluation, Part, merge
+from boxscore.protocols.rules.pooling import OF_IMAGES
 from boxscore.protocols.rules.score_levels import LEVEL_METRICS
 from boxscore.protocols.summary import SUMMARY_KINDS
 from boxscore.reports.rows import Rows
@@ -77,7 +78,9 @@ RULES = [
     {"ap": {"class_weights": {"1": 0, "*": 3}, "interpolation": "area"}},
     {
         "summary": [
-            {"key": kind, "metric": kind} for kind in SUMMARY_KINDS if kind not in ("JI", *LEVEL_METRICS)
+            {"key": kind, "metric": kind}
+            for kind in SUMMARY_KINDS
+            if kind not in ("JI", *LEVEL_METRICS, *OF_IMAGES)
         ]
     },
     {
@@ -379,7 +382,8 @@ def test_too_many_detections_to_be_fetched(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(
         boxscore.InputError, match=r"^detections whose parts are fetched must be at most 10\."
     ):
-        diagnostics.operating_points(result)
+        result.score_counts()
+    assert len(diagnostics.operating_points(result).to_frame())
     diagnostics.bootstrap_intervals(result, resamples=2)
 
 

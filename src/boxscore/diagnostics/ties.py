@@ -105,6 +105,8 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
     InputError
         When a metric is unknown.
     """
+    if not _has_partitions(evaluation):
+        evaluation.require_overlaps("bounds over ties")
     ends = ends_of_ties(evaluation, metrics)
     rows, K, M = ends.rows, len(evaluation.labels), len(ends.rows)
     per_class, total = np.empty((4, K, M)), np.empty((4, M))
