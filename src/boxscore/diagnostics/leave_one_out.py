@@ -188,9 +188,7 @@ def _after(evaluation: Evaluation, edits: LabelEdits, row: SummaryRow) -> FloatA
     if not len(edits):
         return np.empty(0)
     if row.harmonic_of:
-        rows = [part for part in evaluation.protocol.rows if part.key in row.harmonic_of]
-        one, two = (_after(evaluation, edits, part) for part in rows)
-        return harmonic_mean(one, two)
+        return harmonic_mean(row, evaluation.protocol, lambda part: _after(evaluation, edits, part))
     truth = evaluation.ground_truth
     image = edits.image(truth)
     sizes = np.bincount(evaluation.detections.image, minlength=len(truth.images))[image]

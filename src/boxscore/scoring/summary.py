@@ -75,8 +75,11 @@ def summary_tables(
     return np.stack(tables, axis=1) if tables else np.empty((copies, 0, 1))
 
 
-def harmonic_mean(one: FloatArray, two: FloatArray) -> FloatArray:
-    """Return the mean of two metrics that a row with ``harmonic_of`` has."""
+def harmonic_mean(
+    row: SummaryRow, protocol: Protocol, total_of: Callable[[SummaryRow], FloatArray]
+) -> FloatArray:
+    """Return the mean of the two metrics that a row with ``harmonic_of`` names."""
+    one, two = (total_of(part) for part in protocol.rows if part.key in row.harmonic_of)
     return np.asarray(2 * one * two / (one + two + HARMONIC_EPSILON))
 
 
@@ -116,9 +119,11 @@ class _Row:
         """Value over all classes, [copies]."""
         rules, copies = self.protocol.ap, self.copies
         if self.row.harmonic_of:
-            parts = [row for row in self.protocol.rows if row.key in self.row.harmonic_of]
-            one, two = (_Row(row, self.protocol, self.curves_of, copies).totals() for row in parts)
-            return harmonic_mean(one, two)
+            return harmonic_mean(
+                self.row,
+                self.protocol,
+                lambda part: _Row(part, self.protocol, self.curves_of, copies).totals(),
+            )
         if rules.pool == "classes":
             return self._values_of(self.row.selection)[0].means_of_copies(copies)
         values, curves = self._values

@@ -142,8 +142,8 @@ class RowCheck(NamedTuple):
     repair: str
     repaired: Callable[[Context, Any, NDArray[np.intp]], Repair]
 
-    def finding(self, context: Context, table: Any) -> Iterator[Finding]:
-        """Check a table."""
+    def finding(self, context: Context, table: Any, **otherwise: Any) -> Iterator[Finding]:
+        """Check a table; ``otherwise`` is another repair than that of the check."""
         rows, most = self.rows(context, table)
         if len(rows):
             yield context.finding(
@@ -154,8 +154,7 @@ class RowCheck(NamedTuple):
                 self.text(context, len(rows), most),
                 table=table,
                 rows=rows,
-                repair=self.repair,
-                repaired=self.repaired(context, table, rows),
+                **{"repair": self.repair, "repaired": self.repaired(context, table, rows), **otherwise},
             )
 
 

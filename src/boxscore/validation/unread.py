@@ -129,21 +129,14 @@ def _flags(context: Context, *, difficult_said: bool) -> Iterator[Finding]:
         if name == "difficult" and difficult_said:
             continue
         if name == "difficult" and protocol.similarity == "box" and truth.units == "pixels":
-            rows, most = check.rows(context, truth)
             other = load_protocol(DIFFICULT)
-            if len(rows):
-                yield context.finding(
-                    check.code,
-                    check.kind,
-                    check.severity(context),
-                    len(rows),
-                    check.text(context, len(rows), most),
-                    table=truth,
-                    rows=rows,
-                    repair=f"with --protocol {DIFFICULT}",
-                    repaired=_under(other),
-                    at_once=context.is_soon(other),
-                )
+            yield from check.finding(
+                context,
+                truth,
+                repair=f"with --protocol {DIFFICULT}",
+                repaired=_under(other),
+                at_once=context.is_soon(other),
+            )
             continue
         yield from check.finding(context, truth)
 
