@@ -197,10 +197,6 @@ def test_what_is_refused(call: list[str], message: str, parquet: str, run: Run) 
     [
         *((name, f"left out of {name}, which needs all detections at once; ") for name in AT_ONCE),
         (
-            "calibration",
-            "left out of calibration error, which needs all detections at once. Got 1GB; bins add",
-        ),
-        (
             "lrp",
             "left out of localisation recall precision, which needs all detections at once. Got 1GB; it ",
         ),

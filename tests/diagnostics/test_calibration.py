@@ -13,9 +13,12 @@ import pytest
 import boxscore
 from boxscore._utils.resampling import Draws, interval
 from boxscore.diagnostics import calibration_error, reliability
+from boxscore.diagnostics._pieces import Pieces
 from boxscore.diagnostics._residuals import BinnedResiduals, half_sampled
+from boxscore.diagnostics._score_bins import ScoredRows, sums_of_cells
 from support.each import each
 from support.examples import first_of
+from support.insides import Here
 
 
 def direct(evaluation, label, bins):
@@ -176,8 +179,9 @@ def residuals_of(random, images, curve):
     score = random.random(len(image))
     true = random.random(len(image)) < curve(score)
     nothing = np.zeros(len(image), dtype=np.int64)
-    bin_ = (score * 10).astype(np.int64)
-    return BinnedResiduals.of(nothing, bin_, image, image, true - score, score * (1 - score), 1)
+    rows = Pieces(Here(), [ScoredRows(nothing, image, score, true, np.zeros(len(image)))])
+    ends = np.linspace(0, 1, 11)
+    return BinnedResiduals.of(rows, ends, sums_of_cells(rows, ends), images, 1)
 
 
 @pytest.mark.long

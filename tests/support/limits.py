@@ -59,6 +59,11 @@ def few_classes_of_ties(patch: pytest.MonkeyPatch, count: int) -> None:
     patch.setattr("boxscore.diagnostics.ties_in_parts.MOST", count)
 
 
+def few_weights_together(patch: pytest.MonkeyPatch, size: int) -> None:
+    """Send weights of at most so many bytes to the pieces of calibration at a time, or one set."""
+    patch.setattr("boxscore.diagnostics._residuals.HELD", size)
+
+
 def few_detections_of_a_fix(patch: pytest.MonkeyPatch, count: int) -> None:
     """Score at most so many detections together where errors are fixed in parts."""
     patch.setattr(plan, "MOST", count)

@@ -395,7 +395,6 @@ DIAGNOSTICS = {
         note="chance adds to expected_error, not to debiased_error; low and high are an interval of the true "
         "error",
         first_out=lambda _: ["accuracy", "confidence", "maximum_error"],
-        at_once="bins add up IoU of true positives in the order of all scores, and parts hold no overlaps",
         examples=("", "--bins 15 --score-threshold 0.05", "--reliability --output csv"),
     ),
     "lrp": Diagnostic(

@@ -20,6 +20,8 @@ Conventions
   are all the same by chance do not make it 0. Detections of an image depend on one another, so the variance
   is multiplied by a design effect, one number of 1 or more for a class: by how much more the sums over images
   vary than those of as many independent residuals.
+- Sums are those of exact digits (:mod:`boxscore._utils.exact_sums`): the same in any pieces. Pieces are of
+  disjoint units; where units are groups of images, their sums are gathered by unit first.
 - The plain error errs upwards and the debiased error downwards. The interval starts at the low end of the
   debiased error and ends at the high end of the plain one, each over resampled images, their mean shifted to
   the value itself; so it holds on either side, and is wider where bins are poor. Draws that vary less than
@@ -36,15 +38,28 @@ Bootstrap Techniques", 2021 (a normal variable made into two independent ones).
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from boxscore._utils.array_types import FloatArray, IntArray, Positions
+from boxscore._utils.exact_sums import added, digits_of, rounded
 from boxscore._utils.ordering import stable_order
+from boxscore._utils.resampling import Units, WeightSets, unit_count
+from boxscore.diagnostics._pieces import Pieces
 from boxscore.diagnostics._result import mean_over_classes
+from boxscore.diagnostics._score_bins import CellSums, ScoredRows, cells_of, numbered
+from boxscore.matching.extra import narrowed
+
+DIGITS = 2
+"""Of the residual of a unit: whole multiples of 2**-62."""
+
+HELD = 1 << 27
+"""Bytes of the weights that are sent to all pieces at a time, and of what they return."""
 
 
 class Errors(NamedTuple):
@@ -54,123 +69,177 @@ class Errors(NamedTuple):
     debiased: FloatArray
 
 
-class Sums(NamedTuple):
-    """What is added up over detections; arrays of one length."""
+class UnitSums(NamedTuple):
+    """What each unit (an image, or images that belong together) of a piece has in each cell; arrays [C]."""
 
-    residual: FloatArray
-    detections: FloatArray
+    place: Positions
+    """Of the cell among those of all pieces; ascending."""
+    unit: IntArray
+    """Ascending in a cell."""
+    residual: IntArray
+    """Digits, [digits, C]."""
+    detections: IntArray
+
+
+class Counted(NamedTuple):
+    """What is counted of the units of a piece, [P] of cells and [Q] of bins of all classes together."""
+
+    units: IntArray
+    """With detections, of each class and in all, [K + 1]."""
+    apart: IntArray
+    """Units of each cell."""
+    total_apart: IntArray
+    squares: IntArray
+    """Sums of the squared numbers of detections of each unit in each cell."""
+    total_squares: IntArray
+
+
+class Cells(NamedTuple):
+    """The cells of all pieces, [P]: bins of a class that have detections."""
+
+    category: IntArray
+    bin: Positions
+    """Position among the bins of all classes together, [P]."""
+    classes: int
+    bins: int
+    """Q."""
+
+    @classmethod
+    def of(cls, cell: IntArray, classes: int, bins: int) -> Cells:
+        """Give a number to each bin that occurs."""
+        position, present = numbered(cell % bins)
+        return cls(cell // bins, position, classes, len(present))
+
+    def by_class(self, values: Any) -> Any:
+        """Add up numbers [P] by classes, [K]."""
+        return np.bincount(self.category, values, self.classes).astype(np.float64, copy=False)
+
+    def over_classes(self, values: Any) -> Any:
+        """Add up whole numbers [..., P] by bins, [..., Q]."""
+        order = np.argsort(self.bin, kind="stable")
+        starts = np.flatnonzero(np.diff(self.bin[order], prepend=-1))
+        return np.add.reduceat(values[..., order], starts, axis=-1) if len(starts) else values[..., :0]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BinnedResiduals:
-    """Residuals of each unit (an image, or images that belong together) in each bin that has detections.
+    """Residuals of each unit in each cell, in pieces, and what all have together.
 
     Attributes
     ----------
-    image : ndarray, [C]
-        An image of the unit.
-    sums : Sums, [C]
-    start, category, bin : ndarray, [P]
-        First entry of each bin of a class, its class, and the position of the bin of all classes together.
+    pieces : Pieces
+        Of UnitSums.
+    spans : sequence of (int, int)
+        Of the units of each piece.
+    cells : Cells
     noise : ndarray of float64, [P]
         Standard error of the residual of each bin of a class.
     total_noise : ndarray of float64, [Q]
+    detections : ndarray of int64, [P]
     units : ndarray of int64, [K + 1]
         Units with detections, of each class and in all.
+    value : Errors, [1, K + 2]
+        Of all units, each once.
     class_weights : ndarray of float64, [K], or None
         How much each class counts in the mean over classes; None: all the same.
     """
 
-    image: IntArray
-    sums: Sums
-    start: Positions
-    category: IntArray
-    bin: Positions
+    pieces: Pieces
+    spans: Sequence[tuple[int, int]]
+    cells: Cells
     noise: FloatArray
     total_noise: FloatArray
+    detections: IntArray
     units: IntArray
-    class_weights: FloatArray | None = None
+    class_weights: FloatArray | None
 
     @classmethod
     def of(
         cls,
-        category: IntArray,
-        bin_: IntArray,
-        image: IntArray,
-        unit: IntArray,
-        residual: FloatArray,
-        variance: FloatArray,
+        rows: Pieces,
+        ends: FloatArray,
+        sums: CellSums,
+        images: int,
         classes: int,
+        units: Units | None = None,
         class_weights: FloatArray | None = None,
     ) -> BinnedResiduals:
-        """Add up what detections [N] have; ``variance`` is that of a residual if scores are calibrated."""
-        wide, last = int(bin_.max(initial=0)) + 1, int(unit.max(initial=-1)) + 1
-        place, present = _numbered(category * wide + bin_, classes * wide)
-        order, start = _groups(place * last + unit, last * len(present))
-        first = order[start]
-        sums = Sums(
-            np.add.reduceat(residual[order], start), np.diff(start, append=len(order)).astype(np.float64)
-        )
-        of_cell, of_unit = place[first], unit[first]
-        # All classes together: the same cells, added up over the classes of a unit and bin.
-        total_place, bins = _numbered(present % wide, wide)
-        order, start = _groups(of_unit * len(bins) + total_place[of_cell], last * len(bins))
-        total_sums = Sums(*(np.add.reduceat(values[order], start) for values in sums))
-        of_total = total_place[of_cell[order[start]]]
-        squares, calibrated = (_added(place, values, len(present)) for values in (residual**2, variance))
-        of_class = present // wide
-        order, start = _groups(of_unit * classes + of_class[of_cell], last * classes)
-        units = np.bincount(of_class[of_cell[order[start]]], minlength=classes)
-        return cls(
-            image[first],
-            sums,
-            np.flatnonzero(np.diff(of_cell, prepend=-1)),
-            of_class,
-            total_place,
-            _noise(sums, of_cell, squares, calibrated, of_class),
-            _noise(
-                total_sums,
-                of_total,
-                _added(total_place, squares, len(bins)),
-                _added(total_place, calibrated, len(bins)),
-                np.zeros(len(bins), dtype=np.intp),
-            ),
-            np.append(units, np.count_nonzero(np.bincount(unit))),
-            class_weights,
-        )
+        """Add up the rows of pieces by units and cells, and find the noise of the cells."""
+        cells = Cells.of(sums.cell, classes, len(ends) - 1)
+        by_unit = rows.then(_unit_sums, ends, sums.cell, units)
+        if units is not None and len(rows.held) > 1:
+            by_unit = _gathered(by_unit, units, unit_count(images, units))
+        counts, most, spans = zip(*by_unit.results(_counted, cells), strict=True)
+        total = Counted(*(functools.reduce(np.add, column) for column in zip(*counts, strict=True)))
+        self = cls(by_unit, spans, cells, *(np.empty(0),) * 2, sums.detections, total.units, class_weights)
+        ones = np.ones((1, unit_count(images, units)), dtype=np.uint8)
+        residual, _ = self._weighed(ones)
+        noises = _noises(by_unit, cells, sums, total, residual[:, 0], max(most))
+        return dataclasses.replace(self, noise=noises[0], total_noise=noises[1])
 
-    def errors(self, weights: Iterable[FloatArray]) -> Errors:
-        """Compute the errors of sets of weights of images; both arrays are [sets, K + 2]."""
-        each = [self._errors(weight[self.image]) for weight in weights]
+    def errors(self, weights: WeightSets | Sequence[FloatArray]) -> Errors:
+        """Compute the errors of sets of whole-number weights of units; both arrays are [sets, K + 2]."""
+        each: list[Errors] = []
+        for batch in self._batches(weights):
+            residual, detections = self._weighed(batch)
+            sums = rounded(residual), rounded(self.cells.over_classes(residual))
+            counts = detections, self.cells.over_classes(detections)
+            each += [self._errors(*(one[number] for one in (*sums, *counts))) for number in range(len(batch))]
         return Errors(*(np.array(values) for values in zip(*each, strict=True)))
 
     def spread(self) -> FloatArray:
         """Return the standard error of the errors that the noise of the bins makes, [K + 2]."""
-        K = len(self.units) - 1
-        detections = _added(self.category, np.add.reduceat(self.sums.detections, self.start), K)
-        classes = np.sqrt(_added(self.category, self.noise**2, K)) / np.maximum(detections, 1)
+        detections = self.cells.by_class(self.detections)
+        classes = np.sqrt(self.cells.by_class(self.noise**2)) / np.maximum(detections, 1)
         total = np.sqrt((self.total_noise**2).sum()) / max(detections.sum(), 1)
-        weights = np.ones(K) if self.class_weights is None else self.class_weights
+        weights = np.ones(self.cells.classes) if self.class_weights is None else self.class_weights
         mean = np.sqrt(((weights * classes) ** 2).sum()) / max(weights[detections > 0].sum(), 1e-300)
         return np.concatenate([classes, [total, mean]])
 
-    def _errors(self, weight: FloatArray) -> Errors:
-        Q, K = len(self.total_noise), len(self.units) - 1
-        of_bin = Sums(*(np.add.reduceat(weight * values, self.start) for values in self.sums))
-        of_all = Sums(*(_added(self.bin, values, Q) for values in of_bin))
-        noise, total_noise = self.noise * (of_bin.detections > 0), self.total_noise * (of_all.detections > 0)
-        detections = _added(self.category, of_bin.detections, K)
+    def _batches(self, weights: WeightSets | Sequence[FloatArray]) -> Iterator[Any]:
+        """Hold as many sets at a time as have their room, in few bytes."""
+        room = HELD if self.pieces.room is None else min(HELD, self.pieces.room // 4)
+        returned = 8 * (DIGITS + 1) * len(self.noise) * len(self.spans)
+        every, batch = iter(weights), list[Any]()
+        for one in every:
+            batch.append(narrowed(one))
+            if len(batch) * max(batch[0].nbytes, returned) >= room:
+                yield np.stack(batch)
+                batch = []
+        if batch:
+            yield np.stack(batch)
+
+    def _weighed(self, weights: Any) -> tuple[IntArray, IntArray]:
+        """Add up residuals and detections of all pieces, [digits, sets, P] and [sets, P]."""
+        submit, (sets, P) = self.pieces.engine.submit, (len(weights), len(self.cells.category))
+        tasks = [
+            submit("weigh", _weighed, piece, weights[:, first:end], first)
+            for piece, (first, end) in zip(self.pieces.held, self.spans, strict=True)
+        ]
+        residual = np.zeros((DIGITS, sets, P), dtype=np.int64)
+        detections = np.zeros((sets, P), dtype=np.int64)
+        for places, some, count in self.pieces.engine.results(tasks, shown="weighing"):
+            residual[..., places] += some
+            detections[:, places] += count
+        return residual, detections
+
+    def _errors(
+        self, residual: FloatArray, total_residual: FloatArray, detections: IntArray, total: IntArray
+    ) -> Errors:
+        cells = self.cells
+        noise, total_noise = self.noise * (detections > 0), self.total_noise * (total > 0)
+        of_class = cells.by_class(detections)
 
         def over_bins(size: FloatArray, total_size: FloatArray) -> FloatArray:
-            total = total_size.sum() / of_all.detections.sum() if detections.any() else np.nan
+            whole = total_size.sum() / total.sum() if total.any() else np.nan
             classes = np.divide(
-                _added(self.category, size, K), detections, out=np.full(K, np.nan), where=detections > 0
+                cells.by_class(size), of_class, out=np.full(cells.classes, np.nan), where=of_class > 0
             )
-            return np.concatenate([classes, [total, mean_over_classes(classes, self.class_weights)]])
+            return np.concatenate([classes, [whole, mean_over_classes(classes, self.class_weights)]])
 
         return Errors(
-            over_bins(np.abs(of_bin.residual), np.abs(of_all.residual)),
-            over_bins(half_sampled(of_bin.residual, noise), half_sampled(of_all.residual, total_noise)),
+            over_bins(np.abs(residual), np.abs(total_residual)),
+            over_bins(half_sampled(residual, noise), half_sampled(total_residual, total_noise)),
         )
 
 
@@ -183,39 +252,167 @@ def half_sampled(residual: FloatArray, noise: FloatArray) -> FloatArray:
     return debiased
 
 
-def _added(place: Positions, values: FloatArray, size: int) -> FloatArray:
-    """Add up values by their places, [size]."""
-    return np.bincount(place, values, size).astype(np.float64, copy=False)
+# ---------------------------------------------------------------- what pieces are asked
 
 
-def _numbered(keys: IntArray, size: int) -> tuple[Positions, IntArray]:
-    """Return which of the distinct keys each key is, in their order, and those; keys are in [0, size)."""
-    is_there = np.zeros(size, dtype=bool)
-    is_there[keys] = True
-    return (np.cumsum(is_there) - 1)[keys], np.flatnonzero(is_there)
+def _unit_sums(rows: ScoredRows, ends: FloatArray, cell: IntArray, units: Units | None) -> UnitSums:
+    """Add up the residuals of a piece."""
+    number = np.zeros(int(cell[-1]) + 1 if len(cell) else 0, dtype=np.int64)
+    number[cell] = np.arange(len(cell))
+    unit = rows.image if units is None else units[rows.image].astype(np.int64)
+    residual = digits_of(rows.true - rows.score, DIGITS)
+    ones = np.ones(len(unit), dtype=np.int64)
+    return _grouped(UnitSums(number[cells_of(rows, ends)], unit, residual, ones))
 
 
-def _groups(keys: IntArray, size: int) -> tuple[Positions, Positions]:
-    """Order keys in [0, size), and return where each group of equal ones starts."""
-    order = stable_order(keys, size)
+def _grouped(sums: UnitSums) -> UnitSums:
+    """Add up what is of one cell and unit."""
+    order, start = _groups(sums.place, sums.unit)
+    if not len(start):
+        return sums
+    first = order[start]
+    return UnitSums(
+        sums.place[first],
+        sums.unit[first],
+        np.add.reduceat(sums.residual[:, order], start, axis=1),
+        np.add.reduceat(sums.detections[order], start),
+    )
+
+
+def _groups(high: IntArray, low: IntArray) -> tuple[Positions, Positions]:
+    """Order pairs of numbers, and return where each group of equal ones starts."""
+    least = int(low.min(initial=0))
+    span = int(low.max(initial=least)) + 1 - least
+    keys = high * span + (low - least)
+    order = stable_order(keys, int(keys.max(initial=-1)) + 1)
     return order, np.flatnonzero(np.diff(keys[order], prepend=-1))
 
 
+def _gathered(by_unit: Pieces, units: Units, count: int) -> Pieces:
+    """Gather what units have in several pieces: as many pieces, each of some units."""
+    images = np.cumsum(np.bincount(units, minlength=count))
+    shares = np.arange(1, len(by_unit.held)) / len(by_unit.held) * images[-1]
+    ends = [0, *(np.searchsorted(images, shares) + 1).tolist(), count]
+    ordered = by_unit.then(_in_order_of_units)
+    submit = by_unit.engine.submit
+    tasks = [
+        submit("gather", _of_units, [submit("cut", _cut, one, low, high) for one in ordered.held])
+        for low, high in itertools.pairwise(ends)
+    ]
+    return by_unit._replace(held=by_unit.engine.held(tasks))
+
+
+def _in_order_of_units(sums: UnitSums) -> UnitSums:
+    order = stable_order(sums.unit, int(sums.unit.max(initial=-1)) + 1)
+    return UnitSums(*(column[..., order] for column in sums))
+
+
+def _cut(sums: UnitSums, low: int, high: int) -> UnitSums:
+    """Take the units in [low, high) of what is in their order."""
+    part = slice(*np.searchsorted(sums.unit, [low, high]).tolist())
+    return UnitSums(*(column[..., part].copy() for column in sums))
+
+
+def _of_units(parts: Sequence[UnitSums]) -> UnitSums:
+    return _grouped(UnitSums(*(np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))))
+
+
+def _together(sums: UnitSums, cells: Cells) -> UnitSums:
+    """Add up the classes of each unit and bin."""
+    return _grouped(sums._replace(place=cells.bin[sums.place]))
+
+
+def _counted(sums: UnitSums, cells: Cells) -> tuple[Counted, int, tuple[int, int]]:
+    """Count the units of a piece; with the most detections of one in a bin, and the span of units."""
+    P, K, total = len(cells.category), cells.classes, _together(sums, cells)
+    of_class = cells.category[sums.place]
+    order, start = _groups(of_class, sums.unit)
+    units = np.bincount(of_class[order[start]], minlength=K)
+    squares, total_squares = np.zeros(P, dtype=np.int64), np.zeros(cells.bins, dtype=np.int64)
+    np.add.at(squares, sums.place, sums.detections**2)
+    np.add.at(total_squares, total.place, total.detections**2)
+    counts = Counted(
+        np.append(units, len(np.unique(sums.unit))),
+        np.bincount(sums.place, minlength=P),
+        np.bincount(total.place, minlength=cells.bins),
+        squares,
+        total_squares,
+    )
+    span = (int(sums.unit.min()), int(sums.unit.max()) + 1) if len(sums.unit) else (0, 0)
+    return counts, int(total.detections.max(initial=0)), span
+
+
+def _weighed(sums: UnitSums, weights: Any, first: int) -> tuple[Positions, IntArray, IntArray]:
+    """Add up the units of each cell under sets of weights; which cells, [digits, sets, p] and [sets, p]."""
+    start = np.flatnonzero(np.diff(sums.place, prepend=-1))
+    residual = np.zeros((DIGITS, len(weights), len(start)), dtype=np.int64)
+    detections = np.zeros((len(weights), len(start)), dtype=np.int64)
+    at = sums.unit - first
+    for number, of_unit in enumerate(weights if len(start) else []):
+        weight = of_unit[at].astype(np.int64)
+        detections[number] = np.add.reduceat(weight * sums.detections, start)
+        for digit, values in zip(residual, sums.residual, strict=True):
+            digit[number] = np.add.reduceat(weight * values, start)
+    return sums.place[start], residual, detections
+
+
+# ---------------------------------------------------------------- noise
+
+
+def _noises(
+    by_unit: Pieces, cells: Cells, sums: CellSums, counts: Counted, residual: IntArray, most: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the standard errors of the residuals of cells, and of bins of all classes together."""
+    together = cells.over_classes
+    of_cells = rounded(residual), sums.detections, rounded(sums.squares), rounded(sums.variance)
+    of_bins = (
+        rounded(together(residual)),
+        together(sums.detections),
+        rounded(together(sums.squares)),
+        rounded(together(sums.variance)),
+    )
+    gaps = [one[0] / one[1] for one in (of_cells, of_bins)]
+    scale = 2.0 ** most.bit_length()
+    answers = by_unit.results(_squares_apart, cells, *gaps, scale)
+    apart, total_apart = (
+        rounded(functools.reduce(np.add, column)) * scale**2 for column in zip(*answers, strict=True)
+    )
+    nothing = np.zeros(cells.bins, dtype=np.intp)
+    return (
+        _noise(*of_cells, apart, counts.apart, counts.squares, cells.category),
+        _noise(*of_bins, total_apart, counts.total_apart, counts.total_squares, nothing),
+    )
+
+
+def _squares_apart(
+    sums: UnitSums, cells: Cells, gap: FloatArray, total_gap: FloatArray, scale: float
+) -> tuple[IntArray, IntArray]:
+    """Add up, in each cell and bin, the squares by which units differ from their mean, of ``scale``."""
+    answers = []
+    for one, mean in ((sums, gap), (_together(sums, cells), total_gap)):
+        differs = (rounded(one.residual) - one.detections * mean[one.place]) / scale
+        answers.append(added(one.place, differs**2, len(mean)))
+    return answers[0], answers[1]
+
+
 def _noise(
-    cells: Sums, place: Positions, squares: FloatArray, calibrated: FloatArray, category: Positions
+    residual: FloatArray,
+    in_bin: IntArray,
+    squares: FloatArray,
+    calibrated: FloatArray,
+    apart: FloatArray,
+    units: IntArray,
+    unit_squares: IntArray,
+    category: Positions,
 ) -> FloatArray:
     """Return the standard error of each bin's residual, if the scores of its class are calibrated."""
-    size, K = len(calibrated), int(category.max(initial=-1)) + 1
-    residual, detections = cells
-    in_bin = _added(place, detections, size)
-    gap = _added(place, residual, size) / in_bin
-    several = _added(place, np.ones(len(place)), size) > 1
+    K, several = int(category.max(initial=-1)) + 1, units > 1
+    gap = residual / in_bin
     # Of n residuals about their mean, or of sums of h n of them about theirs, the squares add up to less than
     # the variance of the whole: to 1 - 1 / n of it, or to 1 less the sum of h squared.
-    apart = _added(place, (residual - detections * gap[place]) ** 2, size)[several]
-    apart /= 1 - (_added(place, detections**2, size) / in_bin**2)[several]
+    apart = apart[several] / (1 - (unit_squares / in_bin.astype(np.float64) ** 2)[several])
     alone = (squares - in_bin * gap**2)[several] / (1 - 1 / in_bin[several])
-    dependent, independent = (_added(category[several], values, K) for values in (apart, alone))
+    dependent, independent = (np.bincount(category[several], each, K) for each in (apart, alone))
     effect = np.divide(dependent, independent, out=np.ones(K), where=independent > 0)
     noise: FloatArray = np.sqrt(calibrated * np.maximum(effect, 1)[category])
     return noise

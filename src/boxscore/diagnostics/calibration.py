@@ -28,14 +28,16 @@ Uncertainty Quantification and Calibration", CVPR 2023 (LaECE, whose mean is ove
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Iterator
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore._utils.exact_sums import rounded
 from boxscore._utils.progress import stage
 from boxscore._utils.resampling import (
     MOST_RESAMPLES,
@@ -45,7 +47,9 @@ from boxscore._utils.resampling import (
     check_intervals,
     interval,
     spread,
+    unit_count,
 )
+from boxscore.diagnostics._pieces import Pieces, pieces_of
 from boxscore.diagnostics._reading import area_index, threshold_index
 from boxscore.diagnostics._residuals import BinnedResiduals, Errors
 from boxscore.diagnostics._result import (
@@ -56,12 +60,16 @@ from boxscore.diagnostics._result import (
     mean_over_classes,
     once_per_evaluation,
 )
+from boxscore.diagnostics._score_bins import (
+    Binning,
+    CellSums,
+    check_probabilities,
+    ends_of_bins,
+    scored_rows,
+    sums_of_cells,
+)
 from boxscore.diagnostics._units import Group, enough_units, units_of_images, warn_of_frames
-from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.scoring.score_counts import counted_detections
-
-Binning = Literal["width", "count"]
 
 METHOD: Method = "expanded_percentile"
 
@@ -174,25 +182,11 @@ def reliability(
     InputError
         As in :func:`calibration_error`.
     """
-    evaluation.require_scores()
-    return _reliability(
-        evaluation.labels, _binned(evaluation, iou_threshold, area, bins, binning, score_threshold)
-    )
+    with _binned(evaluation, iou_threshold, area, bins, binning, score_threshold) as (_, ends, sums):
+        return _reliability(evaluation.labels, ends, sums)
 
 
-class _Binned(NamedTuple):
-    """The N counted detections that a score threshold leaves, and the bin of each; arrays [N]."""
-
-    category: IntArray
-    bin: IntArray
-    image: NDArray[np.int32]
-    score: FloatArray
-    true: FloatArray
-    iou: FloatArray
-    edges: FloatArray
-    """[B + 1]."""
-
-
+@contextlib.contextmanager
 def _binned(
     evaluation: Evaluation,
     iou_threshold: float | None,
@@ -200,63 +194,48 @@ def _binned(
     bins: int,
     binning: Binning,
     score_threshold: float,
-) -> _Binned:
+) -> Iterator[tuple[Pieces, FloatArray, CellSums]]:
+    """Select the detections of all pieces, and add them up by class and bin."""
+    evaluation.require_scores()
     checks.whole_number(bins, 1, name="bins", high=checks.MOST_BINS)
     checks.one_of(binning, get_args(Binning), name="binning")
-    evaluation.require_overlaps("calibration")
     checks.number_between(score_threshold, 0, 1, name="score_threshold")
-    counted = counted_detections(
-        evaluation.matched, threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
-    )
-    rows = np.flatnonzero(counted.score >= score_threshold)
-    score = counted.score[rows]
-    outside = np.flatnonzero((score < 0) | (score > 1))
-    if len(outside):
-        raise InputError(
-            "scores",
-            "lie in [0, 1] for calibration",
-            got=float(score[outside[0]]),
-            cause="logits, or percentages?",
-        )
-    edges = np.linspace(0, 1, bins + 1)
-    if binning == "count" and len(score):
-        edges = np.quantile(score, edges)
-    return _Binned(
-        counted.category[rows].astype(np.int64),
-        np.searchsorted(edges[1:-1], score, side="left"),
-        counted.image[rows],
-        score,
-        counted.true[rows].astype(np.float64),
-        np.nan_to_num(counted.iou[rows]),
-        edges,
-    )
+    options = {
+        "threshold": threshold_index(evaluation, iou_threshold),
+        "area": area_index(evaluation, area),
+        "score_threshold": score_threshold,
+    }
+    with pieces_of(evaluation, "calibration", scored_rows, options) as rows:
+        check_probabilities(rows)
+        ends = ends_of_bins(rows, bins, binning)
+        yield rows, ends, sums_of_cells(rows, ends)
 
 
-def _reliability(classes: list[str], binned: _Binned) -> Reliability:
-    """Add up the detections of each bin of each class."""
-    K, bins = len(classes), len(binned.edges) - 1
-    class_bin = binned.category * bins + binned.bin
-    sums: list[FloatArray] = [
-        np.bincount(class_bin, weights=values, minlength=K * bins).reshape(K, bins).astype(np.float64)
-        for values in (np.ones(len(class_bin)), binned.true, binned.score, binned.iou)
-    ]
+def _reliability(classes: list[str], ends: FloatArray, sums: CellSums) -> Reliability:
+    """Lay out the sums of each bin of each class."""
+    shape = len(classes), len(ends) - 1
+
+    def laid_out(values: IntArray) -> IntArray:
+        every = np.zeros((*values.shape[:-1], shape[0] * shape[1]), dtype=np.int64)
+        every[..., sums.cell] = values
+        return every.reshape(*values.shape[:-1], *shape)
+
+    columns = [laid_out(values) for values in (sums.detections, sums.true, sums.score, sums.iou)]
     return Reliability(
         classes,
-        _bins(*sums),
-        _bins(*(values.sum(axis=0) for values in sums)),
-        binned.edges[:-1],
-        binned.edges[1:],
+        _bins(*columns),
+        _bins(*(values.sum(axis=-2) for values in columns)),
+        ends[:-1],
+        ends[1:],
     )
 
 
-def _bins(count: FloatArray, true: FloatArray, score: FloatArray, iou: FloatArray) -> ReliabilityBins:
-    """Divide sums over the detections of each bin: their means."""
+def _bins(count: IntArray, true: IntArray, score: IntArray, iou: IntArray) -> ReliabilityBins:
+    """Divide sums over the detections of each bin, of which the last two are digits: their means."""
     with np.errstate(invalid="ignore"):
-        confidence, accuracy, overlap = score / count, true / count, iou / true
+        confidence, accuracy, overlap = rounded(score) / count, true / count, rounded(iou) / true
         expected = np.where(true > 0, accuracy * overlap, accuracy)
-    return ReliabilityBins(
-        count.astype(np.int64), confidence, accuracy, overlap, accuracy - confidence, expected - confidence
-    )
+    return ReliabilityBins(count, confidence, accuracy, overlap, accuracy - confidence, expected - confidence)
 
 
 @once_per_evaluation
@@ -322,31 +301,22 @@ def calibration_error(
     >>> round(float(total.expected_error), 4), bool(total.debiased_error < 0)
     (0.05, True)
     """
-    evaluation.require_scores()
     checks.whole_number(resamples, 0, name="resamples", high=MOST_RESAMPLES)
     check_intervals(confidence, METHOD)
-    binned = _binned(evaluation, iou_threshold, area, bins, binning, score_threshold)
-    result, units = _reliability(evaluation.labels, binned), units_of_images(evaluation, group)
-    residuals = BinnedResiduals.of(
-        binned.category,
-        binned.bin,
-        binned.image.astype(np.int64),
-        (binned.image if units is None else units[binned.image]).astype(np.int64),
-        binned.true - binned.score,
-        binned.score * (1 - binned.score),
-        len(result.classes),
-        evaluation.class_weights,
-    )
-    value = residuals.errors([np.ones(evaluation.image_count)])
-    unknown = np.full(value.plain.shape[1], np.nan)
-    ends = unknown, unknown
-    if resamples:
-        stage("intervals over resampled images")
-        warn_of_frames(evaluation, group)
-        draws = residuals.errors(Draws.of_seed(evaluation.image_count, resamples, seed, units))
-        ends = _ends(residuals, value, draws, confidence, units, seed)
+    with _binned(evaluation, iou_threshold, area, bins, binning, score_threshold) as (rows, bin_ends, sums):
+        result, units = _reliability(evaluation.labels, bin_ends, sums), units_of_images(evaluation, group)
+        images, K = evaluation.image_count, len(result.classes)
+        residuals = BinnedResiduals.of(rows, bin_ends, sums, images, K, units, evaluation.class_weights)
+        count = unit_count(images, units)
+        value = residuals.errors([np.ones(count)])
+        unknown = np.full(value.plain.shape[1], np.nan)
+        ends = unknown, unknown
+        if resamples:
+            stage("intervals over resampled images")
+            warn_of_frames(evaluation, group)
+            draws = residuals.errors(Draws.of_seed(count, resamples, seed))
+            ends = _ends(residuals, value, draws, confidence, units, seed)
     beside = (value.debiased[0], *ends)
-    K = len(result.classes)
     errors = _errors(result.per_class, *(values[:K] for values in beside))
     total = _errors(result.total, *(values[K] for values in beside))
     means = dict(zip(BESIDE, (values[K + 1] for values in beside), strict=True))

@@ -118,7 +118,7 @@ class ClassPlan:
         per_class = self.protocol.matching.per_class
         self.categories = whole.categories if per_class else Categories.build(["all"])
         self.engine, self.parts, self._most = engine, parts, most
-        self.places = _places_of(engine, parts, headers)
+        self.places = places_of(engine, parts, headers)
         self._held: dict[Cut, list[Any]] | None = {} if keep else None
 
     def blocks(self, most_classes: int | None = None) -> Iterator[Cut]:
@@ -189,10 +189,10 @@ def name_of(block: Cut) -> str:
     return f"class-{block.low}" if block.high - block.low == 1 else f"classes-{block.low}-{block.high}"
 
 
-def _places_of(
+def places_of(
     engine: Engine, parts: Sequence[Any], headers: Sequence[PartHeader]
 ) -> list[int | NDArray[np.int64]]:
-    """Return the places of each part's images; their ids travel only where ranges of ids overlap."""
+    """Return the rows of each part's images among all; their ids travel only where ranges of ids overlap."""
     ends = sorted(  # numbers go before strings
         ([(isinstance(one, str), one) for one in header.ends], number)
         for number, header in enumerate(headers)

@@ -34,7 +34,7 @@ from boxscore.distributed.headers import PartHeader
 from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import Part
 from boxscore.distributed.pieces import Cut
-from boxscore.distributed.plan import ClassPlan, name_of
+from boxscore.distributed.plan import ClassPlan, name_of, places_of
 from boxscore.errors import InputError
 from boxscore.matching.extra import narrowed
 from boxscore.matching.matches import Matches
@@ -92,6 +92,10 @@ class HeldParts(NamedTuple):
     """Bytes that one process may take; None for no limit."""
     tasks: Sequence[Any] = ()
     """What reads the partitions again, for questions about boxes; none where that is not wanted."""
+
+    def places(self) -> list[int | NDArray[np.int64]]:
+        """Return the row of the first image of each part among all, or of each image."""
+        return places_of(self.engine, self.parts, self.headers)
 
 
 class BlockValues(NamedTuple):

@@ -1,0 +1,173 @@
+"""Counted detections in bins of their scores: the rows of every piece, the ends of the bins, and sums.
+
+Conventions
+-----------
+- Bins are ``(low, high]``; the first includes 0. Equally many detections are in a bin of all classes together
+  where ends are quantiles, as :func:`numpy.quantile` interpolates them.
+- A *cell* is a bin of a class that has detections, numbered class * bins + bin.
+- Sums are those of exact digits: the same in every order, whatever the pieces.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray, Positions
+from boxscore._utils.exact_sums import added
+from boxscore.diagnostics._pieces import Pieces, Place, among_all
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.scoring.score_counts import counted_detections
+
+Binning = Literal["width", "count"]
+
+DIGIT_BITS = 8
+"""Bits of a score that are found at a time."""
+
+
+class ScoredRows(NamedTuple):
+    """The N counted detections of a piece that a score threshold leaves, in class order; arrays [N]."""
+
+    category: IntArray
+    image: IntArray
+    """Row among all images."""
+    score: FloatArray
+    true: BoolArray
+    iou: FloatArray
+    """0 unless a true positive."""
+
+
+def scored_rows(
+    evaluation: Evaluation, place: Place, threshold: int, area: int, score_threshold: float
+) -> ScoredRows:
+    """Select the detections of a piece."""
+    counted = counted_detections(evaluation.matched, threshold, area)
+    rows = np.flatnonzero(counted.score >= score_threshold)
+    return ScoredRows(
+        counted.category[rows].astype(np.int64),
+        among_all(counted.image[rows], place),
+        counted.score[rows],
+        counted.true[rows],
+        np.nan_to_num(counted.iou[rows]),
+    )
+
+
+def check_probabilities(pieces: Pieces) -> None:
+    """Refuse scores outside [0, 1]; of several the highest of the first class is named."""
+    outside = [one for one in pieces.results(_outside) if one is not None]
+    if outside:
+        score = -min(outside)[1]
+        raise InputError(
+            "scores", "lie in [0, 1] for calibration", got=score, cause="logits, or percentages?"
+        )
+
+
+def _outside(rows: ScoredRows) -> tuple[int, float] | None:
+    outside = np.flatnonzero((rows.score < 0) | (rows.score > 1))
+    return (int(rows.category[outside[0]]), -float(rows.score[outside[0]])) if len(outside) else None
+
+
+# ---------------------------------------------------------------- the ends of bins
+
+
+def ends_of_bins(pieces: Pieces, bins: int, binning: Binning) -> FloatArray:
+    """Divide [0, 1], or the detections of all pieces; [bins + 1]."""
+    shares = np.linspace(0, 1, bins + 1)
+    if binning == "width":
+        return shares
+    ordered = pieces.then(_ordered_keys)
+    count = sum(ordered.results(len))
+    return quantiles(ordered, count, shares) if count else shares
+
+
+def quantiles(ordered: Pieces, count: int, shares: FloatArray) -> FloatArray:
+    """Interpolate between the scores of two ranks as NumPy does, to the bit."""
+    at = (count - 1) * shares
+    low = np.floor(at).astype(np.int64)
+    high = np.minimum(low + 1, count - 1)
+    ranks, back = np.unique(np.concatenate([low, high]), return_inverse=True)
+    scores = scores_of_ranks(ordered, ranks)[back.ravel()]
+    below, above, part = scores[: len(low)], scores[len(low) :], at - low
+    step = above - below
+    return np.where(part >= 0.5, above - step * (1 - part), below + step * part)
+
+
+def scores_of_ranks(ordered: Pieces, ranks: IntArray) -> FloatArray:
+    """Return the scores of ranks, counted from 0 at the lowest; bit by bit, from counts of lower ones."""
+    found = np.zeros(len(ranks), dtype=np.uint64)
+    for shift in range(64 - DIGIT_BITS, -1, -DIGIT_BITS):
+        tried = found[:, None] | (np.arange(1, 1 << DIGIT_BITS, dtype=np.uint64) << np.uint64(shift))
+        lower = functools.reduce(np.add, ordered.results(_lower, tried))
+        digit = (lower <= ranks[:, None]).sum(axis=1).astype(np.uint64)
+        found |= digit << np.uint64(shift)
+    return found.view(np.float64)
+
+
+def _ordered_keys(rows: ScoredRows) -> Any:
+    """Read scores as integers, which have their order, and sort them."""
+    return np.sort((rows.score + 0.0).view(np.uint64))
+
+
+def _lower(keys: Any, tried: Any) -> Any:
+    return np.searchsorted(keys, tried, side="left")
+
+
+# ---------------------------------------------------------------- sums
+
+
+class CellSums(NamedTuple):
+    """Sums over the detections of each cell, [P]; digits [digits, P]."""
+
+    cell: IntArray
+    """Ascending."""
+    detections: IntArray
+    true: IntArray
+    score: IntArray
+    iou: IntArray
+    squares: IntArray
+    """Of residuals: 1 or 0, as a detection is true or false, minus its score."""
+    variance: IntArray
+    """Of residuals, where scores are calibrated: s (1 - s)."""
+
+
+def sums_of_cells(pieces: Pieces, ends: FloatArray) -> CellSums:
+    """Add up all pieces."""
+    answers = pieces.results(_sums, ends)
+    cells = np.unique(np.concatenate([one.cell for one in answers]))
+    columns: Mapping[str, Any] = {
+        name: np.zeros((*getattr(answers[0], name).shape[:-1], len(cells)), dtype=np.int64)
+        for name in CellSums._fields[1:]
+    }
+    for one in answers:
+        at = np.searchsorted(cells, one.cell)
+        for name, column in columns.items():
+            column[..., at] += getattr(one, name)
+    return CellSums(cells, **columns)
+
+
+def _sums(rows: ScoredRows, ends: FloatArray) -> CellSums:
+    place, cells = numbered(cells_of(rows, ends))
+    size = len(cells)
+    true, score = rows.true.astype(np.float64), rows.score
+    return CellSums(
+        cells,
+        np.bincount(place, minlength=size),
+        np.bincount(place[rows.true], minlength=size),
+        *(added(place, each, size) for each in (score, rows.iou, (true - score) ** 2, score * (1 - score))),
+    )
+
+
+def cells_of(rows: ScoredRows, ends: FloatArray) -> Positions:
+    """Return the cell of each detection, [N]."""
+    return rows.category * (len(ends) - 1) + np.searchsorted(ends[1:-1], rows.score, side="left")
+
+
+def numbered(keys: IntArray) -> tuple[Positions, Positions]:
+    """Give a number to each key that occurs, ascending; the number of each, and the key of each number."""
+    is_there = np.zeros(int(keys.max(initial=-1)) + 1, dtype=bool)
+    is_there[keys] = True
+    return (np.cumsum(is_there) - 1)[keys], np.flatnonzero(is_there)
