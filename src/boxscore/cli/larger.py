@@ -150,7 +150,7 @@ def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
         return
     with partitions_of(arguments, chosen_protocol(arguments)) as (engine, tasks, plan):
         try:
-            yield _scored(engine, engine.match(tasks), plan, tasks)
+            yield _scored(engine, engine.match(tasks), plan, tasks, later=True)
         except InputError as error:
             if error.cause != NO_ROWS:
                 raise
@@ -194,13 +194,20 @@ def has_scores(arguments: argparse.Namespace) -> bool:
 
 
 def _scored(
-    engine: LocalEngine, parts: Sequence[Any], plan: Plan, tasks: Sequence[Task] = ()
+    engine: LocalEngine,
+    parts: Sequence[Any],
+    plan: Plan,
+    tasks: Sequence[Task] = (),
+    *,
+    later: bool = False,
 ) -> DistributedEvaluation:
     headers = headers_of(engine, parts)
     warn_of_parts(headers)
     check_scoring(headers, plan)
     keys = asked_keys(headers[0].protocol)
-    return evaluation_of(engine, parts, headers, most=plan.most, keys=keys, room=plan.room, tasks=tasks)
+    return evaluation_of(
+        engine, parts, headers, most=plan.most, keys=keys, room=plan.room, tasks=tasks, later=later
+    )
 
 
 def bounds_larger(arguments: argparse.Namespace) -> BoundedEvaluation:

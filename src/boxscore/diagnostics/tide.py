@@ -49,7 +49,7 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.ordering import descending_order, group_order, stable_order
 from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats, once_per_evaluation
-from boxscore.diagnostics.errors_in_parts import RIGHT, Ranked, curves_of_fixes
+from boxscore.diagnostics.errors_in_parts import Fix, Fixes, curves_of_fixes
 from boxscore.diagnostics.naming_errors import (
     ERROR_TYPES,
     MOST_DETECTIONS,
@@ -228,7 +228,7 @@ def error_types(
     }
     if in_parts:
         check_options(evaluation, **options, ranked=True)
-        curves, count = curves_of_fixes(parted, ranked_fixes, options, RULES)
+        curves, count = curves_of_fixes(parted, every_fix, options, RULES)
     else:
         errors = named_errors(evaluation, **options)
         orders = _Orders.of(evaluation, errors)
@@ -401,45 +401,36 @@ def _by_class(rows: NDArray[np.intp], category: NDArray[np.int32], score: FloatA
     return rows[group_order(category[rows], score[rows])]
 
 
-class _Fix(NamedTuple):
-    """What counts once a kind of error is fixed."""
-
-    category: NDArray[np.int32]  # [D]
-    true: BoolArray  # [D]
-    keep: BoolArray  # [D]
-    positive: BoolArray  # [G]
-
-    @classmethod
-    def of(cls, evaluation: Evaluation, errors: Errors, fixed: str) -> _Fix:
-        """Fix one kind; ``NOTHING`` leaves all as they are."""
-        truth, detections = evaluation.ground_truth, evaluation.detections
-        counted, true, category, keep = errors.positive, errors.true, detections.category, ~errors.excused
-        if fixed in ERROR_TYPES:
-            wrong = errors.kind == ERROR_TYPES.index(fixed)
-            fixed_rows = wrong & errors.fixes
-            keep = (keep & ~wrong) | fixed_rows
-            true = true | fixed_rows
-            if fixed == "classification":
-                category = category.copy()
-                category[fixed_rows] = truth.category[errors.object_row[fixed_rows]]
-            if fixed == "missed":
-                counted = counted & ~errors.missed
-        elif fixed == "false_positives":
-            keep = keep & (errors.true | detections.scored)  # without an order they are gone
-        elif fixed == "false_negatives":
-            counted = counted & errors.matched
-        return cls(category, true, keep, counted)
+def _fixed(evaluation: Evaluation, errors: Errors, fixed: str) -> Fix:
+    """Fix one kind of error; ``NOTHING`` leaves all as they are."""
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    counted, true, category, keep = errors.positive, errors.true, detections.category, ~errors.excused
+    if fixed in ERROR_TYPES:
+        wrong = errors.kind == ERROR_TYPES.index(fixed)
+        fixed_rows = wrong & errors.fixes
+        keep = (keep & ~wrong) | fixed_rows
+        true = true | fixed_rows
+        if fixed == "classification":
+            category = category.copy()
+            category[fixed_rows] = truth.category[errors.object_row[fixed_rows]]
+        if fixed == "missed":
+            counted = counted & ~errors.missed
+    elif fixed == "false_positives":
+        keep = keep & (errors.true | detections.scored)  # without an order they are gone
+    elif fixed == "false_negatives":
+        counted = counted & errors.matched
+    return Fix(category, true, keep, counted, errors_last=fixed == "false_positives")
 
 
 def _curves(evaluation: Evaluation, errors: Errors, orders: _Orders, fixed: str) -> Curves:
     """Compute the curves with one kind fixed."""
     truth, score = evaluation.ground_truth, ranked_by(evaluation.detections)
-    category, true, keep, counted = _Fix.of(evaluation, errors, fixed)
+    category, true, keep, counted, errors_last = _fixed(evaluation, errors, fixed)
     K = len(truth.categories)
     rows = orders.by_class if fixed == NOTHING else orders.errors_first_by_class
     if fixed == "classification":
         rows = _by_class(orders.errors_first, category, score)
-    elif fixed == "false_positives":
+    elif errors_last:
         score = errors.true.astype(np.float64)
         rows = errors.rows[stable_order(2 * category[errors.rows] + ~errors.true[errors.rows], 2 * K)]
     rows = rows[keep[rows]]
@@ -470,30 +461,16 @@ def _f1(evaluation: Evaluation, curves: Curves) -> FloatArray:
     return np.append(values.mean_per_class(), total)
 
 
-def ranked_fixes(
+def every_fix(
     evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
-) -> tuple[dict[str, Ranked], NDArray[np.int64]]:
-    """Return what the curves of a partition rank, by the fix, and its counts, [K + 1, E]."""
+) -> Fixes:
+    """Return what each fix makes of a partition, and its counts, [K + 1, E]."""
     errors = named_errors(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
     )
-    score = ranked_by(evaluation.detections)
-    place = np.zeros(len(score), dtype=np.int64)
-    place[errors.rows] = np.arange(len(errors.rows))
-    every = {}
-    for name in (NOTHING, *ERROR_TYPES, *SPECIAL_ERRORS):
-        fix = _Fix.of(evaluation, errors, name)
-        rows = errors.rows[fix.keep[errors.rows]]
-        of_fix, true = score[rows], fix.true[rows]
-        if name == "false_positives":  # one of a class says that it has detections
-            last = np.unique(np.where(true, -1, fix.category[rows]), return_index=True)[1]
-            chosen = true.copy()
-            chosen[last] = True
-            of_fix = np.where(true, of_fix, -np.inf)[chosen]
-            rows, true = rows[chosen], true[chosen]
-        order = place[rows] + np.where(errors.true[rows] & (name != NOTHING), RIGHT, 0)
-        every[name] = Ranked(rows, fix.category[rows], of_fix, true, order, fix.positive)
-    return every, _all_counts(evaluation, errors)
+    names = (NOTHING, *ERROR_TYPES, *SPECIAL_ERRORS)
+    every = {name: _fixed(evaluation, errors, name) for name in names}
+    return Fixes(errors.rows, every, _all_counts(evaluation, errors))
 
 
 def _all_counts(evaluation: Evaluation, errors: Errors) -> NDArray[np.int64]:

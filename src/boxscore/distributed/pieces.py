@@ -135,7 +135,7 @@ def _rows_of_classes(matches: PackedMatches, piece: Cut) -> _Rows:
 def _rows_of_range(matches: PackedMatches, piece: Cut) -> _Rows:
     """Take a run of each class, its pairs, and their ground truths: totals have the others."""
     bounds = matches.bounds[:, piece.low : piece.high + 1]
-    first, end = _range_bounds(matches.score, bounds[0], piece)
+    first, end = range_bounds(matches.score, bounds[0], piece)
     # Pairs stand in the order of their detections: those of a run are a run, whose start is a count.
     detections = [slice(*pair) for pair in zip(first.tolist(), end.tolist(), strict=True)]
     pairs = []
@@ -151,7 +151,7 @@ def _rows_of_range(matches: PackedMatches, piece: Cut) -> _Rows:
     return _Rows(detections, pairs, truths, sizes, (np.cumsum(used) - 1)[needed])
 
 
-def _range_bounds(scores: NDArray[Any], bounds: IntArray, piece: Cut) -> tuple[IntArray, IntArray]:
+def range_bounds(scores: NDArray[Any], bounds: IntArray, piece: Cut) -> tuple[IntArray, IntArray]:
     """Return where a range of scores starts and ends in each class, [K] each; scores descend in a class."""
     edges = np.empty((2, len(bounds) - 1), dtype=np.int64)
     for k, (start, stop) in enumerate(itertools.pairwise(bounds.tolist())):
@@ -169,15 +169,20 @@ def _taken(column: NDArray[Any], slices: Sequence[slice]) -> NDArray[Any]:
 
 def sample_of(part: Part, blocks: Sequence[Cut]) -> list[list[tuple[FloatArray, float]]]:
     """Return some scores of each class of each block, and how many detections one of them stands for."""
-    samples = []
-    for block in blocks:
-        sample = []
-        for first, end in itertools.pairwise(part.matches.bounds[0, block.low : block.high + 1].tolist()):
-            scores = part.matches.score[first : end : max(1, (end - first) // SAMPLED)].astype(np.float64)
-            if len(scores):
-                sample.append((scores, (end - first) / len(scores)))
-        samples.append(sample)
-    return samples
+    matches = part.matches
+    return [
+        sample_of_scores(matches.score, matches.bounds[0, block.low : block.high + 1]) for block in blocks
+    ]
+
+
+def sample_of_scores(scores: NDArray[Any], bounds: IntArray) -> list[tuple[FloatArray, float]]:
+    """Return some scores of each class, which starts at one of the bounds and ends at the next."""
+    sample = []
+    for first, end in itertools.pairwise(bounds.tolist()):
+        some = scores[first : end : max(1, (end - first) // SAMPLED)].astype(np.float64)
+        if len(some):
+            sample.append((some, (end - first) / len(some)))
+    return sample
 
 
 def edges_between(sample: Sequence[tuple[FloatArray, float]], count: int, most: int) -> list[float]:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.array_types import IntArray
 from boxscore.data.vocabulary import Categories
 from boxscore.distributed.engine import Engine
 from boxscore.distributed.headers import PartHeader, added_headers
@@ -62,6 +63,18 @@ def most_of(headers: Sequence[PartHeader], usual: int, memory: int | None) -> in
     largest = int(added_headers(headers).detections.max(initial=0))
     wanted = -(-2 * largest * len(headers) // TASKS)
     return usual if memory is None or wanted <= usual else max(usual, min(memory // SCORED, wanted))
+
+
+def runs_of_classes(detections: IntArray, most: int, most_classes: int | None = None) -> Iterator[Cut]:
+    """Cut classes, of so many detections each, [K], into runs of at most ``most``, or one class."""
+    low, held = 0, 0
+    for k, count in enumerate(detections.tolist()):
+        full = held and held + count > most
+        if full or (most_classes is not None and k - low == most_classes):
+            yield Cut(low, k)
+            low, held = k, 0
+        held += count
+    yield Cut(low, len(detections))
 
 
 def can_be_split(protocol: Protocol, *, weighted: bool = False) -> bool:
@@ -123,14 +136,7 @@ class ClassPlan:
 
     def blocks(self, most_classes: int | None = None) -> Iterator[Cut]:
         """Cut the classes into runs of at most ``most`` detections, or one class; of few enough classes."""
-        low, held = 0, 0
-        for k, count in enumerate(self.detections.tolist()):
-            full = held and held + count > self._most
-            if full or (most_classes is not None and k - low == most_classes):
-                yield Cut(low, k)
-                low, held = k, 0
-            held += count
-        yield Cut(low, len(self.detections))
+        return runs_of_classes(self.detections, self._most, most_classes)
 
     def pooled(self, selections: Sequence[str]) -> list[Cut]:
         """Return a block for each selection of classes that share a curve; none unless the protocol pools."""

@@ -37,6 +37,7 @@ from boxscore.distributed.weighing import HeldParts, weighted_parts
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
+from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.score_counts import ScoreCounts
@@ -272,7 +273,7 @@ class MergedEvaluation(Evaluation):
     @property
     def class_weights(self) -> NDArray[np.float64] | None:
         """How much each class counts in means over classes, [K]; None where all count the same."""
-        return self.protocol.ap.differing_weights(self._numbers.categories)
+        return self.protocol.ap.differing_weights(self.identity.categories)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -318,25 +319,55 @@ class DistributedEvaluation(MergedEvaluation):
     @classmethod
     def of(cls, numbers: Numbers, held: HeldParts | None = None) -> DistributedEvaluation:
         """Make a result of numbers, and of the parts where they are."""
+        self = cls._of_parts(numbers.protocol, held)
+        vars(self)["_numbers"] = numbers
+        _ = self._rates  # while the parts are there
+        return self
+
+    @classmethod
+    def later(cls, compute: Callable[[], Numbers], held: HeldParts) -> DistributedEvaluation:
+        """Make a result of parts; its numbers are computed when they are asked for, while parts are there."""
+        self = cls._of_parts(held.headers[0].protocol, held)
+        vars(self)["_compute"] = compute
+        return self
+
+    @classmethod
+    def _of_parts(cls, protocol: Protocol, held: HeldParts | None) -> DistributedEvaluation:
         self = cls.__new__(cls)
-        vars(self).update(
-            protocol=numbers.protocol,
-            chosen_classes=False,
-            _numbers=numbers,
-            _held=held,
-            _rates=(-np.inf, {}),
-        )
-        if held is not None and int(self.class_counts["detections"].sum()) <= RATED:
-            whole = MergedEvaluation(MergedParts(held.engine.gather(held.parts)))
-            vars(self)["_rates"] = (whole.operating_score, whole.class_rates)
+        vars(self).update(protocol=protocol, chosen_classes=False, _held=held)
         return self
 
     _held: HeldParts | None
-    _rates: tuple[float, dict[str, NDArray[Any]]]
-    """The score of the best F1, and what it makes of each class; nothing of very many detections."""
+    _compute: Callable[[], Numbers]
+
+    @functools.cached_property
+    def _numbers(self) -> Numbers:
+        """What the summary asks for."""
+        return self._compute()
+
+    @functools.cached_property
+    def _rates(self) -> tuple[float, dict[str, NDArray[Any]]]:
+        """The score of the best F1, and what it makes of each class; nothing of very many detections."""
+        held = self._held
+        if held is None or int(self.class_counts["detections"].sum()) > RATED:
+            return -np.inf, {}
+        whole = MergedEvaluation(MergedParts(held.engine.gather(held.parts)))
+        return whole.operating_score, whole.class_rates
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_held": None}
+        known = {"_numbers": self._numbers, "_rates": self._rates}
+        return {
+            **{name: value for name, value in vars(self).items() if name != "_compute"},
+            **known,
+            "_held": None,
+        }
+
+    @property
+    def identity(self) -> TruthIdentity:
+        """What identifies the ground truth."""
+        if self._held is None:
+            return self._numbers.identity
+        return TruthIdentity.joined(header.identity for header in self._held.headers)
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -437,7 +468,8 @@ class DistributedEvaluation(MergedEvaluation):
         """
         if not self.has_partitions:
             return None
-        held, count = self.partitions_again(function.__name__), self.image_count
+        held = self.partitions_again(function.__name__)
+        count = sum(header.images for header in held.headers)
         needed = 4 * PER_ROW * count if rows_of_images else 0
         if held.room is not None and needed > held.room:
             raise InputError(
@@ -537,11 +569,13 @@ def evaluation_of(
     keys: Sequence[Key] | None = None,
     room: int | None = None,
     tasks: Sequence[Any] = (),
+    later: bool = False,
 ) -> DistributedEvaluation:
     """Reduce parts to a result; arguments as for :func:`~boxscore.distributed.reduction.reduced`.
 
     ``room`` are the bytes that one process may take for later questions, and ``tasks`` read the partitions
-    again for those about boxes.
+    again for those about boxes. ``later`` computes numbers when they are first asked for.
     """
-    numbers = reduced(engine, parts, most=most, headers=headers, keys=keys)
-    return DistributedEvaluation.of(numbers, HeldParts(engine, list(parts), headers, room, tasks))
+    held = HeldParts(engine, list(parts), headers, room, tasks)
+    compute = functools.partial(reduced, engine, parts, most=most, headers=headers, keys=keys)
+    return DistributedEvaluation.later(compute, held) if later else DistributedEvaluation.of(compute(), held)
