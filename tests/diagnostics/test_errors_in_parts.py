@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +112,21 @@ def test_the_command(protocol: str, tmp_path: Path, run: Run) -> None:
     assert "a list of errors must be left out with --memory-limit" in error
     error = run.error(*call[:3], "--scoreless", "--memory-limit", "2GB")
     assert "--scoreless must be left out with --memory-limit" in error
+
+
+def test_what_the_summary_needs_is_computed_where_it_is_asked_for(tmp_path: Path) -> None:
+    """Numbers of a result that come later are those that come at once, and errors need none."""
+    truth, found = scene(3)
+    FORMAT.save(found, tmp_path / "found.parquet")
+    protocol = load_protocol("coco")
+    with asked_again(truth, tmp_path / "found.parquet", protocol, partition=200, later=True) as result:
+        error_types(result)
+        assert "_numbers" not in vars(result)
+        with asked_again(truth, tmp_path / "found.parquet", protocol, partition=200) as other:
+            np.testing.assert_equal(result.metrics, other.metrics)
+            assert result.identity == other.identity
+            assert result.class_rates.keys() == other.class_rates.keys()
+        again = pickle.loads(pickle.dumps(result))
+    np.testing.assert_equal(again.metrics, result.metrics)
+    assert again.identity.same_as(result.identity)
+    np.testing.assert_equal(dict(again.class_rates), dict(result.class_rates))

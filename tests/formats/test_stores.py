@@ -13,6 +13,7 @@ import pytest
 
 import boxscore
 from boxscore.errors import InputError
+from support.limits import small_partitions
 from support.running import Run
 from support.web_server import WebServer, web_server
 
@@ -96,6 +97,35 @@ def test_parquet_on_the_web_is_read_by_range(web: WebServer, files: Path) -> Non
     assert len(lengths) < 40
 
 
+def test_a_range_of_parquet_is_read_from_a_store_once(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many partitions need a row group: footers alone are read again, to see that they stay."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(0)
+    for side, per_image in (("truth", 5), ("found", 40)):
+        image = np.repeat(np.arange(1500), per_image)
+        corner = rng.integers(0, 90, (len(image), 2)) + rng.random((len(image), 2))
+        box = np.hstack([corner, corner + 30])
+        columns = {"image_id": image, "category_id": rng.integers(0, 3, len(image))}
+        columns |= {name: box[:, at] for at, name in enumerate(("x1", "y1", "x2", "y2"))}
+        columns |= {"score": rng.random(len(image))} if side == "found" else {}
+        pq.write_table(pa.table(columns), tmp_path / f"{side}.parquet", row_group_size=20_000)
+    small_partitions(monkeypatch, 6_000)
+    call = ["evaluate", "{}/truth.parquet", "{}/found.parquet", "--memory-limit", "1GB", "--workers", "1"]
+    here = run(*(word.format(tmp_path) for word in call)).out
+    with web_server(tmp_path) as server:
+        assert run(*(word.format(server.address) for word in call)).out == here
+    for side in ("truth", "found"):
+        size = (tmp_path / f"{side}.parquet").stat().st_size
+        asked = [one.range or "" for one in server.asked if one.path == f"/{side}.parquet"]
+        ends = [tuple(map(int, one.removeprefix("bytes=").split("-"))) for one in asked]
+        assert len([last for first, last in ends if last == size - 1 and first]) > 10  # footers
+        head = 1 << 16  # which tells the format
+        assert sum(last - first for first, last in ends if last < size - 1) < size + head
+
+
 def test_what_fails_on_the_way_is_asked_for_again(
     web: WebServer, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +153,7 @@ def test_names_and_passwords_go_to_the_server_alone(web: WebServer, run: Run) ->
 @pytest.mark.parametrize(
     ("truth", "message"),
     [
-        ("{web}/none.json", "{web}/none.json: cannot be read: No such file or directory."),
+        ("{web}/none.json", "{web}/none.json: cannot be read: HTTP Error 404: Not Found."),
         ("{web}/found.json?key=topsecret", "{web}/found.json"),
         (
             "none://place/x.json?key=topsecret",

@@ -121,11 +121,11 @@ def bytes_of_plan(plan: Any, load: Load, workers: int) -> int:
 
 @contextlib.contextmanager
 def asked_again(
-    truth: Any, detections: Path, protocol: Any, *, partition: int, at_least: int = 2
+    truth: Any, detections: Path, protocol: Any, *, partition: int, at_least: int = 2, **options: Any
 ) -> Iterator[DistributedEvaluation]:
     """Evaluate Parquet in partitions of about so many boxes, which can be read again."""
     engine = Here()
     with streamed(truth, detections, protocol, partition=partition) as tasks:
         assert len(tasks) >= at_least
         parts = engine.match(tasks)
-        yield evaluation_of(engine, parts, headers_of(engine, parts), tasks=tasks)
+        yield evaluation_of(engine, parts, headers_of(engine, parts), tasks=tasks, **options)

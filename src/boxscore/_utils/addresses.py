@@ -122,6 +122,11 @@ class Address(_Base):
         return self._store.status()
 
     @property
+    def why_nothing(self) -> str:
+        """What is said where nothing is there: by the web's server what it answered."""
+        return self._store.said or os.strerror(2)
+
+    @property
     def scheme(self) -> str:
         """The word before the colon."""
         return self.given.partition(":")[0].lower()
@@ -129,7 +134,7 @@ class Address(_Base):
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Return size and time of change; of no device, and numbered by the address."""
         if self._status is None:
-            raise FileNotFoundError(2, os.strerror(2), str(self))
+            raise FileNotFoundError(2, self.why_nothing, str(self))
         size, changed, is_folder = self._status
         mode = stat.S_IFDIR | 0o555 if is_folder else stat.S_IFREG | 0o444
         times = (changed, changed, changed)
@@ -271,6 +276,9 @@ def _secrets_in(given: str) -> Iterator[str]:
 class _Store(Protocol_):
     """Where an address leads."""
 
+    said: str
+    """Why there is nothing, in the server's words; empty where it has none."""
+
     def status(self) -> Status | None:
         """Return what is there; None for nothing."""
         ...
@@ -325,6 +333,8 @@ def _refuse_cut_short(address: Address, count: int, size: int) -> NoReturn:
 
 class _Arrow:
     """A store that pyarrow opens, or fsspec for it."""
+
+    said = ""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -406,7 +416,7 @@ class _Web:
     SECONDS = 60
 
     def __init__(self, address: Address) -> None:
-        self.address = address
+        self.address, self.said = address, ""
         match = _ADDRESS.fullmatch(address.given)
         assert match is not None
         self._url = f"{match['scheme']}://{match['rest']}"
@@ -445,6 +455,7 @@ class _Web:
                 total = said.get("Content-Range", "").rpartition("/")[2] or said.get("Content-Length")
         except HTTPError as error:
             if error.code in (404, 410):
+                self.said = without_secrets(str(error).partition("\n")[0])[:200].rstrip(".")
                 return None
             if error.code == 416:  # no first byte: an empty file
                 return Status(0, 0.0)

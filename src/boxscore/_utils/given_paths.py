@@ -138,6 +138,13 @@ def _matching(address: Address) -> list[Address]:
     return [one for one in found if one.exists()]
 
 
+def why_nothing(path: Path) -> str:
+    """Say why there is nothing of a path that does not exist."""
+    if isinstance(path, Several):
+        return "No file has such a name"
+    return path.why_nothing if isinstance(path, Address) else "No such file or directory"
+
+
 def is_far(path: Path) -> bool:
     """Whether each read takes its way to another machine."""
     return isinstance(path, Address)

@@ -61,6 +61,10 @@ PARTITION = 1 << 20
 """Boxes of a partition, about."""
 
 
+RANGES = "ranges"
+"""What a folder of partitions calls that of what is read from stores."""
+
+
 @dataclasses.dataclass(frozen=True)
 class StreamTask(PicklesFields):
     """One partition: reads its images, matches them, returns their part.
@@ -217,7 +221,7 @@ def stream_tasks(
         A Parquet file, or a folder of them.
     protocol : Protocol
     folder : Path
-        Where scattered files are regrouped; must outlive the tasks.
+        Where scattered files are regrouped, and what is read from stores is held; must outlive the tasks.
     truth_options : FileOptions
     options : ReadOptions
     classes : callable, optional
@@ -242,7 +246,9 @@ def stream_tasks(
     """
     protocol.scope.check("streams")
     truth = _opened_truth(ground_truth, truth_options, _bounded_columns(protocol))
-    parquet = ParquetGroups.open(detections, options)
+    parquet = ParquetGroups.open(detections, options).holding(folder / RANGES)
+    if isinstance(truth, ParquetGroups):
+        truth = truth.holding(folder / RANGES)
     if parquet.parts.score is None and protocol.matching.scores == "given":
         rule = "have a column score or confidence"
         cause = "is this the ground truth? Boxes without scores are counted by the protocol scoreless"

@@ -23,7 +23,7 @@ from boxscore.data.vocabulary import Categories
 from boxscore.distributed.engine import Engine
 from boxscore.distributed.image_ranges import Cutter, IdRange
 from boxscore.distributed.sides import Side, Source, located, side_of
-from boxscore.distributed.streaming import categories_of_groups
+from boxscore.distributed.streaming import RANGES, categories_of_groups
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import detections_of
 from boxscore.formats._tables import rows_of
@@ -97,9 +97,10 @@ def rewrite_tasks(
     options : sequence of ReadOptions
         Of each.
     folder : Path
-        For what is regrouped, and for what is made of each partition.
+        For what is regrouped or read from stores, and for what is made of each partition.
     partition : int
     """
+    every = [groups.holding(folder / RANGES) for groups in every]
     classes = [categories_of_groups(*one) for one in zip(every, options, strict=True)]
     categories = classes_of_all(classes, [str(groups.path) for groups in every])
     sides = [side_of(*one, None, None, of_results=True) for one in zip(every, options, strict=True)]

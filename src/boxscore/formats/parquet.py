@@ -16,6 +16,7 @@ datasets (Hugging Face): ``Features.arrow_schema``, key "huggingface" of the met
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import itertools
 import json
@@ -31,6 +32,7 @@ from boxscore._utils.addresses import without_secrets
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import write_atomically, write_folder
 from boxscore._utils.given_paths import Several, is_far, opened_by_range
+from boxscore._utils.held_ranges import HeldRanges
 from boxscore.data.column_names import ColumnMap, column_parts, has_part, is_box
 from boxscore.data.masks import Masks
 from boxscore.data.operations import of_images
@@ -232,12 +234,20 @@ def _read(files: Sequence[Path]) -> list[pa.Table]:
 
 
 @contextlib.contextmanager
-def opened_parquet(file: Path) -> Iterator[tuple[bytes, Any]]:
-    """Open a file: its footer, and its reader, which reads few and long ranges where the file is far."""
+def opened_parquet(file: Path, held: Path | None = None) -> Iterator[tuple[bytes, Any]]:
+    """Open a file: its footer, and its reader, which reads few and long ranges where the file is far.
+
+    What is read of a file that is far stays in the folder ``held``. The footer is always read from the store,
+    and names what is held: it has the positions of all data, so that those of another file are not taken.
+    """
     pa, pq = arrow()
     with opened_by_range(file) as opened:
         end = _end(opened)
         known = pq.read_metadata(pa.BufferReader(end)) if end else None  # else the reader says what is wrong
+        if held is not None and end and is_far(file):
+            name = f"{file}\n{opened.size()}\n".encode("utf-8", "surrogateescape") + end
+            folder = held / hashlib.sha256(name).hexdigest()[:32]
+            opened = pa.PythonFile(HeldRanges(opened, folder), mode="r")
         with pq.ParquetFile(opened, metadata=known, pre_buffer=is_far(file)) as parquet:
             yield end[:-TAIL], parquet
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from boxscore._utils.given_paths import is_far
 from boxscore._utils.pickling import PicklesFields
 from boxscore.data.box_reading import LARGEST_FRACTION
 from boxscore.data.column_names import ColumnMap, ColumnParts, column_parts
@@ -87,6 +88,8 @@ class ParquetGroups(PicklesFields):
         The user's names of columns.
     absent : mapping of str to str
         The first file that does not have a column, by column.
+    held : Path or None
+        A folder for what is read of files in a store, which is read from there once.
     """
 
     path: Path
@@ -97,6 +100,7 @@ class ParquetGroups(PicklesFields):
     digests: tuple[int, ...]
     column_map: ColumnMap | None = None
     absent: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    held: Path | None = None
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, further: Collection[str] | None = ()) -> ParquetGroups:
@@ -147,6 +151,13 @@ class ParquetGroups(PicklesFields):
         """Return the same with more known of the row groups."""
         return dataclasses.replace(self, groups=tuple(groups))
 
+    def holding(self, folder: Path) -> ParquetGroups:
+        """Return the same, which holds what is read of files in a store in a folder."""
+        if not any(map(is_far, self.files)):
+            return self
+        folder.mkdir(parents=True, exist_ok=True)
+        return dataclasses.replace(self, held=folder)
+
     @property
     def boxes(self) -> int:
         """Boxes at most."""
@@ -162,7 +173,7 @@ class ParquetGroups(PicklesFields):
         pa, _ = arrow()
         file = self.files[group.file]
         place = self.place_of(group)
-        with converted_errors(place), opened_parquet(file) as (footer, parquet):
+        with converted_errors(place), opened_parquet(file, self.held) as (footer, parquet):
             if zlib.crc32(footer) != self.digests[group.file]:
                 raise FileFormatError(
                     "a Parquet file",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from boxscore._utils import checks
 from boxscore._utils.addresses import Address
-from boxscore._utils.given_paths import Several, path_of
+from boxscore._utils.given_paths import Several, path_of, why_nothing
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted
 from boxscore.errors import FileFormatError
@@ -149,8 +149,7 @@ def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, s
     """
     path = path_of(path)
     if not path.exists():
-        reason = "No file has such a name" if isinstance(path, Several) else "No such file or directory"
-        raise FileFormatError(f"{path}: cannot be read: {reason}.")
+        raise FileFormatError(f"{path}: cannot be read: {why_nothing(path)}.")
     if isinstance(path, Several):
         return _of_several(path, side)
     _check_file_or_folder(path)

@@ -1,0 +1,150 @@
+"""Ranges of a file of a store that were read, held in a folder for whoever reads them again.
+
+Conventions
+-----------
+- Each range is a file, named by where it starts and ends, that is there whole or not at all: several
+  processes use one folder, and any of them may remove what was not used for longest.
+- What is held is of one content: whoever gives the folder of a file names it by what tells contents apart.
+- Without the folder, or without room in it, everything is read from the store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from boxscore._utils.records import NamedTuple
+
+MOST = 1 << 31
+"""Bytes that all folders beside each other hold, about."""
+
+OPEN_END = ".part"
+"""How the names of files end that are being written."""
+
+
+class _Held(NamedTuple):
+    start: int
+    stop: int
+    path: Path
+
+
+class HeldRanges(io.RawIOBase):
+    """A file that is read at most once, range by range.
+
+    Parameters
+    ----------
+    file : NativeFile
+        Arrow's, of the store; whoever opened it closes it.
+    folder : Path
+        Of this file alone; what is beside it counts for :data:`MOST`, and is there.
+    """
+
+    def __init__(self, file: Any, folder: Path) -> None:
+        self._file, self._folder, self._at = file, folder, 0
+        self._size = int(file.size())
+        with contextlib.suppress(OSError):
+            folder.mkdir(exist_ok=True)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a position."""
+        self._at = (0, self._at, self._size)[whence] + offset
+        return self._at
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """Return what comes next, from the folder where it is held."""
+        left = max(self._size - self._at, 0)
+        stop = self._at + (left if size is None or size < 0 else min(size, left))
+        content = b"".join(self._pieces(self._at, stop))
+        self._at += len(content)
+        return content
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer with what comes next."""
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def _pieces(self, at: int, stop: int) -> Iterator[bytes]:
+        """Yield a range in pieces, held ones and new ones."""
+        held = _listed(self._folder)
+        while at < stop:
+            around = (one for one in held if one.start <= at < one.stop)
+            here = max(around, key=lambda one: one.stop, default=None)
+            if here is not None:
+                content = _content(here, at, min(stop, here.stop))
+                if content is None:  # another process removed it meanwhile
+                    held.remove(here)
+                    continue
+            else:
+                until = min((one.start for one in held if one.start > at), default=stop)
+                content = bytes(self._file.read_at(min(stop, until) - at, at))
+                if not content:
+                    return  # cut short: whoever reads sees that
+                self._hold(at, content)
+            yield content
+            at += len(content)
+
+    def _hold(self, start: int, content: bytes) -> None:
+        """Write a range, and make room for it."""
+        path = self._folder / f"{start}-{start + len(content)}"
+        unfinished = path.with_name(f"{path.name}-{os.getpid()}{OPEN_END}")
+        try:
+            _make_room(self._folder.parent, len(content))
+            unfinished.write_bytes(content)
+            unfinished.replace(path)
+        except OSError:  # no room, or no folder
+            with contextlib.suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+
+
+def _listed(folder: Path) -> list[_Held]:
+    """Return the ranges that are held."""
+    try:
+        paths = [path for path in folder.iterdir() if path.suffix != OPEN_END]
+    except OSError:
+        return []
+    ends = [path.name.split("-") for path in paths]
+    return [_Held(int(start), int(stop), path) for (start, stop), path in zip(ends, paths, strict=True)]
+
+
+def _content(held: _Held, start: int, stop: int) -> bytes | None:
+    """Read from a range that is held, which counts as used; None where it is gone."""
+    try:
+        with held.path.open("rb") as file:
+            file.seek(start - held.start)
+            content = file.read(stop - start)
+        os.utime(held.path)
+    except OSError:
+        return None
+    return content if len(content) == stop - start else None
+
+
+def _make_room(folder: Path, count: int) -> None:
+    """Remove what was not used for longest, until so many bytes more are within :data:`MOST`."""
+    found = []
+    for path in folder.glob("*/*"):
+        with contextlib.suppress(OSError):  # removed meanwhile
+            found.append((path.stat(), path))
+    total = sum(state.st_size for state, _ in found) + count
+    for state, path in sorted(found, key=lambda one: one[0].st_mtime):
+        if total <= MOST:
+            return
+        with contextlib.suppress(OSError):
+            path.unlink()
+            total -= state.st_size
