@@ -1,19 +1,30 @@
-"""Operating points, FROC and ties over partitions have the bits of one process, however equal scores fall."""
+"""Operating points, FROC, LRP and ties over partitions have the bits of one process, however equal scores fall."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import boxscore
-from boxscore.diagnostics import froc_scores, operating_points, tie_bounds
+from boxscore.diagnostics import (
+    froc_scores,
+    localisation_recall_precision,
+    operating_points,
+    tie_bounds,
+)
+from diagnostics.test_calibration_in_parts import drawn
 from diagnostics.test_errors_in_parts import scene
 from support import limits
+from support.examples import examples
 from support.insides import asked_again
+from support.quiet import quiet
 from support.running import Run
 
 pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
@@ -31,6 +42,10 @@ QUESTIONS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (operating_points, {"at_recall": 1.0}),
     (froc_scores, {}),
     (froc_scores, {"fppi": [0.01, 0.4, 3, 1000]}),
+    (localisation_recall_precision, {}),
+    (localisation_recall_precision, {"at_score": 0.5, "iou_threshold": 0.75, "area": "small"}),
+    (localisation_recall_precision, {"at_score": 2.0}),
+    (localisation_recall_precision, {"iou_threshold": 0.7}),
     (tie_bounds, {}),
     (tie_bounds, {"metrics": ["AP50", "APs"]}),
 ]
@@ -74,6 +89,34 @@ def test_bits_of_one_process(
         assert result.operating_score == whole.operating_score
 
 
+@pytest.mark.long
+@given(
+    seed=st.integers(0, 10_000),
+    images=st.integers(2, 60),
+    decimals=st.sampled_from([None, 1]),
+    partition=st.integers(1, 300),
+    most=st.sampled_from([1, 5, 40, 1 << 22]),
+    at_score=st.sampled_from([None, None, 0.3]),
+)
+@settings(max_examples=examples(60))
+def test_lrp_of_any_partitions(
+    seed: int, images: int, decimals: int | None, partition: int, most: int, at_score: float | None
+) -> None:
+    """Overlaps add up to the same bits in any partitions and ranges of scores."""
+    truth, found = drawn(seed, images, decimals)
+    with tempfile.TemporaryDirectory() as folder, quiet(), pytest.MonkeyPatch.context() as patch:
+        limits.few_scores_together(patch, most)
+        path = Path(folder) / "found.parquet"
+        FORMAT.save(found, path)
+        whole = boxscore.evaluate(truth, boxscore.load_detections(path, truth))
+        with asked_again(truth, path, load_protocol("coco"), partition=partition, at_least=1) as result:
+            options = {"at_score": at_score, "iou_threshold": 0.6}
+            equal(
+                localisation_recall_precision(whole, **options),
+                localisation_recall_precision(result, **options),
+            )
+
+
 def test_a_class_too_large_has_no_expectation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds and counts are there; the note says what is left out."""
     limits.few_classes_of_ties(monkeypatch, 25)
@@ -102,12 +145,14 @@ def test_the_commands(tmp_path: Path, run: Run) -> None:
         ["froc", "--fppi", "0.5", "1"],
         ["ties", "--per-class"],
         ["confusion"],
+        ["lrp"],
+        ["lrp", "--at-score", "0.4"],
     ):
         asked = [call[0], GT, found, *call[1:], "--output", "csv"]
         assert run(*asked, *limit).out == run(*asked).out
 
 
-@pytest.mark.parametrize("command", ["lrp", "error-curves", "keypoint-errors"])
+@pytest.mark.parametrize("command", ["error-curves", "keypoint-errors"])
 def test_what_needs_all_detections_says_why(command: str, run: Run) -> None:
     error = run.error(command, GT, DT, "--memory-limit", "2GB")
     assert "--memory-limit must be left out of " in error

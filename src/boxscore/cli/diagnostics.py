@@ -402,7 +402,6 @@ DIAGNOSTICS = {
         "Print localisation-recall-precision errors: localisation, false positives and misses in one number.",
         "localisation_recall_precision",
         "Localisation recall precision (LRP) errors",
-        at_once="it adds up IoU of true positives in the order of all scores, and parts hold no overlaps",
         examples=("", "--at-score 0.5"),
     ),
     "froc": Diagnostic(

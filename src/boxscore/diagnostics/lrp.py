@@ -21,6 +21,7 @@ K. Oksuz et al., "One Metric to Measure Them All: Localisation Recall Precision 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,14 +106,16 @@ def localisation_recall_precision(
     >>> round(float(result.total.lrp), 6)  # (.2 / .5 + 0 + 1) / 2
     0.7
     """
-    evaluation.require_overlaps("LRP")
+    if not getattr(evaluation, "has_partitions", False):
+        evaluation.require_overlaps("LRP")
     t = threshold_index(evaluation, iou_threshold)
     threshold = evaluation.protocol.matching.iou_thresholds[t]
     if threshold >= 1:
         raise InputError("iou_threshold", "be below 1 for LRP", got=f"{threshold:g}")
     if at_score is not None:
         checks.number_between(at_score, -np.inf, np.inf, name="at_score")
-    counts = evaluation.score_counts(t, area_index(evaluation, area))
+    keep = functools.partial(_kept, threshold=threshold, at_score=at_score)
+    counts = evaluation.score_counts(t, area_index(evaluation, area), keep, overlaps=True)
     rows = [_parts(counts, k, threshold, at_score) for k in range(len(evaluation.labels))]
     columns = zip(*rows, strict=True) if rows else [()] * len(LrpParts._fields)
     kinds: list[Any] = [*[np.float64] * 5, counts.true.dtype, np.int64, counts.true.dtype]
@@ -123,6 +126,24 @@ def localisation_recall_precision(
         **{name: getattr(parts, name).sum() for name in COUNTS},
     )
     return LocalisationRecallPrecision(evaluation.labels, parts, total)
+
+
+def _kept(counts: ScoreCounts, *, threshold: float, at_score: float | None) -> list[int]:
+    """Keep the point of one curve, or of a range of it, that is read."""
+    if at_score is not None:
+        last = int(np.searchsorted(-counts.score, -at_score, side="right")) - 1
+        return [last] if last >= 0 else []
+    if not len(counts.score) or not counts.positive[0]:
+        return []
+    columns = counts.true, counts.false, counts.distance
+    return [int(np.argmin(_lrp(*columns, counts.positive[0], threshold)))]
+
+
+def _lrp(true: Any, false: Any, distance: Any, positive: Any, threshold: float) -> Any:
+    """Return the LRP of what each threshold keeps; NaN without ground truth and detection."""
+    missed = positive - true
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (distance / (1 - threshold) + false + missed) / (true + false + missed)
 
 
 def _parts(counts: ScoreCounts, k: int, threshold: float, at_score: float | None) -> LrpParts:
@@ -138,9 +159,8 @@ def _parts(counts: ScoreCounts, k: int, threshold: float, at_score: float | None
             (0.0, counts.distance),
         )
     )
-    missed = positive - true
+    missed, lrp = positive - true, _lrp(true, false, distance, positive, threshold)
     with np.errstate(invalid="ignore", divide="ignore"):
-        lrp = (distance / (1 - threshold) + false + missed) / (true + false + missed)
         if at_score is not None:
             best = int(np.searchsorted(-score[1:], -at_score, side="right"))
         else:

@@ -434,7 +434,12 @@ class DistributedEvaluation(MergedEvaluation):
         return best if best == best else -np.inf
 
     def score_counts(
-        self, threshold: int = 0, area: int = 0, keep: Callable[[ScoreCounts], Sequence[int]] | None = None
+        self,
+        threshold: int = 0,
+        area: int = 0,
+        keep: Callable[[ScoreCounts], Sequence[int]] | None = None,
+        *,
+        overlaps: bool = False,
     ) -> ScoreCounts:
         """Return what each score threshold keeps, of what a question may read.
 
@@ -443,15 +448,26 @@ class DistributedEvaluation(MergedEvaluation):
         threshold, area : int
         keep : callable, optional
             As in :meth:`boxscore.Evaluation.score_counts`; without it all parts are brought here.
+        overlaps : bool, default False
+            Partitions are read again for them.
 
         Returns
         -------
         ScoreCounts
         """
-        if keep is None or self._held is None or not can_be_thinned(self._held):
+        held = self.partitions_again("LRP") if overlaps else self._held
+        thinned = keep is not None and held is not None and can_be_thinned(held)
+        if overlaps and not thinned:
+            raise InputError(
+                "LRP",
+                "be asked of all images at once",
+                got="partitions",
+                cause=f"the protocol {self.protocol.name} gives ground truths weights",
+            )
+        if keep is None or held is None or not thinned:
             return super().score_counts(threshold, area)
         self.require_scores()
-        return thinned_counts(self._held, Reading(threshold, area, keep))
+        return thinned_counts(held, Reading(threshold, area, keep, overlaps))
 
     def of_each_partition(
         self, function: Callable[..., Any], options: Mapping[str, Any], *, rows_of_images: bool = False

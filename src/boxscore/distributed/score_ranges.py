@@ -1,29 +1,35 @@
-"""Counts at score thresholds where no process holds all scores: operating points, FROC.
+"""Counts at score thresholds where no process holds all scores: operating points, FROC, LRP.
 
 Conventions
 -----------
 - A question reads few points of a curve: the best F-score, the last point with a precision. Each range of
   scores keeps the points that it may read, with the counts of all higher scores added; of these few points
   the question is then asked as in one process, and reads the same.
-- Counts are whole numbers: no order of detections decides a bit. Overlaps are not in parts.
+- Counts are whole numbers, and so are the digits of overlaps: no order of detections decides a bit.
+- Overlaps are not in parts. A question that reads them has the partitions read again, whose counted rows are
+  then cut as parts are.
 - The curve of all classes together is cut by scores like that of a large class.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
+from boxscore._utils.exact_sums import added
+from boxscore._utils.ordering import descending_order, group_order
 from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import Part
-from boxscore.distributed.pieces import Cut, cut, edges_between, sample_of
+from boxscore.distributed.pieces import Cut, edges_between, range_bounds, sample_of
 from boxscore.distributed.plan import MOST, ClassPlan, name_of
 from boxscore.distributed.weighing import HeldParts
+from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
-from boxscore.scoring.score_counts import ScoreCounts, counted_detections
+from boxscore.scoring.score_counts import DIGITS, CountsBefore, ScoreCounts, counted_detections, counts_up_to
 
 PER_SCORE = 150
 """Bytes of a detection whose scores are counted."""
@@ -38,6 +44,8 @@ class Reading(NamedTuple):
     threshold: int
     area: int
     keep: Keep
+    overlaps: bool = False
+    """Whether the question reads overlaps."""
 
 
 class Kept(NamedTuple):
@@ -46,6 +54,49 @@ class Kept(NamedTuple):
     score: FloatArray
     true: IntArray
     false: IntArray
+    distance: FloatArray
+
+
+class CountedRows(NamedTuple):
+    """The counted detections of a partition, or of a piece of one, with their overlaps; in class order."""
+
+    bounds: IntArray
+    """Where each class starts, and the end."""
+    score: FloatArray
+    true: BoolArray
+    iou: FloatArray
+    """NaN unless a true positive."""
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, threshold: int, area: int) -> CountedRows:
+        """Select the detections of a partition."""
+        return cls.of_matches(evaluation.matched, threshold, area)
+
+    @classmethod
+    def of_matches(cls, matches: Matches, threshold: int, area: int) -> CountedRows:
+        """Select the counted detections."""
+        counted = counted_detections(matches, threshold, area)
+        bounds = np.searchsorted(counted.category, np.arange(len(counted.positive) + 1))
+        return cls(bounds, counted.score, counted.true, counted.iou)
+
+    def cut(self, piece: Cut) -> CountedRows:
+        """Take some classes, and a range of their scores."""
+        first, end = range_bounds(self.score, self.bounds[piece.low : piece.high + 1], piece)
+        columns = [
+            np.concatenate([one[low:high] for low, high in zip(first, end, strict=True)]) for one in self[1:]
+        ]
+        return CountedRows(np.cumsum([0, *(end - first)]), *columns)
+
+    @classmethod
+    def merged(cls, pieces: Sequence[CountedRows]) -> CountedRows:
+        """Put pieces of the same classes together, by descending scores in each."""
+        category = np.concatenate(
+            [np.repeat(np.arange(len(one.bounds) - 1), np.diff(one.bounds)) for one in pieces]
+        )
+        score, true, iou = (np.concatenate([one[side] for one in pieces]) for side in (1, 2, 3))
+        order = group_order(category, score) if len(score) else np.empty(0, dtype=np.intp)
+        bounds = np.sum([one.bounds for one in pieces], axis=0)
+        return cls(bounds, score[order], true[order], iou[order])
 
 
 def can_be_thinned(held: HeldParts) -> bool:
@@ -67,7 +118,7 @@ def thinned_counts(held: HeldParts, reading: Reading, *, most: int | None = None
     Returns
     -------
     ScoreCounts
-        Distances are NaN.
+        Distances are NaN unless overlaps are read.
     """
     if most is None:
         most = MOST if held.room is None else min(MOST, held.room // PER_SCORE)
@@ -76,17 +127,18 @@ def thinned_counts(held: HeldParts, reading: Reading, *, most: int | None = None
         plan = ClassPlan(engine, held.parts, held.headers, most)
         counted = [engine.submit("objects", _objects, part, reading.area) for part in held.parts]
         positive = np.sum(engine.results(counted), axis=0)
+        source = _Source(plan, _rows_again(held, reading) if reading.overlaps else None)
         K = len(positive)
         jobs = [_Job(block, False) for block in plan.blocks()] + [_Job(Cut(0, K), True)]
         edges = _edges(plan, jobs, most)
-        up_to = _counts_up_to(plan, edges, reading)
+        up_to = _counts_up_to(source, edges, reading)
         tasks: list[Any] = []
         owners: list[_Job] = []
         for job in jobs:
             for number, piece in enumerate(job.block.between(edges.get(job, []))):
                 name = f"{'all' if job.together else name_of(job.block)}-{number}"
-                before = up_to[job][:, number - 1] if number else np.zeros(2, dtype=np.int64)
-                asked = plan.pieces(piece, name), job, before, positive, reading
+                before = up_to[job][:, number - 1] if number else np.zeros(2 + DIGITS, dtype=np.int64)
+                asked = source.pieces(piece, name), job, before, positive, reading
                 tasks.append(engine.submit(f"points-{name}", _kept, *asked))
                 owners.append(job)
         answers = engine.results(tasks)
@@ -95,6 +147,35 @@ def thinned_counts(held: HeldParts, reading: Reading, *, most: int | None = None
         for number, kept in zip(job.curves(K), answer, strict=True):
             curves[number].append(kept)
     return _joined(curves, np.append(positive, positive.sum()))
+
+
+class _Source(NamedTuple):
+    """What is cut: parts, or the counted rows of the partitions."""
+
+    plan: ClassPlan
+    rows: Sequence[Any] | None
+
+    def pieces(self, piece: Cut, name: str) -> list[Any]:
+        """Cut all."""
+        if self.rows is None:
+            return self.plan.pieces(piece, name)
+        return [self.plan.engine.submit(f"cut-{name}", CountedRows.cut, one, piece) for one in self.rows]
+
+    def each(self, piece: Cut, name: str) -> list[Any]:
+        """Cut all, each for itself."""
+        return [[one] for one in self.pieces(piece, name)]
+
+
+def _rows_again(held: HeldParts, reading: Reading) -> list[Any]:
+    """Read the partitions again; their counted rows stay where they are."""
+    options = {"threshold": reading.threshold, "area": reading.area}
+    tasks = [held.engine.submit("ask", _asked, task, options) for task in held.tasks]
+    return held.engine.held(tasks, shown="reading again")
+
+
+def _asked(task: Any, options: Mapping[str, Any]) -> CountedRows:
+    rows: CountedRows = task.asked(CountedRows.of, options)
+    return rows
 
 
 class _Job(NamedTuple):
@@ -134,56 +215,58 @@ def _edges(plan: ClassPlan, jobs: Sequence[_Job], most: int) -> dict[_Job, list[
 
 
 def _counts_up_to(
-    plan: ClassPlan, edges: Mapping[_Job, Sequence[float]], reading: Reading
+    source: _Source, edges: Mapping[_Job, Sequence[float]], reading: Reading
 ) -> dict[_Job, IntArray]:
-    """Count the true and the false detections from each edge on, [2, edges]."""
-    if not edges:
-        return {}
-    tasks = [plan.engine.submit("count", _part_up_to, part, edges, reading) for part in plan.parts]
-    every = plan.engine.results(tasks)
-    return {job: np.sum([one[job] for one in every], axis=0) for job in edges}
-
-
-def _part_up_to(part: Part, edges: Mapping[_Job, Sequence[float]], reading: Reading) -> dict[_Job, IntArray]:
-    counts = {}
+    """Count the true and the false detections from each edge on, and the digits of overlaps; [4, edges]."""
+    submit, up_to = source.plan.engine.submit, {}
     for job, scores in edges.items():
-        counted = counted_detections(_matches([cut(part, 0, job.block)]), reading.threshold, reading.area)
-        above = counted.score >= np.array(scores)[:, None]
-        counts[job] = np.stack([(above & side).sum(axis=1) for side in (counted.true, ~counted.true)])
-    return counts
+        name = f"{'all' if job.together else name_of(job.block)}-all"
+        tasks = [submit("count", _up_to, one, scores, reading) for one in source.each(job.block, name)]
+        up_to[job] = np.sum(source.plan.engine.results(tasks), axis=0)
+    return up_to
 
 
-def _matches(pieces: Sequence[Part]) -> Matches:
-    return MergedParts(pieces).matches()
+def _up_to(pieces: Sequence[Any], scores: Sequence[float], reading: Reading) -> IntArray:
+    rows = _rows(pieces, reading)
+    at = np.searchsorted(-np.array(scores), -rows.score)  # of the first edge that a score reaches
+    size, true = len(scores) + 1, rows.true
+    overlaps = np.zeros((DIGITS, size), dtype=np.int64)
+    if reading.overlaps:
+        overlaps = added(at[true], 1 - rows.iou[true], size, DIGITS)
+    counts = [np.bincount(at[side], minlength=size) for side in (true, ~true)]
+    return np.cumsum([*counts, *overlaps], axis=1)[:, :-1]
+
+
+def _rows(pieces: Sequence[Any], reading: Reading) -> CountedRows:
+    """Merge pieces of parts or of rows."""
+    if isinstance(pieces[0], CountedRows):
+        return CountedRows.merged(pieces)
+    return CountedRows.of_matches(MergedParts(pieces).matches(), reading.threshold, reading.area)
 
 
 def _kept(
-    pieces: Sequence[Part], job: _Job, before: IntArray, positive: IntArray, reading: Reading
+    pieces: Sequence[Any], job: _Job, before: IntArray, positive: IntArray, reading: Reading
 ) -> list[Kept]:
     """Merge a range, and keep points of its curves."""
-    counts = ScoreCounts.of(counted_detections(_matches(pieces), reading.threshold, reading.area))
-    K = len(positive)
+    rows, higher = _rows(pieces, reading), CountsBefore(int(before[0]), int(before[1]), before[2:])
+    if job.together:
+        parts: list[Any] = [descending_order(rows.score)]
+        objects = [int(positive.sum())]
+    else:
+        parts = [slice(*ends) for ends in itertools.pairwise(rows.bounds.tolist())]
+        objects = positive[job.block.low : job.block.high].tolist()
     answer = []
-    for number in job.curves(K):
-        part = counts.part(len(counts.positive) - 1 if job.together else number - job.block.low)
-        objects = positive.sum() if job.together else positive[number]
-        curve = _curve(
-            counts.score[part], counts.true[part] + before[0], counts.false[part] + before[1], objects
-        )
-        at = np.unique(np.array(reading.keep(curve), dtype=np.intp))
-        answer.append(Kept(curve.score[at], curve.true[at], curve.false[at]))
+    for part, count in zip(parts, objects, strict=True):
+        columns = counts_up_to(rows.score[part], rows.true[part], rows.iou[part], before=higher)
+        ends = np.array([0, len(columns[0])])
+        at = np.unique(np.array(reading.keep(ScoreCounts(*columns, ends, np.array([count]))), dtype=np.intp))
+        answer.append(Kept._make(column[at] for column in columns))
     return answer
-
-
-def _curve(score: FloatArray, true: IntArray, false: IntArray, positive: int) -> ScoreCounts:
-    """Return the counts of one curve."""
-    nothing = np.full(len(score), np.nan)
-    return ScoreCounts(score, true, false, nothing, np.array([0, len(score)]), np.array([positive]))
 
 
 def _joined(curves: Sequence[Sequence[Kept]], positive: IntArray) -> ScoreCounts:
     """Put the points of all curves behind each other, the highest scores of each first."""
     ends = np.cumsum([0, *(sum(len(kept.score) for kept in curve) for curve in curves)])
     every = [kept for curve in curves for kept in curve]
-    score, true, false = (np.concatenate([kept[side] for kept in every]) for side in range(3))
-    return ScoreCounts(score, true, false, np.full(len(score), np.nan), ends, positive)
+    columns = Kept._make(np.concatenate([kept[side] for kept in every]) for side in range(4))
+    return ScoreCounts(*columns, ends, positive)

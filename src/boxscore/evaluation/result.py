@@ -763,7 +763,12 @@ class Evaluation(PicklesFields):
         )
 
     def score_counts(
-        self, threshold: int = 0, area: int = 0, keep: Callable[[ScoreCounts], Sequence[int]] | None = None
+        self,
+        threshold: int = 0,
+        area: int = 0,
+        keep: Callable[[ScoreCounts], Sequence[int]] | None = None,
+        *,
+        overlaps: bool = False,
     ) -> ScoreCounts:
         """Return what each score threshold keeps; computed once.
 
@@ -774,6 +779,8 @@ class Evaluation(PicklesFields):
         keep : callable, optional
             Takes the counts of one curve, or of a range of its scores, and returns the positions that the
             question may read: where no process holds all scores only these are returned. Pickles.
+        overlaps : bool, default False
+            Whether the question reads distances, which are else NaN where no process holds all scores.
 
         Returns
         -------

@@ -8,10 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import BoolArray, FloatArray, Positions
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray, Positions
+from boxscore._utils.exact_sums import digits_of, rounded
 from boxscore._utils.ordering import descending_order
 from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
+
+DIGITS = 2
+"""Of an overlap that is added up: whole multiples of 2**-62."""
 
 
 class CountedDetections(NamedTuple):
@@ -57,7 +61,7 @@ class ScoreCounts:
         Detections of this score or a higher one; where ground truths have weights, their sum, float64.
     false : ndarray of int64, [N]
     distance : ndarray of float64, [N]
-        Sum of 1 - IoU over the true ones.
+        Sum of 1 - IoU over the true ones; NaN where overlaps are not known.
     bounds : ndarray of intp, [K + 2]
         Where each class starts, where all classes together start, and the end.
     positive : ndarray of int64, [K + 1]
@@ -77,7 +81,15 @@ class ScoreCounts:
         K = len(counted.positive)
         bounds = np.searchsorted(counted.category, np.arange(K + 1)).tolist()
         parts: list[Positions | slice] = [slice(low, high) for low, high in itertools.pairwise(bounds)]
-        columns = [_up_to_scores(counted, part) for part in [*parts, descending_order(counted.score)]]
+        columns = [
+            counts_up_to(
+                counted.score[part],
+                counted.true[part],
+                counted.iou[part],
+                None if counted.weight is None else counted.weight[part],
+            )
+            for part in [*parts, descending_order(counted.score)]
+        ]
         score, true, false, distance = (np.concatenate(column) for column in zip(*columns, strict=True))
         ends = np.cumsum([0, *(len(column[0]) for column in columns)])
         positive = np.append(counted.positive, counted.positive.sum())
@@ -122,15 +134,41 @@ class ScoreCounts:
         return slice(int(self.bounds[k]), int(self.bounds[k + 1]))
 
 
-def _up_to_scores(
-    counted: CountedDetections, part: Positions | slice
+class CountsBefore(NamedTuple):
+    """What higher scores than those of a range have come to."""
+
+    true: int
+    false: int
+    apart: IntArray
+    """Digits of the sum of 1 - IoU over the true ones."""
+
+
+NOTHING = CountsBefore(0, 0, np.zeros(DIGITS, dtype=np.int64))
+
+
+def counts_up_to(
+    score: FloatArray,
+    true: BoolArray,
+    iou: FloatArray,
+    weight: FloatArray | None = None,
+    before: CountsBefore = NOTHING,
 ) -> tuple[FloatArray, NDArray[Any], NDArray[np.int64], FloatArray]:
-    """Count up to the last detection of each distinct score; scores descend."""
-    score, true, iou = counted.score[part], counted.true[part], counted.iou[part]
+    """Count up to the last detection of each distinct score; scores descend.
+
+    Return scores, true, false, and the sum of 1 - IoU over the true ones, which no order of equal scores
+    decides: NaN where overlaps are not known.
+    """
     last = np.flatnonzero(np.append(score[1:] != score[:-1], True)) if len(score) else np.empty(0, np.intp)
     up_to = np.cumsum(true, dtype=np.int64)[last]
-    apart, false = np.where(true, 1 - iou, 0.0), last + 1 - up_to
-    if counted.weight is None:
-        return score[last], up_to, false, np.cumsum(apart)[last]
-    weight = counted.weight[part]
-    return score[last], np.cumsum(weight)[last], false, np.cumsum(weight * apart)[last]
+    false = last + 1 - up_to + before.false
+    apart = 1 - iou[true]
+    if weight is not None:
+        apart *= weight[true]
+    known = not np.isnan(apart).any()
+    distance = np.full(len(last), np.nan)
+    if known:
+        digits = np.zeros((DIGITS, len(apart) + 1), dtype=np.int64)
+        np.cumsum(digits_of(apart, DIGITS), axis=1, out=digits[:, 1:])
+        distance = rounded(digits[:, up_to] + before.apart[:, None])
+    count = up_to + before.true if weight is None else np.cumsum(weight)[last]
+    return score[last], count, false, distance
