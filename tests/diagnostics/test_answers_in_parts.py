@@ -117,6 +117,27 @@ def test_lrp_of_any_partitions(
             )
 
 
+@pytest.mark.parametrize(
+    ("protocol", "message"),
+    [
+        (
+            {"extends": "openimages-v2", "group": {"weight": 0.25}},
+            r"LRP must be asked of all images at once\. .*gives ground truths weights",
+        ),
+        ("lvis-fixed", r"LRP must be asked of all images at once\. .*read the scores of the whole data set"),
+    ],
+)
+def test_rules_that_partitions_cannot_keep_are_named(protocol: Any, message: str, tmp_path: Path) -> None:
+    truth, found = scene(2)
+    groups = truth.replaced(crowd=np.zeros(len(truth), dtype=bool), group=truth.crowd)
+    FORMAT.save(found, tmp_path / "found.parquet")
+    with (
+        asked_again(groups, tmp_path / "found.parquet", load_protocol(protocol), partition=200) as result,
+        pytest.raises(boxscore.InputError, match=message),
+    ):
+        localisation_recall_precision(result)
+
+
 def test_a_class_too_large_has_no_expectation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds and counts are there; the note says what is left out."""
     limits.few_classes_of_ties(monkeypatch, 25)
