@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore import Detections, GroundTruth
-from boxscore.diagnostics import calibration_error, reliability
+from boxscore.data.vocabulary import Images
+from boxscore.diagnostics import bootstrap_intervals, calibration_error, reliability
 from boxscore.diagnostics._pieces import Pieces
 from boxscore.diagnostics._score_bins import quantiles
 from diagnostics.test_errors_in_parts import scene
@@ -170,6 +171,28 @@ def test_the_command(tmp_path: Path, run: Run) -> None:
         ["--resamples", "20"],
         ["--reliability", "--binning", "count"],
         ["--protocol", "voc2012", "--score-threshold", "0.3"],
+        ["--group", "0*([0-9]).*"],
     ):
         asked = ["calibration", GT, found, *more, "--output", "csv"]
         assert run(*asked, "--memory-limit", "2GB", "--workers", "1").out == run(*asked).out
+
+
+def test_groups_are_read_off_file_names(tmp_path: Path) -> None:
+    """Ids are other numbers; parts that were saved hold no names, and say so."""
+    truth, found = scene(6)
+    names = [f"{'park' if image % 3 else 'street'}_{image * 37 % 100}.jpg" for image in range(30)]
+    images = Images.build(truth.images.ids, file_names=names)
+    truth = truth.replaced(images=images)
+    for table, name in ((truth, "truth"), (found, "found")):
+        FORMAT.save(table, tmp_path / f"{name}.parquet")
+    path, options = tmp_path / "found.parquet", {"resamples": 9, "group": r"(.)_?[0-9]"}
+    whole = boxscore.evaluate(truth, boxscore.load_detections(path, truth))
+    for side in (truth, tmp_path / "truth.parquet"):
+        with asked_again(side, path, load_protocol("coco"), partition=200) as result:
+            assert result.image_names("") == names
+            equal(calibration_error(whole, **options), calibration_error(result, **options))
+            mine, yours = (bootstrap_intervals(one, **options).to_frame() for one in (whole, result))
+            assert mine.equals(yours)
+    rule = "group must be a column of the images, or a label for each image. Got .*no file names"
+    with pytest.raises(boxscore.InputError, match=rule):
+        bootstrap_intervals(boxscore.scan(truth, found, partitions=3), **options)

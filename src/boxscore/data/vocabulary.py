@@ -259,6 +259,12 @@ class Images(Vocabulary):
         extra = user_columns(columns, len(given), of="image ids")
         return cls(given[order], names[order], extent[order], {k: v[order] for k, v in extra.items()})
 
+    @property
+    def names(self) -> list[str]:
+        """The file name of each image, or its id."""
+        pairs = zip(self.file_names.tolist(), self.ids.tolist(), strict=True)
+        return [str(identifier) if name is None else name for name, identifier in pairs]
+
     @classmethod
     def of_ids(cls, ids: NDArray[Any], columns: Mapping[str, NDArray[Any]] | None = None) -> Images:
         """Name images by their ids alone, which are sorted and unique; without sizes. Costs no memory."""

@@ -71,7 +71,7 @@ def _labels(evaluation: Evaluation, group: str | Sequence[Any]) -> list[Any]:
     if not pattern.groups:
         raise InputError("group", "have a group in brackets: '(.+)_[0-9]+'", got=repr(group))
     labels = []
-    for name in names_of_images(evaluation):
+    for name in evaluation.image_names(group):
         match = pattern.search(name)
         if match is None:
             raise InputError("group", "fit the name of every image", got=f"{group!r}, not in {name!r}")
@@ -79,18 +79,11 @@ def _labels(evaluation: Evaluation, group: str | Sequence[Any]) -> list[Any]:
     return labels
 
 
-def names_of_images(evaluation: Evaluation) -> list[str]:
-    """Return the file name of each image, or its id."""
-    images = evaluation.images
-    pairs = zip(images.file_names.tolist(), images.ids.tolist(), strict=True)
-    return [str(identifier) if name is None else name for name, identifier in pairs]
-
-
 def warn_of_frames(evaluation: Evaluation, group: Group) -> None:
     """Warn where names count up like the frames of videos, and no group is given."""
     if group is not None:
         return
-    runs, images = _numbered_runs(names_of_images(evaluation)), evaluation.image_count
+    runs, images = _numbered_runs(evaluation.images.names), evaluation.image_count
     if 1 < runs <= images / FEWEST_FRAMES:
         warn_user(
             f"the images look like frames of {counted(runs, 'video')}: their names count up. "

@@ -166,6 +166,20 @@ class MergedEvaluation(Evaluation):
         """All images, with the columns that every part has."""
         return self.parts.images
 
+    def image_names(self, pattern: str) -> list[str]:
+        """Refuse to read groups off file names, which parts do not hold.
+
+        Parameters
+        ----------
+        pattern : str
+        """
+        raise InputError(
+            "group",
+            "be a column of the images, or a label for each image",
+            got=repr(pattern),
+            cause="merged parts hold no file names",
+        )
+
     @property
     def holds_overlaps(self) -> bool:
         """No."""
@@ -388,6 +402,27 @@ class DistributedEvaluation(MergedEvaluation):
         order[np.concatenate(places)] = np.arange(len(ids))
         return images_in_order(ids, order, [columns for _, columns in tables])
 
+    def image_names(self, pattern: str) -> list[str]:
+        """Read the file names of all images in the partitions again.
+
+        Parameters
+        ----------
+        pattern : str
+            What is looked for in them.
+
+        Returns
+        -------
+        list of str
+        """
+        if not self.has_partitions:
+            return super().image_names(pattern)
+        held = self._there
+        tasks = [held.engine.submit("names", _names_of, task) for task in held.tasks]
+        names = np.empty(self.image_count, dtype=object)
+        for place, some in zip(held.places(), held.engine.results(tasks, shown="names"), strict=True):
+            names[place + np.arange(len(some)) if isinstance(place, int) else place] = some
+        return names.tolist()
+
     @property
     def image_fingerprint(self) -> str:
         """A digest of the ids of all images, which are not brought here."""
@@ -545,6 +580,11 @@ class DistributedEvaluation(MergedEvaluation):
 def _best(counts: ScoreCounts) -> list[int]:
     """Keep the point of the best F1 of a curve."""
     return [int(np.argmax(counts.f_score()))] if len(counts.score) and counts.positive[0] else []
+
+
+def _names_of(task: Any) -> list[str]:
+    names: list[str] = task.image_names()
+    return names
 
 
 def _asked(task: Any, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:

@@ -150,6 +150,10 @@ class StreamTask(PicklesFields):
         rows = rows_of(boxes, side.options, truth, of_results=True, fractions=side.fractions)
         return truth, detections_of(dataclasses.replace(rows, named_by_id=True), side.options, truth)
 
+    def image_names(self) -> list[str]:
+        """Return the file name of each image of the partition, or its id."""
+        return self._truth(keys=False).images.names
+
     def unlisted(self) -> tuple[list[Id], int]:
         """Return the images of detections that are not listed, and count those that are."""
         side = self.detections

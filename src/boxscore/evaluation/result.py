@@ -700,6 +700,25 @@ class Evaluation(PicklesFields):
         warn_user("Evaluation.weighed is deprecated: it is called weighted_metrics", DeprecationWarning)
         return self.weighted_metrics(rows, weights)
 
+    def image_names(self, pattern: str) -> list[str]:
+        """Return the file name of each image, or its id, in which a pattern is looked for.
+
+        Parameters
+        ----------
+        pattern : str
+            Named where results hold no file names.
+
+        Returns
+        -------
+        list of str
+
+        Raises
+        ------
+        InputError
+            When this result was merged of parts.
+        """
+        return self.images.names
+
     @property
     def image_count(self) -> int:
         """Images that were evaluated, those without objects too."""
