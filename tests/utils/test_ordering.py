@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from boxscore._utils.ordering import (
+    MEASURED_FROM,
+    MEASURED_TO,
+    _sort_is_fast,
     descending_order,
     distinct_rows,
     group_order,
@@ -21,6 +25,8 @@ from boxscore._utils.ordering import (
     ragged_ranges,
     rank_in_runs,
     run_starts,
+    sort_runs,
+    sorts_wide,
     stable_order,
     top_k_per_group,
 )
@@ -46,7 +52,7 @@ def plain_descending(values: Any) -> Any:
 def test_orders_of_many_by_sort_and_by_passes(
     wide: bool, groups: int, decimals: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("boxscore._utils.ordering.WIDE_SORT", wide)
+    monkeypatch.setattr("boxscore._utils.ordering.sorts_wide", lambda count: wide)
     rng = np.random.default_rng(groups + decimals)
     values, group = rng.random(3_000).round(decimals), rng.integers(0, groups, 3_000)
     values[::7] += 2.0**-50  # differs only in bits that are cut
@@ -56,6 +62,37 @@ def test_orders_of_many_by_sort_and_by_passes(
     assert np.array_equal(descending_order(values), plain_descending(values))
     some = group % 100_000
     assert np.array_equal(stable_order(some, 100_000), np.argsort(some, kind="stable"))
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_runs_are_sorted(wide: bool, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("boxscore._utils.ordering.sorts_wide", lambda count: wide)
+    values = (np.arange(4_000) * 37 % 1009).astype(dtype)
+    expected = sorted(values.tolist())
+    sort_runs(values)
+    assert values.tolist() == expected
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_the_faster_sort_is_measured_once(fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever it is; of few keys, and of very many, it is not asked."""
+    asked = []
+
+    def time_of(work: Callable[[], object]) -> int:
+        asked.append(work())
+        return 100 if len(asked) % 2 else 299 + (not fast)  # a pass, then the sort
+
+    monkeypatch.setattr("boxscore._utils.ordering._nanoseconds", time_of)
+    _sort_is_fast.cache_clear()
+    try:
+        assert sorts_wide(MEASURED_FROM - 1)
+        assert sorts_wide(MEASURED_TO + 1)
+        assert not asked
+        assert [sorts_wide(count) for count in (MEASURED_FROM, MEASURED_TO)] == [fast, fast]
+        assert len(asked) == 2
+    finally:
+        _sort_is_fast.cache_clear()
 
 
 @given(values=st.lists(scores, max_size=60))

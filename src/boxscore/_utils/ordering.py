@@ -8,14 +8,18 @@ values stay in their original order. Three facts make this fast in NumPy:
 1. ``argsort(kind="stable")`` of 16-bit integers is a counting sort: no comparisons, and several times faster
    than any sort of wider keys.
 2. ``sort`` of 64-bit integers compares many at once where the processor has wide registers. A key with its
-   position in the bits below it is sorted so, and the low bits are then the stable order: as fast as one pass
-   of 16 bits. Where there is no room, or no such sort, wide keys are sorted by their 16-bit digits.
+   position in the bits below it is sorted so, and the low bits are then the stable order: as fast as one or
+   two passes of 16 bits. Where there is no room, or that sort is slow, wide keys are sorted by their 16-bit
+   digits. It is slow without wide registers, and with those of AMD's Zen 4: so it is measured.
 3. The order by (class, score, image, row) is a chain of stable orders, the last key first, or one key of
    several.
 """
 
 from __future__ import annotations
 
+import functools
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,8 +41,42 @@ KEY_BITS = 48
 SCORE_BITS = 32
 """Enough to order most scores: two passes, and ``_repair`` for the few that differ only below."""
 
-WIDE_SORT = int(np.__version__.partition(".")[0]) >= 2
-"""Whether ``sort`` of 64-bit integers uses wide registers on most processors; before NumPy 2 on few."""
+MEASURED_FROM, MEASURED_TO = 1 << 15, 1 << 21
+"""Keys for which it matters which sort is faster here: of fewer neither costs much, more fit no cache."""
+
+SAMPLE = 1 << 12
+"""Keys of a measurement, which takes 0.1 to 0.3 ms."""
+
+PASSES = 3
+"""Of 16 bits, instead of one ``sort`` of 64."""
+
+
+def sorts_wide(count: int) -> bool:
+    """Whether ``sort`` of so many 64-bit integers is faster than passes of 16 bits."""
+    return not MEASURED_FROM <= count <= MEASURED_TO or _sort_is_fast()
+
+
+@functools.cache
+def _sort_is_fast() -> bool:
+    """Measure, once: by ``sort`` one key takes 2 to 6 ns, or 20 to 50, as processor and NumPy are."""
+    keys = np.arange(SAMPLE, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # in no order
+    one_pass = _nanoseconds(lambda: np.argsort(keys.astype(np.uint16), kind="stable"))
+    return _nanoseconds(lambda: np.sort(keys)) < PASSES * one_pass
+
+
+def _nanoseconds(work: Callable[[], object]) -> int:
+    """Return the least of three times."""
+    times = []
+    for _ in range(3):
+        started = time.perf_counter_ns()
+        work()
+        times.append(time.perf_counter_ns() - started)
+    return min(times)
+
+
+def sort_runs(values: NDArray[Any]) -> None:
+    """Sort numbers in place that mostly ascend already, in many runs."""
+    values.sort(kind=None if sorts_wide(len(values)) else "stable")
 
 
 def stable_order(keys: NDArray[Any], size: int) -> Positions:
@@ -53,7 +91,7 @@ def stable_order(keys: NDArray[Any], size: int) -> Positions:
 def radix_order(keys: KeyArray, bits: int) -> Positions:
     """Order unsigned keys [N] of at most ``bits`` bits ascending."""
     position_bits = np.uint64(len(keys).bit_length())
-    if WIDE_SORT and DIGIT_BITS < bits <= 64 - int(position_bits):
+    if DIGIT_BITS < bits <= 64 - int(position_bits) and sorts_wide(len(keys)):
         # Positions make all keys differ: a sort that is not stable has one answer, and it is the stable one.
         packed = keys << position_bits
         packed |= np.arange(len(keys), dtype=np.uint64)
@@ -90,7 +128,9 @@ def group_order(groups: NDArray[np.integer[Any]], scores: NDArray[np.float64]) -
         group_bits = int(groups.max()).bit_length()
     cut = max(0, bits + group_bits - _sorted_bits(len(keys), KEY_BITS))
     keys >>= np.uint64(cut)
-    keys |= groups.astype(np.uint64) << np.uint64(bits - cut)
+    high = groups.astype(np.uint64)
+    high <<= np.uint64(bits - cut)
+    keys |= high
     order = radix_order(keys, bits - cut + group_bits)
     return _repair(order, keys, scores) if cut else order
 
@@ -98,17 +138,21 @@ def group_order(groups: NDArray[np.integer[Any]], scores: NDArray[np.float64]) -
 def _sorted_bits(count: int, in_passes: int) -> int:
     """Return how many bits of ``count`` keys are sorted: those beside a position, or ``in_passes``."""
     beside = 64 - count.bit_length()
-    return beside if WIDE_SORT and beside >= SCORE_BITS else in_passes
+    return beside if beside >= SCORE_BITS and sorts_wide(count) else in_passes
 
 
 def _descending_keys(scores: NDArray[np.float64]) -> tuple[KeyArray, int]:
     """Unsigned keys that ascend where scores [N] descend, and the bits they need."""
     bits = (scores + 0.0).view(np.uint64)  # + 0.0 makes -0 equal to 0
-    negative = (bits >> np.uint64(63)).astype(bool)
+    negative = bits.view(np.int64) < 0
     sign = np.uint64(1 << 63)
     # Read as integers, positive floats ascend and negative ones descend; inverting the positive ones, with
     # the sign bit cleared, puts all into descending order with the negative ones last.
-    keys = np.where(negative, bits, ~(bits | sign)) if negative.any() else ~(bits | sign)
+    if negative.any():
+        keys = np.where(negative, bits, ~(bits | sign))
+    else:
+        bits |= sign
+        keys = np.invert(bits, out=bits)
     keys -= keys.min()  # the order is the same, of fewer bits where scores are of one scale
     used = int(np.bitwise_or.reduce(keys))
     spare = (used & -used).bit_length() - 1 if used else 0  # scores that were float32 leave 29 low bits empty

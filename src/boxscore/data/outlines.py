@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, Positions
-from boxscore._utils.ordering import run_starts
+from boxscore._utils.ordering import run_starts, sort_runs
 
 FINENESS = 5
 """Grid lines per pixel."""
@@ -120,7 +120,7 @@ def toggles(
             positions += lowest.repeat(size)
             parts.append(positions)
     together = np.concatenate(parts)
-    together.sort()
+    sort_runs(together)  # each edge is one
     return together, number
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import Positions
-from boxscore._utils.ordering import run_starts
+from boxscore._utils.ordering import run_starts, sort_runs
 from boxscore.data.run_lengths import Runs
 
 
@@ -144,7 +144,9 @@ def union_of_parts(bounds: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the spans [U,2] of pixels that any of some spans [S,2] covers, in order; two may touch."""
     bounds = bounds[bounds[:, 1] > bounds[:, 0]]
     # With starts and ends sorted, a new span starts where as many have ended as have started before.
-    starts, ends = np.sort(bounds[:, 0]), np.sort(bounds[:, 1])
+    starts, ends = bounds.T.copy()
+    sort_runs(starts)
+    sort_runs(ends)
     apart = (starts[1:] >= ends[:-1]).nonzero()[0]
     union = np.empty((len(apart) + min(len(starts), 1), 2), dtype=np.int32)
     if len(starts):
