@@ -119,18 +119,48 @@ def test_merging_is_updating() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("protocol", ["coco", "voc2007", "coco-segm", "pooled"])
-def test_parts_of_several_levels(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches merge two by two, levels deep; equal scores fall in the order of the images' ids all the same."""
-    rules: Any = {"extends": "coco", "matching": {"per_class": False}} if protocol == "pooled" else protocol
+@pytest.mark.parametrize("room", [1, 40, 1 << 19])
+@pytest.mark.parametrize("protocol", ["coco", "voc2007", "coco-segm", "pooled", "file order", "capped"])
+def test_parts_of_one_image(protocol: str, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts merge at the end, wherever they were put; equal scores fall in the order of the images' ids."""
+    rules: Any = {
+        "pooled": {"extends": "coco", "matching": {"per_class": False}},
+        "file order": {"extends": "coco", "matching": {"equal_scores": "file_order"}},
+        "capped": {
+            "extends": "coco",
+            "matching": {"max_detections": [1]},
+            "summary": [{"key": "AP", "metric": "AP"}],
+        },
+    }.get(protocol, protocol)
     pairs = images(23, masks=protocol == "coco-segm")
-    expected = bits(fed(Evaluator(protocol=rules), pairs, 23).compute())
-    monkeypatch.setattr("boxscore.evaluator.evaluating.FAN_IN", 2)
+    expected = fed(Evaluator(protocol=rules), pairs, 23).compute()
     monkeypatch.setattr("boxscore.evaluator.evaluating.MATCHED_TOGETHER", 1)
-    evaluator = fed(Evaluator(protocol=rules), pairs, 1)
-    assert len(evaluator._levels) >= 4
-    assert bits(evaluator.compute()) == expected
-    assert len(evaluator._parts()) == 1
+    monkeypatch.setattr("boxscore.evaluator.evaluating.ROOM", room)
+    for each in (pairs, pairs[::-1]):
+        evaluator = fed(Evaluator(protocol=rules), each, 1)
+        assert len(evaluator._held) >= 4
+        result = evaluator.compute()
+        assert bits(result) == bits(expected)
+        pd.testing.assert_frame_equal(result.matches, expected.matches)
+        for name in ("row", "pair_detection", "pair_truth", "matched_bits", "rank", "truth_row"):
+            got, wanted = getattr(result.matched, name), getattr(expected.matched, name)
+            assert got.dtype == wanted.dtype
+            np.testing.assert_array_equal(got, wanted)
+        assert len(evaluator._parts()) == 1
+
+
+def test_what_is_put_in_room_is_joined_without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("boxscore.evaluator.evaluating.MATCHED_TOGETHER", 1)
+    evaluator = fed(Evaluator(classes=range(4)), images(20, ids=False), 1)
+    before = [part.detections.boxes for part in evaluator._parts()]
+    whole = evaluator.compute().detections
+    assert len(before) > 4
+    for name in ("boxes", "sizes", "scores"):
+        assert not getattr(whole, name).flags.writeable
+    assert all(np.shares_memory(boxes, whole.boxes) for boxes in before if len(boxes))
+    kept = whole.boxes.copy()
+    assert len(fed(evaluator, images(3, ids=False), 1).compute().detections) > len(kept)
+    np.testing.assert_array_equal(whole.boxes, kept)
 
 
 def test_merged_parts_hold_no_box_twice() -> None:
@@ -160,11 +190,10 @@ def test_merged_parts_hold_no_box_twice() -> None:
 @pytest.mark.long
 def test_updates_go_on_after_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     """Computing merges all levels into one part; the levels below it stay apart from each other."""
-    monkeypatch.setattr("boxscore.evaluator.evaluating.FAN_IN", 2)
     monkeypatch.setattr("boxscore.evaluator.evaluating.MATCHED_TOGETHER", 1)
     pairs = images(23)
     evaluator = fed(Evaluator(), pairs[:11], 1)
-    assert len(evaluator._levels) >= 4
+    assert len(evaluator._held) >= 4
     assert bits(evaluator.compute()) == bits(fed(Evaluator(), pairs[:11]).compute())
     for low in range(11, 23, 3):
         fed(evaluator, pairs[low : low + 3], 1)

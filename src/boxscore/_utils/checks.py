@@ -132,6 +132,8 @@ def plain_number(text: str) -> float:
 
 def any_array(values: Any, *, name: str) -> NDArray[Any]:
     """Return an array of anything array-like; refuse a masked one, whose mask NumPy would drop."""
+    if type(values) is np.ndarray:
+        return values
     masked = _masked_array()
     if masked is not None:
         kinds = {*map(type, values)} if isinstance(values, (list, tuple)) else {type(values)}

@@ -20,6 +20,7 @@ from boxscore._utils import checks
 from boxscore._utils.ordering import inverse_order, stable_order
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
+from boxscore.data.base import neighbours
 from boxscore.data.class_names import likely_classes
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.image_names import FEW_SHOWN
@@ -224,19 +225,21 @@ def joined_labels(
 
 def stacked(tables: Sequence[Table]) -> Table:
     """Put the rows of tables one after the other, as they are numbered, with the columns that all have."""
+    return _stacked(tables, {}, into_views=False)
+
+
+def _stacked(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: bool) -> Table:
+    """Stack tables with some columns of the whole that are known; see :func:`concatenate`."""
     first = tables[0]
     filled = [table for table in tables if len(table)] or [first]  # an empty table may lack a column
-    columns: dict[str, Any] = {
-        column.name: np.concatenate([getattr(table, column.name) for table in filled])
-        for column in first.schema.needed
-    }
+    columns: dict[str, Any] = {**known}
+    for column in first.schema.needed:
+        if column.name not in known:
+            columns[column.name] = _joined(filled, column.name, into_views=into_views)
     for column in first.schema.instances:
-        parts = [table.instances[column.name] for table in filled]
-        if column.plain and any((part is None) != (parts[0] is None) for part in parts):
-            with_it, without = (
-                next(table.source for table, part in zip(filled, parts, strict=True) if (part is None) is no)
-                for no in (False, True)
-            )
+        absent = [table.instances[column.name] is None for table in filled]
+        if column.plain and any(absent) and not all(absent):
+            with_it, without = (filled[absent.index(no)].source for no in (False, True))
             raise InputError(
                 column.name,
                 "be there in all tables that are put together, or in none",
@@ -244,27 +247,53 @@ def stacked(tables: Sequence[Table]) -> Table:
                 place=without,
                 cause=f"{with_it} has them",
             )
-        if all(part is not None for part in parts):
-            join = Masks.concatenate if column.form == "masks" else np.concatenate
-            columns[column.name] = join(parts)
+        if not any(absent):
+            if column.form == "masks":
+                columns[column.name] = Masks.concatenate([table.instances[column.name] for table in filled])
+            else:
+                columns[column.name] = _joined(filled, column.name, into_views=into_views)
     shared = [name for name in filled[0].columns if all(name in table.columns for table in filled)]
     user_columns = {name: np.concatenate([table.columns[name] for table in filled]) for name in shared}
     fresh = LazyColumns(tuple(column.name for column in first.schema.instances))
     return filled[0].replaced(**columns, columns=user_columns, instances=fresh)
 
 
-def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
-    """Put tables of disjoint images into one, by ascending image id; also return where each row went, [N]."""
+def _joined(tables: Sequence[BoxTable], name: str, *, into_views: bool) -> NDArray[Any]:
+    """Put the rows of a column one after the other; ``into_views`` frees array after array meanwhile."""
+    columns = [getattr(table, name) for table in tables]
+    if not into_views or len({(column.dtype, column.shape[1:]) for column in columns}) > 1:
+        return np.concatenate(columns)
+    whole = neighbours(columns)
+    if whole is not None:
+        return whole
+    start, whole = 0, np.empty((sum(map(len, columns)), *columns[0].shape[1:]), dtype=columns[0].dtype)
+    del columns
+    for table in tables:
+        part = whole[start : start + len(table)]
+        part[:] = getattr(table, name)
+        table.hold(name, part)
+        start += len(table)
+    return whole
+
+
+def concatenate(
+    tables: Sequence[Table], *, into_views: bool = False
+) -> tuple[Table, NDArray[np.intp] | None]:
+    """Put tables of disjoint images into one, by ascending image id.
+
+    Also returns where each row went, [N], or None where all stay in order. ``into_views`` then makes columns
+    of the tables views of those of the whole, except rows of vocabularies: nothing large is held twice.
+    """
     images = Images.union([table.images for table in tables])
     categories = Categories.union([table.categories for table in tables])
     classes = [categories.rows(table.categories.ids) for table in tables]
-    columns: dict[str, Any] = {"images": images, "categories": categories}
-    columns["image"] = np.concatenate([images.rows(table.images.ids)[table.image] for table in tables])
-    columns["category"] = np.concatenate(
-        [rows[table.category] for rows, table in zip(classes, tables, strict=True)]
-    )
-    whole = stacked(tables).replaced(**columns, **joined_labels(tables, images, classes))
-    if (np.diff(whole.image) >= 0).all():
-        return whole, np.arange(len(whole))
-    order = stable_order(whole.image, len(images))
+    image = np.concatenate([images.rows(table.images.ids)[table.image] for table in tables])
+    category = np.concatenate([rows[table.category] for rows, table in zip(classes, tables, strict=True)])
+    in_order = bool((image[1:] >= image[:-1]).all())
+    known = {"images": images, "categories": categories, "image": image, "category": category}
+    known |= joined_labels(tables, images, classes)
+    whole = _stacked(tables, known, into_views=into_views and in_order)
+    if in_order:
+        return whole, None
+    order = stable_order(image, len(images))
     return whole.take(order), inverse_order(order)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -151,6 +151,13 @@ class BaseTable:
             columns = {**columns, "boxes": None, "sizes": None}  # still those around the same masks
         return dataclasses.replace(self, **columns)
 
+    def hold(self, name: str, column: NDArray[Any]) -> None:
+        """Hold equal values in place of a column in memory, such as a view of a larger array."""
+        if name in self.instances:
+            self.instances.hold(name, column)
+        else:
+            self.__dict__[name] = read_only(column)
+
 
 def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns with read-only arrays."""
@@ -158,3 +165,21 @@ def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
         name: read_only(value) if isinstance(value, np.ndarray) else value for name, value in values.items()
     }
     return {**frozen, "columns": {name: read_only(column) for name, column in values["columns"].items()}}
+
+
+def neighbours(arrays: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
+    """Return arrays that lie one after the other as one, without a copy; None if they do not."""
+    room = arrays[0].base
+    if room is None or any(array.base is not room or not array.flags.c_contiguous for array in arrays):
+        return None
+    place = [array.__array_interface__["data"][0] for array in arrays]
+    if any(
+        here + array.nbytes != after for here, array, after in zip(place, arrays, place[1:], strict=False)
+    ):
+        return None
+    row = room.strides[0]
+    if not row:  # rows without a value
+        return None
+    start = (place[0] - room.__array_interface__["data"][0]) // row
+    whole: NDArray[Any] = room[start : start + sum(map(len, arrays))]
+    return whole

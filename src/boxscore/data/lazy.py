@@ -110,6 +110,10 @@ class LazyColumns:
         chosen._given = {**self._given, **{name: _frozen(column) for name, column in columns.items()}}
         return chosen
 
+    def hold(self, name: str, column: NDArray[Any]) -> None:
+        """Hold equal values in place of a column in memory, such as a view of a larger array."""
+        self._given[name] = _frozen(column)
+
     def __getstate__(self) -> tuple[Any, ...]:
         """Read what is missing first: the file may not exist where the pickle is loaded."""
         return self._names, {name: self[name] for name in self._names}

@@ -86,6 +86,8 @@ def rows_where(columns: Mapping[str, NDArray[Any]], selection: str, count: int) 
 
 def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
     """Return ids as an int64 array, or as an object array when any is a string."""
+    if type(values) is np.ndarray and values.dtype == np.int64 and values.ndim == 1:
+        return values
     if not isinstance(values, np.ndarray):
         values = list(values)
         if set(map(type, values)) <= {int}:

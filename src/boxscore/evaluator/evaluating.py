@@ -52,6 +52,7 @@ from boxscore.data.naming import (
     without_names,
 )
 from boxscore.data.operations import of_images
+from boxscore.data.room import Rooms
 from boxscore.data.samples import (
     SHAPES,
     Columns,
@@ -88,8 +89,8 @@ Duplicates = Literal["error", "ignore"]
 MATCHED_TOGETHER = 1 << 14
 """Rows that are matched together: the overhead of a call is then a tenth of the work."""
 
-FAN_IN = 32
-"""Parts of one level that are merged into one of the next; each row is copied once per level."""
+ROOM = 1 << 19
+"""Rows that are put behind one another, so that they are one table in the end."""
 
 OPTIONAL = (*SHAPES, "area")
 """Keys that either all images with objects have, or none."""
@@ -178,9 +179,10 @@ class Evaluator:
         self.gather = gather
         self.keep_masks = keep_masks
         self.expected = None if expected is None else Expected.of(expected)
-        self._levels: list[list[Part]] = []  # of parts with up to FAN_IN ** level batches
+        self._held: list[Part] = []
         self._waiting = Waiting()
         self._due = MATCHED_TOGETHER
+        self._rooms = Rooms(ROOM)
         self._seen: set[Id] = set()  # images in the parts
         self._numbered: bool | None = None  # images have no ids of their own
         self._given: dict[str, tuple[bool, Id]] = {}  # optional keys, and the image that decided
@@ -196,7 +198,7 @@ class Evaluator:
     @property
     def invalid_counts(self) -> dict[str, int]:
         """Invalid ``predictions`` and ``targets`` seen by this process, which were dropped or hit nothing."""
-        parts = [counts for level in self._levels for part in level for counts in part.invalid.values()]
+        parts = [counts for part in self._held for counts in part.invalid.values()]
         parts += self._waiting.invalid().values()
         return {name: sum(counts[side] for counts in parts) for side, name in enumerate(SIDES)}
 
@@ -419,8 +421,9 @@ class Evaluator:
 
     def reset(self) -> None:
         """Forget every image."""
-        self._levels, self._waiting, self._seen, self._numbered = [], Waiting(), set(), None
+        self._held, self._waiting, self._seen, self._numbered = [], Waiting(), set(), None
         self._due, self._given, self._kinds = MATCHED_TOGETHER, {}, (set(), set())
+        self._rooms = Rooms(ROOM)
 
     def _empty(self) -> Evaluator:
         empty = object.__new__(type(self))
@@ -434,19 +437,11 @@ class Evaluator:
 
     def _parts(self) -> list[Part]:
         self._match_waiting()
-        return [part for level in self._levels for part in level]
+        return self._held
 
     def _add_part(self, part: Part) -> None:
-        """Keep a part; ``FAN_IN`` parts of a level are merged into one of the next."""
         self._seen.update(part.images.ids.tolist())
-        for level in range(len(self._levels) + 1):
-            if level == len(self._levels):
-                self._levels.append([])
-            self._levels[level].append(part)
-            if len(self._levels[level]) < FAN_IN:
-                return
-            part = merged(self._levels[level])
-            self._levels[level] = []
+        self._held.append(part)
 
     def _take_in(self, share: Share) -> None:
         """Add the share of another evaluator, or nothing of it if an image is refused."""
@@ -546,17 +541,15 @@ class Evaluator:
             truth, detections = _without_masks(truth), _without_masks(detections)
         invalid = self._waiting.invalid()
         self._waiting, self._due = Waiting(), MATCHED_TOGETHER
-        self._add_part(Part(matches, truth, detections, left_out, invalid))
+        self._add_part(Part(matches, truth, detections, left_out, invalid).in_row_order().put_in(self._rooms))
 
     def _whole(self) -> tuple[Part, Counter[str]]:
         """Merge everything, and count what was left out by class."""
         parts = self._parts()
         if not parts:
             raise InputError("an evaluator", "have seen at least one image", got="none")
-        if len(parts) > 1:
-            self._levels = [*([] for _ in self._levels[1:]), parts]
         part = merged(parts)
-        self._levels[-1] = [part]
+        self._held, self._rooms = [part], Rooms(ROOM)
         left_out: Counter[str] = Counter()
         for counts in part.left_out.values():
             left_out.update(counts)

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.ordering import inverse_order
 from boxscore.data.alignment import concatenate, with_labels
+from boxscore.data.room import Rooms
 from boxscore.data.samples import Rows
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images
@@ -26,11 +28,53 @@ class Part(NamedTuple):
     """Detections of unknown classes: image, class, count."""
     invalid: Mapping[Id, tuple[int, int]] = {}
     """Invalid predictions and targets of the images that have some."""
+    by_row: bool = False
+    """Whether matches stand in the order of the table's rows, not in class order."""
 
     @property
     def images(self) -> Images:
         """The images that are kept."""
         return self.matches.images
+
+    def in_row_order(self) -> Part:
+        """Put the matches in the order of the table's rows, if all are matched: then columns are shared."""
+        if self.by_row or len(self.matches) < len(self.detections):
+            return self
+        matches = self.matches.reordered(inverse_order(self.matches.row))
+        matches = dataclasses.replace(matches, row=matches.row.astype(np.int32))
+        return self._replace(matches=matches, by_row=True)
+
+    def put_in(self, rooms: Rooms) -> Part:
+        """Put the columns behind those of the parts before, so that they are one when they are merged."""
+        part = self.sharing()
+        shared = {id(values) for values in vars(part.detections).values()}
+        shared.add(id(part.detections.given_scores))
+        for table in (part.ground_truth, part.detections):
+            rooms.take_in(table)
+        matches = part.matches.with_columns(
+            lambda name, values: values if id(values) in shared else rooms.put(name, values)
+        )
+        return part._replace(matches=matches).sharing()
+
+    def sharing(self) -> Part:
+        """Return the part with the columns of its table in its matches, where they are equal in order."""
+        if not self.by_row:
+            return self
+        table = {name: getattr(self.detections, name) for name in ("image", "category")}
+        table["score"] = self.detections.given_scores
+        shared = {
+            name: column
+            for name, column in table.items()
+            if column is not None and np.array_equal(column, getattr(self.matches, name))
+        }
+        return self._replace(matches=dataclasses.replace(self.matches, **shared))
+
+    def in_class_order(self) -> Part:
+        """Return the part with its matches in class order."""
+        if not self.by_row:
+            return self
+        whole = dataclasses.replace(self.matches, row=self.matches.row.astype(np.int64))
+        return self._replace(matches=whole.in_class_order(), by_row=False)
 
     def without(self, seen: set[Id]) -> Part:
         """Drop images that were seen elsewhere."""
@@ -48,7 +92,7 @@ class Part(NamedTuple):
         left_out = {image: counts for image, counts in self.left_out.items() if image not in seen}
         invalid = {image: counts for image, counts in self.invalid.items() if image not in seen}
         truth, detections = tables
-        return Part(matches, truth, detections, left_out, invalid)  # type: ignore[arg-type]
+        return Part(matches, truth, detections, left_out, invalid, self.by_row)  # type: ignore[arg-type]
 
     def numbered_from(self, first: int) -> Part:
         """Renumber images that have no ids of their own."""
@@ -59,26 +103,29 @@ class Part(NamedTuple):
             dataclasses.replace(self.detections, images=images),
             {int(image) + first: counts for image, counts in self.left_out.items()},
             {int(image) + first: counts for image, counts in self.invalid.items()},
+            self.by_row,
         )
 
 
 def merged(parts: list[Part]) -> Part:
-    """Merge parts of disjoint images; rows are ordered by ascending image id.
+    """Merge parts of disjoint images; rows are ordered by ascending image id, matches are in class order.
 
-    In the list the parts become views of the merged tables where rows stay in order: no box is held twice.
+    The parts stay what they are. Where rows stay in order, their columns become views of the merged tables:
+    no box is held twice.
     """
     if len(parts) == 1:
-        return parts[0]
-    truth, truth_rows = _joined(parts, "ground_truth")
-    detections, rows = _joined(parts, "detections")
+        return parts[0].in_class_order()
+    truth, truth_rows = concatenate([part.ground_truth for part in parts], into_views=True)
+    detections, rows = concatenate([part.detections for part in parts], into_views=True)
     renumbered, truths_before, rows_before = [], 0, 0
-    for part in parts:
+    for number, part in enumerate(parts):
+        parts[number] = part = part.sharing()
         matches = part.matches
         renumbered.append(
             dataclasses.replace(
                 matches,
-                truth_row=truth_rows[truths_before + matches.truth_row],
-                row=rows[rows_before + matches.row],
+                truth_row=_moved(matches.truth_row, truths_before, truth_rows),
+                row=_moved(matches.row, rows_before, rows),
             )
         )
         truths_before += len(part.ground_truth)
@@ -88,19 +135,11 @@ def merged(parts: list[Part]) -> Part:
     return Part(merge(renumbered), truth, detections, left_out, invalid)
 
 
-def _joined(parts: list[Part], side: str) -> tuple[Any, NDArray[np.intp]]:
-    """Put the tables of one side into one; also return where each row went, [N]."""
-    whole, rows = concatenate([getattr(part, side) for part in parts])
-    start = 0
-    for number, part in enumerate(parts if (rows[1:] > rows[:-1]).all() else ()):
-        table = getattr(part, side)
-        start, here = start + len(table), slice(start, start + len(table))
-        names = [column.name for column in table.schema.needed if column.name not in ("image", "category")]
-        columns = [(name, getattr(whole, name)) for name in names]  # rows of vocabularies stay as they are
-        columns += [(name, whole.instances[name]) for name in table.instances.names]
-        views = {name: values[here] for name, values in columns if isinstance(values, np.ndarray)}
-        parts[number] = part._replace(**{side: table.replaced(**views)})
-    return whole, rows
+def _moved(rows: NDArray[np.integer[Any]], before: int, went: NDArray[np.intp] | None) -> NDArray[np.int64]:
+    """Rows of a table that is behind others in a merged one, where rows went somewhere, or stay in order."""
+    moved = rows.astype(np.int64)
+    moved += before
+    return moved if went is None else went[moved]
 
 
 class Waiting:

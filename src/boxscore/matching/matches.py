@@ -41,6 +41,7 @@ from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.read_only import read_only
 from boxscore._utils.records import NamedTuple, record
 from boxscore._utils.text import counted
+from boxscore.data.base import neighbours
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.errors import InputError
 from boxscore.matching.extra import (
@@ -320,7 +321,7 @@ class Matches(PicklesFields):
             order = _tie_order(
                 vars(selected).__getitem__, selected.extra, len(selected.images), self.equal_scores
             )
-        return pooled._reordered(order[descending_order(selected.score[order])])
+        return pooled.reordered(order[descending_order(selected.score[order])])
 
     def repeated(self, count: int) -> Matches:
         """Put copies side by side: copy ``c`` has the images from ``c`` x images on, and classes likewise.
@@ -352,11 +353,17 @@ class Matches(PicklesFields):
 
     def in_class_order(self) -> Matches:
         """Put detections that were matched in another order into class order."""
-        return self._reordered(
+        return self.reordered(
             _class_order(vars(self).__getitem__, self.extra, len(self.images), self.equal_scores)
         )
 
-    def _reordered(self, order: NDArray[np.intp]) -> Matches:
+    def with_columns(self, change: Callable[[str, NDArray[Any]], NDArray[Any]]) -> Matches:
+        """Return the matches with another array of the same rows for each column of rows, by name."""
+        names = [name for of_axis in _COLUMNS.values() for name in of_axis]
+        columns: dict[str, Any] = {name: change(name, getattr(self, name)) for name in names}
+        return dataclasses.replace(self, **columns)
+
+    def reordered(self, order: NDArray[np.intp]) -> Matches:
         """Return the matches with detections in another order, [D]."""
         detection = inverse_order(order)[self.pair_detection]
         pairs = stable_order(detection, len(order))
@@ -520,7 +527,8 @@ def merge(parts: Iterable[Matches]) -> Matches:
         rows = image_rows if name.endswith("image") else category_rows if name.endswith("category") else None
         if rows is not None:
             values = [new if old is None else old[new] for old, new in zip(rows, values, strict=True)]
-        return np.concatenate(values)
+        whole = neighbours(values)
+        return np.concatenate(values) if whole is None else whole
 
     extra = merged_extra(
         [renumbered(part.extra, *new) for part, *new in zip(parts, image_rows, category_rows, strict=True)]
