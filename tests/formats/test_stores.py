@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Iterator
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
 
 import boxscore
+from boxscore._utils.given_paths import path_of
 from boxscore.errors import InputError
 from support.limits import small_partitions
 from support.running import Run
@@ -296,14 +304,85 @@ def bucket(files: Path) -> Iterator[str]:
         environment.setenv("AWS_SECRET_ACCESS_KEY", "topsecret")
         store, _ = fs.FileSystem.from_uri("s3://bucket?allow_bucket_creation=true")
         store.create_dir("bucket")
-        for file in sorted(files.rglob("*")):
-            if file.is_file():
-                with store.open_output_stream(f"bucket/a run/{file.relative_to(files)}") as output:
-                    output.write(file.read_bytes())
+        fill(store, "bucket", files)
         yield "s3://bucket/a run"
         server.stop()
 
 
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port: int = listening.getsockname()[1]
+        return port
+
+
+def fill(store: Any, bucket: str, files: Path) -> None:
+    for file in sorted(files.rglob("*")):
+        if file.is_file():
+            with store.open_output_stream(f"{bucket}/a run/{file.relative_to(files)}") as output:
+                output.write(file.read_bytes())
+
+
+@contextlib.contextmanager
+def serving(call: Sequence[str], port: int) -> Iterator[None]:
+    """Run a server in a process of its own, from when it listens on."""
+    with subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            for _ in range(300):
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                time.sleep(0.1)
+            yield
+        finally:
+            server.terminate()
+
+
+@pytest.fixture(scope="module")
+def google(files: Path) -> Iterator[str]:
+    """Serve the files from a store that speaks as Google's does."""
+    pytest.importorskip("gcp_storage_emulator", reason="needs gcp-storage-emulator")
+    fs = pytest.importorskip("pyarrow.fs")
+    port = free_port()
+    call = [sys.executable, "-c", "from gcp_storage_emulator.__main__ import main; main()", "start"]
+    with serving(
+        [*call, "--host=127.0.0.1", f"--port={port}", "--in-memory", "--default-bucket=bucket"], port
+    ):
+        place = f"127.0.0.1:{port}"
+        fill(fs.GcsFileSystem(anonymous=True, scheme="http", endpoint_override=place), "bucket", files)
+        yield f"gs://anonymous@bucket/a run/{{}}?scheme=http&endpoint_override={place}"
+
+
+AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""Which its documentation says."""
+
+
+@pytest.fixture(scope="module")
+def azure(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve the files from a store that speaks as Azure's does."""
+    program = shutil.which("azurite-blob")
+    if program is None:
+        pytest.skip("needs azurite: npm install --global azurite")
+    fs = pytest.importorskip("pyarrow.fs")
+    port, folder = free_port(), tmp_path_factory.mktemp("azurite")
+    place = f"127.0.0.1:{port}"
+    call = [program, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder)]
+    with serving([*call, "--silent", "--skipApiVersionCheck", "--disableTelemetry"], port):
+        ways = {"blob_storage_authority": place, "dfs_storage_authority": place}
+        schemes = {"blob_storage_scheme": "http", "dfs_storage_scheme": "http"}
+        store = fs.AzureFileSystem("devstoreaccount1", account_key=AZURITE_KEY, **ways, **schemes)
+        store.create_dir("box")
+        fill(store, "box", files)
+        options = "&".join(f"{name}={value}" for name, value in ways.items())
+        user = f"devstoreaccount1:{quote(AZURITE_KEY, safe='')}"
+        yield f"abfs://{user}@box/a run/{{}}?{options}&enable_tls=false"
+
+
+@pytest.fixture
+def s3(bucket: str) -> str:
+    return f"{bucket}/{{}}"
+
+
+@pytest.mark.parametrize("store", ["s3", "google", "azure"])
 @pytest.mark.parametrize(
     ("truth", "found", "options"),
     [
@@ -311,13 +390,19 @@ def bucket(files: Path) -> Iterator[str]:
         ("half-*.json", "found.jsonl", []),
         ("truth.parquet", "dt", []),
         ("truth.parquet", "dt", ["--memory-limit", "2GB", "--workers", "2"]),
-        ("truth.json", "dt/*.parquet", ["--shard", "1/1"]),
+        ("truth.json", "d*/*.parquet", ["--shard", "1/1"]),
     ],
 )
-def test_a_store_of_s3(bucket: str, run: Run, truth: str, found: str, options: list[str]) -> None:
-    assert run("evaluate", f"{bucket}/{truth}", f"{bucket}/{found}", *options).out == whole(run)
-    error = run.error("evaluate", f"{bucket}/none.json", f"{bucket}/{found}", *options)
-    assert error == f"boxscore: error: {bucket}/none.json: cannot be read: No such file or directory.\n"
+def test_a_store(
+    store: str, request: pytest.FixtureRequest, run: Run, truth: str, found: str, options: list[str]
+) -> None:
+    place: str = request.getfixturevalue(store)
+    assert run("evaluate", place.format(truth), place.format(found), *options).out == whole(run)
+    error = run.error("evaluate", place.format("none.json"), place.format(found), *options)
+    shown = str(path_of(place.format("none.json")))
+    assert error == f"boxscore: error: {shown}: cannot be read: No such file or directory.\n"
+    assert AZURITE_KEY not in error
+    assert quote(AZURITE_KEY, safe="") not in error
 
 
 def test_secrets_of_a_store_are_in_no_part(bucket: str, tmp_path: Path, run: Run) -> None:

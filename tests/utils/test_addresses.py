@@ -75,6 +75,9 @@ def test_patterns_are_all_files_that_match_in_the_order_of_their_names(tmp_path:
     assert path_of(str(tmp_path / "odd[1].json")) == tmp_path / "odd[1].json"  # a file has that name
     nothing = path_of(f"{tmp_path}/*.xml")
     assert not nothing.exists()
+    assert str(nothing) == f"{tmp_path}/*.xml"
+    pattern = Several("s3://bucket/*.json", [tmp_path / "a.json"])
+    assert str(pattern) == f"{pattern}" == str(pickle.loads(pickle.dumps(pattern))) == "s3://bucket/*.json"
     both = together(together(tmp_path / "b.json", tmp_path / "a.json"), tmp_path / "c.txt")
     assert [file.name for file in both.files] == ["b.json", "a.json", "c.txt"]
     again = pickle.loads(pickle.dumps(both))
@@ -85,3 +88,27 @@ def test_patterns_are_all_files_that_match_in_the_order_of_their_names(tmp_path:
 def test_nothing_is_written_to_a_store() -> None:
     with pytest.raises(InputError, match="s3://bucket/x: cannot be written: boxscore reads from stores"):
         Address("s3://bucket/x").open("wb")
+
+
+def test_pyarrow_is_given_the_key_of_an_azure_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes none from an address, and says nothing."""
+    fs = pytest.importorskip("pyarrow.fs")
+    if not hasattr(fs, "AzureFileSystem"):
+        pytest.skip("needs a pyarrow with Azure's store")
+
+    def options(given: str) -> dict[str, str]:
+        system, place = Address(given)._store._place
+        assert place == "box/a b/x.json"
+        known: dict[str, str] = system.__reduce__()[1][0]
+        return known
+
+    for name in ("AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    ways = "blob_storage_authority=127.0.0.1:10000&enable_tls=false"
+    assert options(f"abfs://account@box/a b/x.json?{ways}")["account_key"] == ""
+    given = options(f"abfs://account:dG9w%2FA==@box/a b/x.json?{ways}")
+    assert (given["account_name"], given["account_key"]) == ("account", "dG9w/A==")
+    assert (given["blob_storage_authority"], given["blob_storage_scheme"]) == ("127.0.0.1:10000", "http")
+    monkeypatch.setenv("AZURE_STORAGE_KEY", "c2VjcmV0")
+    assert options("abfs://box@account.dfs.core.windows.net/a b/x.json")["account_key"] == "c2VjcmV0"
+    assert options("abfs://other:a2V5@box/a b/x.json")["account_key"] == "a2V5"

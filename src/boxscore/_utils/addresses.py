@@ -30,6 +30,8 @@ _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?:(?P<user>[^/@]*
 BY_ARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 WEB = ("http", "https")
 WITHOUT_PORTS = ("s3", "gs", "gcs", "abfs", "abfss")
+WITHOUT_FOLDERS = ("gs", "gcs")
+"""Stores of which pyarrow lists no folder that is nothing but what names of files begin with."""
 PATIENCE = 30
 """Seconds in which Google's store is asked again where the way to it fails; else 15 minutes."""
 
@@ -260,11 +262,12 @@ def _secrets_in(given: str) -> Iterator[str]:
     query = match["rest"].partition("?")[2]
     values = [value for key, value in parse_qsl(query) if key not in NO_SECRETS]
     written = [pair for pair in query.split("&") if pair.partition("=")[0] not in NO_SECRETS]
-    if match["user"] and not match["scheme"].lower().startswith("abfs"):
+    is_shown = match["scheme"].lower().startswith("abfs")
+    if match["user"] and not is_shown:
         yield f"{match['user']}@"
     if query:
         yield f"?{query}"
-    for secret in (password, name if password else "", *values, *written):
+    for secret in (password, name if password and not is_shown else "", *values, *written):
         for text in {secret, unquote(secret), secret.partition("=")[2] or secret}:
             if len(text) > 3:
                 yield text
@@ -353,11 +356,14 @@ class _Arrow:
         from pyarrow.fs import FileSelector
 
         system, place = self._place
-        found = {
-            info.base_name: _status_of(info)
-            for info in system.get_file_info(FileSelector(place))
-            if info.base_name
-        }
+        below = self.address.scheme in WITHOUT_FOLDERS
+        found: dict[str, Status | None] = {}
+        for info in system.get_file_info(FileSelector(place, recursive=below)):
+            name, slash, _ = info.path.removeprefix(place.rstrip("/")).strip("/").partition("/")
+            if slash:
+                found.setdefault(name, Status(0, 0.0, is_folder=True))
+            elif name:
+                found[name] = _status_of(info)
         return [(name, status) for name, status in sorted(found.items()) if status is not None]
 
     @_errors_named
@@ -396,6 +402,8 @@ def _file_system(given: str, process: int) -> tuple[Any, str]:
         found: tuple[Any, str] = fs.FileSystem.from_uri(
             f"{scheme}://{user}{at}{quote(key, safe='/:')}{mark}{options}"
         )
+        if scheme.lower() in ("abfs", "abfss"):
+            return _with_key(found[0], unquote(user.partition(":")[2])), found[1]
         return found
     try:
         import fsspec  # type: ignore[import-untyped]
@@ -403,6 +411,23 @@ def _file_system(given: str, process: int) -> tuple[Any, str]:
         raise MissingDependencyError(f"{scheme}:// needs fsspec: pip install 'boxscore[stores]'.") from None
     system, place = fsspec.core.url_to_fs(given)
     return fs.PyFileSystem(fs.FSSpecHandler(system)), place
+
+
+def _with_key(system: Any, password: str) -> Any:
+    """Give Azure's store the key of its account, or a shared signature: pyarrow takes none from an address.
+
+    They come from the address, or from the variables that Azure's own program reads.
+    """
+    _, (options,) = system.__reduce__()
+    chosen = {
+        "account_key": password or os.environ.get("AZURE_STORAGE_KEY"),
+        "sas_token": os.environ.get("AZURE_STORAGE_SAS_TOKEN"),
+    }
+    given = next(((name, value) for name, value in chosen.items() if value and name in options), None)
+    if given is None:
+        return system
+    known = {name: value for name, value in options.items() if value and name not in chosen}
+    return type(system)(**known, **dict([given]))
 
 
 # ---------------------------------------------------------------- the web

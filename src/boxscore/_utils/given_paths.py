@@ -33,6 +33,7 @@ class Several(_Base):
     files : sequence of Path
     """
 
+    text: str
     files: tuple[Path, ...]
 
     def __new__(cls, text: str, files: Sequence[Path]) -> Several:
@@ -42,7 +43,10 @@ class Several(_Base):
     def __init__(self, text: str, files: Sequence[Path]) -> None:
         if sys.version_info >= (3, 12):
             super().__init__(text)
-        self.files = tuple(files)
+        self.text, self.files = text, tuple(files)
+
+    def __str__(self) -> str:
+        return self.text  # a path has no two slashes beside each other, a pattern of addresses has
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Several, (str(self), self.files)
