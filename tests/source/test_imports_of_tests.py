@@ -53,6 +53,8 @@ ALLOWED = {
     "boxscore.matching.packed.packed": "a road of a column",
     "boxscore.matching.preparing.prepared": "what rules make of tables",
     "boxscore.scoring.kinds.ji.heaviest_matching": "a kernel: the pairs of the largest sum",
+    "boxscore.scoring.weight_sums.WeightSums": "a kernel: sums of weights up to some positions",
+    "boxscore.scoring.weight_sums.weight_table": "what such a kernel takes",
     **dict.fromkeys(
         (
             "boxscore.distributed.bin_counts",
@@ -74,6 +76,7 @@ ALLOWED = {
             "boxscore.scoring.curves.MOST_VALUES",
             "boxscore.scoring.shared",
             "boxscore.scoring.summary",
+            "boxscore.scoring.weight_sums",
             "boxscore.scoring.weighted_curves",
         ),
         "a limit that is made small, or what a plan counts with",

@@ -15,7 +15,13 @@ OURS_NOT_NEEDED = (
     *("evaluation.flat_names", "formats._several", "formats.recognising", "label_maps", "reports"),
     *("matching.annotators", "matching.groups", "matching.joined_keypoints", "matching.outcomes"),
     *("matching.score_levels", "matching.shares", "matching.whole_groups", "protocols.changing"),
-    *("scoring.orderless", "scoring.phrase_counts", "scoring.weighted", "scoring.weighted_curves"),
+    *(
+        "scoring.orderless",
+        "scoring.phrase_counts",
+        "scoring.weight_sums",
+        "scoring.weighted",
+        "scoring.weighted_curves",
+    ),
     *("similarity.keypoints", "similarity.mask", "similarity.mask_pairs"),
 )
 OTHERS_NOT_NEEDED = ("difflib", "lzma", "multiprocessing", "pandas", "shutil")

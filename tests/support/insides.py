@@ -5,6 +5,7 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 
 - ``Matches``, ``merge_matches``: matches are values, which merge in any order.
 - ``heaviest_matching``: the pairs of the largest sum, each row and column once.
+- ``WeightSums``: sums of image weights up to positions of a list; ``weight_table``: what it takes.
 - ``components``, ``most_and_heaviest``, ``match_whole_groups``, ``Pairs``: the most pairs, and of these the largest sum; in blocks.
 - ``BoundBins``, ``score_keys``: counts of bounded number, which add up in any order.
 - ``bounds_of``, ``largest_cell``: bounds of parts, added up in groups of one's choice.
@@ -50,6 +51,7 @@ from boxscore.matching.preparing import prepared
 from boxscore.matching.whole_groups import match_whole_groups
 from boxscore.protocols import Protocol
 from boxscore.scoring.kinds.ji import heaviest_matching
+from boxscore.scoring.weight_sums import WeightSums, weight_table
 
 __all__ = [
     "BoundBins",
@@ -61,6 +63,7 @@ __all__ = [
     "MergedParts",
     "Pairs",
     "StreamTask",
+    "WeightSums",
     "asked_again",
     "bit_type",
     "bounds_of",
@@ -86,6 +89,7 @@ __all__ = [
     "prepared",
     "score_classes",
     "score_keys",
+    "weight_table",
 ]
 
 

@@ -19,7 +19,7 @@ from boxscore.distributed import (
     score_ranges,
     weighing,
 )
-from boxscore.scoring import shared, summary, weighted_curves
+from boxscore.scoring import shared, summary, weight_sums, weighted_curves
 
 
 def few_detections_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
@@ -77,6 +77,11 @@ def few_sets_together(patch: pytest.MonkeyPatch, count: int) -> None:
 def few_true_positives_together(patch: pytest.MonkeyPatch, count: int) -> None:
     """Compute curves under image weights class by class, where two have more true positives than so many."""
     patch.setattr(weighted_curves, "MOST_TRUE_POSITIVES", count)
+
+
+def few_pieces_together(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Add up the weights of so many pieces of a list of images at a time."""
+    patch.setattr(weight_sums, "PIECES_TOGETHER", count)
 
 
 def little_worth_forking(patch: pytest.MonkeyPatch) -> None:

@@ -224,6 +224,14 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return ordered[run_starts(ordered)]
 
 
+def is_first(values: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    """Whether each of some whole numbers, 0 or more and not very large, is the first of its value, [N]."""
+    positions = np.arange(len(values))
+    first = np.empty(int(values.max(initial=-1)) + 1, dtype=np.intp)
+    first[values[::-1]] = positions[::-1]  # what is written last stays
+    return np.asarray(first[values] == positions)
+
+
 def distinct_rows(rows: NDArray[Any]) -> tuple[Positions, Positions]:
     """Return where each distinct row of [N, M] occurs first, rows ascending, and the number of each row, [N].
 

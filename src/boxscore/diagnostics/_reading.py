@@ -60,16 +60,18 @@ def check_overlaps(iou_threshold: float, background_iou: float) -> None:
 
 def greedy_one_to_one(first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[np.intp]:
     """Take pairs in the given order, each if both of its sides are still free; positions, ascending."""
-    left = np.arange(len(first))
-    taken = []
+    left, taken = np.arange(len(first)), []
+    sides = [(rows, np.empty(int(rows.max(initial=-1)) + 1, dtype=np.intp)) for rows in (first, second)]
     while len(left):
         # A pair that comes first for both of its sides is taken whatever the others do. So all such pairs
         # are taken at once, what they use up is dropped, and the rest goes round again.
-        a, b = first[left], second[left]
-        first_of_a, first_of_b = np.zeros((2, len(left)), dtype=bool)
-        first_of_a[np.unique(a, return_index=True)[1]] = True
-        first_of_b[np.unique(b, return_index=True)[1]] = True
-        chosen = first_of_a & first_of_b
+        chosen = np.ones(len(left), dtype=bool)
+        for rows, first_pair in sides:
+            first_pair[rows[left[::-1]]] = left[::-1]  # what is written last stays
+            chosen &= first_pair[rows[left]] == left
         taken.append(left[chosen])
-        left = left[~(np.isin(a, a[chosen]) | np.isin(b, b[chosen]))]
+        for rows, first_pair in sides:
+            first_pair[rows[taken[-1]]] = -1
+        for rows, first_pair in sides:
+            left = left[first_pair[rows[left]] >= 0]
     return np.sort(np.concatenate(taken)) if taken else left

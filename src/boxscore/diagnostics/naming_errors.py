@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
-from boxscore._utils.ordering import group_order, run_starts
+from boxscore._utils.ordering import group_order, is_first, run_starts
 from boxscore.diagnostics._reading import check_overlaps, greedy_one_to_one, threshold_index, warn_of_subsets
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -138,8 +138,7 @@ def _named(
     fixes, usable = np.zeros(D, dtype=bool), np.zeros(G, dtype=bool)
     candidates = pairs.rows[open_object[pairs.rows]]  # by image and descending score
     share = about[candidates] if ranked else 2 * about[candidates] + kind[candidates]
-    first = np.unique(share, return_index=True)[1]
-    fixes[candidates[first]] = True
+    fixes[candidates[is_first(share)]] = True
     usable[about[candidates]] = True
     missed = counted & ~matched & ~usable
     return Errors(pairs.rows, true, excused, kind, about, fixes, counted, matched, missed)

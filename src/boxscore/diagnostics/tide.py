@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
-from boxscore._utils.ordering import descending_order, group_order, stable_order
+from boxscore._utils.ordering import descending_order, group_order
 from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats, once_per_evaluation
 from boxscore.diagnostics.errors_in_parts import Fix, Fixes, curves_of_fixes
 from boxscore.diagnostics.naming_errors import (
@@ -376,29 +376,44 @@ def _where(condition: BoolArray, values: NDArray[np.object_], rows: NDArray[np.i
     return chosen
 
 
-class _Orders(NamedTuple):
-    """Rows of the detections that took part, in the orders of curves."""
+class _Order(NamedTuple):
+    """Detections that took part, by class and descending score."""
 
-    by_class: NDArray[np.intp]
-    """By class and descending score; equal scores by image."""
-    errors_first: NDArray[np.intp]
-    """Errors, then what is true: of equal scores tidecv lists the errors first where something is fixed."""
-    errors_first_by_class: NDArray[np.intp]
-    """These by class and descending score."""
+    rows: NDArray[np.intp]
+    category: NDArray[np.int32]
+    score: FloatArray
+
+    @classmethod
+    def of(cls, rows: NDArray[np.intp], category: NDArray[np.int32], score: FloatArray) -> _Order:
+        """Sort rows; equal ones stay in order."""
+        category, score = category[rows], score[rows]
+        order = group_order(category, score)
+        return cls(rows[order], category[order], score[order])
+
+    def errors_first(self, true: BoolArray) -> _Order:
+        """Put errors before what is true, [D], where scores of a class are equal; else they stay in order."""
+        equal = (self.score[1:] == self.score[:-1]) & (self.category[1:] == self.category[:-1])
+        tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+        key = 2 * np.append(0, np.cumsum(~equal))[tied] + true[self.rows[tied]]
+        rows = self.rows.copy()
+        rows[tied] = rows[tied[np.argsort(key, kind="stable")]]
+        return self._replace(rows=rows)
+
+
+class _Orders(NamedTuple):
+    """Orders of curves."""
+
+    as_ranked: _Order
+    """Equal scores by image."""
+    errors_first: _Order
+    """Of equal scores tidecv lists the errors first where something is fixed, and these by image."""
 
     @classmethod
     def of(cls, evaluation: Evaluation, errors: Errors) -> _Orders:
         """Sort once for all that may be fixed."""
-        category, score = evaluation.detections.category, ranked_by(evaluation.detections)
-        true = errors.true[errors.rows]
-        errors_first = np.concatenate([errors.rows[~true], errors.rows[true]])
-        by_class = (_by_class(rows, category, score) for rows in (errors.rows, errors_first))
-        return cls(next(by_class), errors_first, next(by_class))
-
-
-def _by_class(rows: NDArray[np.intp], category: NDArray[np.int32], score: FloatArray) -> NDArray[np.intp]:
-    """Order rows by class and descending score; equal ones stay in order."""
-    return rows[group_order(category[rows], score[rows])]
+        detections = evaluation.detections
+        as_ranked = _Order.of(errors.rows, detections.category, ranked_by(detections))
+        return cls(as_ranked, as_ranked.errors_first(errors.true))
 
 
 def _fixed(evaluation: Evaluation, errors: Errors, fixed: str) -> Fix:
@@ -424,20 +439,33 @@ def _fixed(evaluation: Evaluation, errors: Errors, fixed: str) -> Fix:
 
 def _curves(evaluation: Evaluation, errors: Errors, orders: _Orders, fixed: str) -> Curves:
     """Compute the curves with one kind fixed."""
-    truth, score = evaluation.ground_truth, ranked_by(evaluation.detections)
-    category, true, keep, counted, errors_last = _fixed(evaluation, errors, fixed)
-    K = len(truth.categories)
-    rows = orders.by_class if fixed == NOTHING else orders.errors_first_by_class
-    if fixed == "classification":
-        rows = _by_class(orders.errors_first, category, score)
-    elif errors_last:
-        score = errors.true.astype(np.float64)
-        rows = errors.rows[stable_order(2 * category[errors.rows] + ~errors.true[errors.rows], 2 * K)]
-    rows = rows[keep[rows]]
-    positive = np.bincount(truth.category[counted], minlength=K)
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    fix, K = _fixed(evaluation, errors, fixed), len(truth.categories)
+    order = orders.as_ranked if fixed == NOTHING else orders.errors_first
+    if fixed == "classification":  # classes change
+        right = errors.true[errors.rows]
+        errors_first = np.concatenate([errors.rows[~right], errors.rows[right]])
+        order = _Order.of(errors_first, fix.category, ranked_by(detections))
+    keep, true = fix.keep[order.rows], fix.true[order.rows]
+    if fix.errors_last and detections.scored:
+        # Behind all that is true no other changes a curve: one of a class says that it has detections.
+        kept = np.flatnonzero(keep)
+        of_kept = order.category[kept]
+        keep = true.copy()
+        keep[kept[np.append(of_kept[1:] != of_kept[:-1], True)[: len(kept)]]] = True
+    kept = np.flatnonzero(keep)
+    found = np.flatnonzero(true[kept])
     return Curves(
         TruePositiveCounts(
-            Outcomes.all_counted(category[rows].astype(np.intp), score[rows], true[None, rows], positive)
+            Outcomes(
+                order.category[kept],
+                order.score[kept],
+                unmatched_counts=np.ones(len(kept), dtype=bool),
+                detection=found,
+                true=np.ones((1, len(found)), dtype=bool),
+                ignored=np.zeros((1, len(found)), dtype=bool),
+                positive=np.bincount(truth.category[fix.positive], minlength=K),
+            )
         ),
         RULES,
     )

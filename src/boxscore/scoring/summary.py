@@ -209,7 +209,7 @@ class ClassValues(NamedTuple):
 LARGEST_BATCH = 64
 """Sets of weights that are counted together, each on a copy of the matches."""
 
-SETS_TOGETHER = 4
+SETS_TOGETHER = 8
 """Of all copies."""
 
 COUNTED_TOGETHER = 1 << 16
@@ -332,15 +332,16 @@ def _tables_of_copies(
 
     def tables(weights: Sequence[FloatArray]) -> list[FloatArray]:
         @functools.cache
-        def curves(area: int, cap: int, pooled: str | None) -> list[Curves]:
+        def curves(area: int, cap: int, pooled: str | None) -> Iterator[Curves]:
             return prepared(area, cap, pooled).of(weights)
 
-        def table(side: int) -> FloatArray:
+        def table() -> FloatArray:
+            @functools.cache
             def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
-                return curves(area, cap, pooled)[side]
+                return next(curves(area, cap, pooled))
 
             return summary_tables(rows, protocol, curves_of, size)
 
-        return [table(side) for side in range(len(weights))]
+        return [table() for _ in weights]
 
     return tables

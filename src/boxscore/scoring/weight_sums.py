@@ -1,0 +1,96 @@
+"""Running sums of image weights along a list of images, under many sets of weights at once.
+
+Conventions
+-----------
+- Sums are asked for at some positions of the list only. It is cut there, and into pieces of a few images; a
+  piece is filled up with an image of weight 0.
+- The sets are the columns of one small table. The sums of all pieces are a few choices of its rows, added up
+  in the smallest integers that hold them: some bytes of memory for many sets.
+- Two sets are then the halves of one 64-bit integer, and so are all sums of them. A difference of two running
+  sums is exact in both halves where neither is negative.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.array_types import FloatArray, Positions
+from boxscore._utils.ordering import distinct
+
+MOST_OF_PIECE = 8
+"""Images."""
+
+PIECES_TOGETHER = 1 << 13
+"""What a processor's cache holds of many sets."""
+
+LOW = 0 if sys.byteorder == "little" else 1
+
+Pairs = NDArray[np.int64]
+"""Two numbers of 32 bits each."""
+
+
+def weight_table(sets: Sequence[FloatArray]) -> NDArray[np.signedinteger]:
+    """Put sets of weights, whole numbers, [I] each, side by side, an even number of them; [2 x I + 1, sets].
+
+    The weights of the images, with a minus sign those that are taken away, and 0.
+    """
+    count = len(sets[0])
+    most = MOST_OF_PIECE * max(int(one.max(initial=0)) for one in sets)
+    table = np.zeros((2 * count + 1, len(sets) + len(sets) % 2), dtype=np.min_scalar_type(-most - 1))
+    for column, one in enumerate(sets):
+        table[:count, column] = one
+    np.negative(table[:count], out=table[count:-1])
+    return table
+
+
+class WeightSums:
+    """Sums along a list of images up to some positions of it.
+
+    Parameters
+    ----------
+    rows : ndarray of integers, [n]
+        Rows of a :func:`weight_table`: an image, or an image less.
+    ends : ndarray of intp
+        Positions up to which sums are asked for, 0 to n, in any order.
+    images : int
+    """
+
+    def __init__(self, rows: NDArray[np.integer], ends: Positions, images: int) -> None:
+        self._ends = distinct(np.append(ends, 0))
+        self._signed = bool((rows >= images).any())
+        sizes = np.diff(self._ends)
+        piece = min(max(len(rows) // max(len(sizes), 1), 2), MOST_OF_PIECE)
+        counts = -(-sizes // piece)
+        self._pieces = np.append(0, np.cumsum(counts))
+        first = np.arange(self._pieces[-1]) - np.repeat(self._pieces[:-1], counts)
+        start = np.repeat(self._ends[:-1], counts) + piece * first
+        end = np.repeat(self._ends[1:], counts)
+        self._rows = np.full((piece, len(start)), 2 * images, dtype=np.int32)
+        for column in range(piece):
+            inside = np.flatnonzero(start + column < end)
+            self._rows[column, inside] = rows[start[inside] + column]
+
+    def at(self, ends: Positions) -> Positions:
+        """Return where the sum up to each of the positions stands in :meth:`running`."""
+        return self._pieces.take(np.searchsorted(self._ends, ends))
+
+    def running(self, table: NDArray[np.signedinteger]) -> Pairs:
+        """Return the sums up to the pieces, with a leading 0, of each pair of sets; [pairs, pieces + 1]."""
+        count = self._rows.shape[1]
+        total = np.zeros((table.shape[1] // 2, count + 1), dtype=np.int64)
+        for low in range(0, count, PIECES_TOGETHER):
+            rows = self._rows[:, low : low + PIECES_TOGETHER]
+            sums = table.take(rows[0], axis=0)
+            for more in rows[1:]:
+                sums += table.take(more, axis=0)
+            halves = sums.astype(np.int32)
+            pairs = halves.view(np.int64)
+            if self._signed:
+                pairs -= (halves[:, LOW::2] < 0).astype(np.int64) << 32
+            pairs[0] += total[:, low]
+            np.cumsum(pairs.T.copy(), axis=1, out=total[:, low + 1 : low + 1 + len(sums)])
+        return total
