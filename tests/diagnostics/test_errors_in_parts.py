@@ -30,7 +30,7 @@ def scene(seed: int) -> tuple[GroundTruth, Detections]:
     image = rng.integers(0, images, objects)
     corner = rng.integers(0, 60, (objects, 2)).astype(float)
     boxes = np.hstack([corner, corner + rng.integers(10, 30, (objects, 2))])
-    names = np.array(["a", "b", "c", "never seen"], dtype=object)
+    names = np.array(["a", "b", "c", "A never seen"], dtype=object)
     label = rng.integers(0, 3, objects)
     truth = GroundTruth.from_arrays(
         image.tolist(),
@@ -38,7 +38,7 @@ def scene(seed: int) -> tuple[GroundTruth, Detections]:
         boxes,
         crowd=(rng.random(objects) < 0.1).tolist(),
         images=list(range(images)),
-        categories=["a", "b", "c", "never seen", "only detected"],
+        categories=["A never seen", "a", "b", "c", "only detected"],
     )
     chosen = rng.integers(0, objects, 500)
     found = boxes[chosen] + rng.integers(-6, 7, (500, 4))

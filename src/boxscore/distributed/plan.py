@@ -69,7 +69,7 @@ def runs_of_classes(detections: IntArray, most: int, most_classes: int | None = 
     """Cut classes, of so many detections each, [K], into runs of at most ``most``, or one class."""
     low, held = 0, 0
     for k, count in enumerate(detections.tolist()):
-        full = held and held + count > most
+        full = k > low and held + count > most  # also where those before have none
         if full or (most_classes is not None and k - low == most_classes):
             yield Cut(low, k)
             low, held = k, 0
