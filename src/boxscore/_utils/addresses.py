@@ -10,6 +10,7 @@ Conventions
 
 from __future__ import annotations
 
+import abc
 import functools
 import io
 import os
@@ -520,37 +521,63 @@ class _Web:
         return content
 
 
-class _WebFile(io.RawIOBase):
-    """A position in a file on the web."""
+class RangeFile(io.RawIOBase):
+    """A file of known size that is read range by range.
 
-    def __init__(self, web: _Web) -> None:
-        self._web, self._at = web, 0
-        self._size = web.address.stat().st_size
+    Parameters
+    ----------
+    size : int
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size, self._at = size, 0
+
+    @abc.abstractmethod
+    def content(self, start: int, count: int) -> bytes:
+        """Return a range of 1 byte or more."""
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
+        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a position."""
         self._at = (0, self._at, self._size)[whence] + offset
         return self._at
 
     def tell(self) -> int:
+        """Return the position."""
         return self._at
 
     def read(self, size: int = -1) -> bytes:
+        """Return what comes next."""
         left = max(self._size - self._at, 0)
         count = left if size is None or size < 0 else min(size, left)
-        content = self._web.read(self._at, count) if count else b""
+        content = self.content(self._at, count) if count else b""
         self._at += len(content)
         return content
 
     def readinto(self, buffer: Any) -> int:
+        """Fill a buffer with what comes next."""
         content = self.read(len(buffer))
         buffer[: len(content)] = content
         return len(content)
+
+
+class _WebFile(RangeFile):
+    """A position in a file on the web."""
+
+    def __init__(self, web: _Web) -> None:
+        super().__init__(web.address.stat().st_size)
+        self._web = web
+
+    def content(self, start: int, count: int) -> bytes:
+        content: bytes = self._web.read(start, count)
+        return content
 
 
 class _Ranges(io.RawIOBase):

@@ -11,12 +11,12 @@ Conventions
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from boxscore._utils.addresses import RangeFile
 from boxscore._utils.records import NamedTuple
 
 MOST = 1 << 31
@@ -32,7 +32,7 @@ class _Held(NamedTuple):
     path: Path
 
 
-class HeldRanges(io.RawIOBase):
+class HeldRanges(RangeFile):
     """A file that is read at most once, range by range.
 
     Parameters
@@ -44,41 +44,14 @@ class HeldRanges(io.RawIOBase):
     """
 
     def __init__(self, file: Any, folder: Path) -> None:
-        self._file, self._folder, self._at = file, folder, 0
-        self._size = int(file.size())
+        super().__init__(int(file.size()))
+        self._file, self._folder = file, folder
         with contextlib.suppress(OSError):
             folder.mkdir(exist_ok=True)
 
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a position."""
-        self._at = (0, self._at, self._size)[whence] + offset
-        return self._at
-
-    def tell(self) -> int:
-        """Return the position."""
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        """Return what comes next, from the folder where it is held."""
-        left = max(self._size - self._at, 0)
-        stop = self._at + (left if size is None or size < 0 else min(size, left))
-        content = b"".join(self._pieces(self._at, stop))
-        self._at += len(content)
-        return content
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill a buffer with what comes next."""
-        content = self.read(len(buffer))
-        buffer[: len(content)] = content
-        return len(content)
+    def content(self, start: int, count: int) -> bytes:
+        """Return a range, from the folder where it is held."""
+        return b"".join(self._pieces(start, start + count))
 
     def _pieces(self, at: int, stop: int) -> Iterator[bytes]:
         """Yield a range in pieces, held ones and new ones."""

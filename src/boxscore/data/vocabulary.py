@@ -70,6 +70,14 @@ def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
     return array.astype(np.intp, copy=False)
 
 
+def rows_among_all(image: NDArray[np.integer[Any]], place: int | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the rows among all images of images of a part, [N].
+
+    ``place`` is the row among all of its first image, where they follow each other, or of each.
+    """
+    return image.astype(np.int64) + place if isinstance(place, int) else place[image]
+
+
 def rows_where(columns: Mapping[str, NDArray[Any]], selection: str, count: int) -> NDArray[np.bool_]:
     """Whether each row has the value that ``"column=value"`` asks for, [N]; every row where it is empty.
 

@@ -13,8 +13,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from boxscore.distributed.engine import Here
 from boxscore.evaluation import Evaluation
 
@@ -50,7 +48,7 @@ def pieces_of(
 
     ``what`` is asked names the question where it is refused.
     """
-    if not getattr(evaluation, "has_partitions", False):
+    if not evaluation.has_partitions:
         evaluation.require_overlaps(what)
         yield Pieces(Here(), [function(evaluation, 0, **options)])
         return
@@ -66,8 +64,3 @@ def pieces_of(
 
 def _asked(task: Any, place: Place, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
     return task.asked(function, {"place": place, **options})
-
-
-def among_all(image: Any, place: Place) -> Any:
-    """Return the rows of images among all."""
-    return image.astype(np.int64) + place if isinstance(place, int) else place[image]

@@ -138,8 +138,6 @@ class BinnedResiduals:
     detections : ndarray of int64, [P]
     units : ndarray of int64, [K + 1]
         Units with detections, of each class and in all.
-    value : Errors, [1, K + 2]
-        Of all units, each once.
     class_weights : ndarray of float64, [K], or None
         How much each class counts in the mean over classes; None: all the same.
     """

@@ -18,7 +18,8 @@ import numpy as np
 
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray, Positions
 from boxscore._utils.exact_sums import added
-from boxscore.diagnostics._pieces import Pieces, Place, among_all
+from boxscore.data.vocabulary import rows_among_all
+from boxscore.diagnostics._pieces import Pieces, Place
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.score_counts import counted_detections
@@ -49,7 +50,7 @@ def scored_rows(
     rows = np.flatnonzero(counted.score >= score_threshold)
     return ScoredRows(
         counted.category[rows].astype(np.int64),
-        among_all(counted.image[rows], place),
+        rows_among_all(counted.image[rows], place),
         counted.score[rows],
         counted.true[rows],
         np.nan_to_num(counted.iou[rows]),

@@ -106,7 +106,7 @@ def localisation_recall_precision(
     >>> round(float(result.total.lrp), 6)  # (.2 / .5 + 0 + 1) / 2
     0.7
     """
-    if not getattr(evaluation, "has_partitions", False):
+    if not evaluation.has_partitions:
         evaluation.require_overlaps("LRP")
     t = threshold_index(evaluation, iou_threshold)
     threshold = evaluation.protocol.matching.iou_thresholds[t]

@@ -209,7 +209,7 @@ def error_types(
     """
     checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
     names = (*ERROR_TYPES, *SPECIAL_ERRORS)
-    parted: Any = evaluation if getattr(evaluation, "has_partitions", False) else None
+    parted: Any = evaluation if evaluation.has_partitions else None
     in_parts = parted is not None
     if not in_parts:
         evaluation.require_overlaps("error types")

@@ -105,7 +105,7 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
     InputError
         When a metric is unknown.
     """
-    if not _has_partitions(evaluation):
+    if not evaluation.has_partitions:
         evaluation.require_overlaps("bounds over ties")
     ends = ends_of_ties(evaluation, metrics)
     rows, K, M = ends.rows, len(evaluation.labels), len(ends.rows)
@@ -130,14 +130,6 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
     )
 
 
-def _has_partitions(evaluation: Evaluation) -> bool:
-    return getattr(evaluation, "has_partitions", False)
-
-
-def _has_parts(evaluation: Evaluation) -> bool:
-    return getattr(evaluation, "has_parts", False)
-
-
 class Ends(NamedTuple):
     """The value, the lowest and the highest of some APs."""
 
@@ -155,7 +147,7 @@ def _ordered(evaluation: Evaluation) -> bool:
 
 def ends_of_ties(evaluation: Evaluation, metrics: Sequence[str] | None = None) -> Ends:
     """Compute what :func:`tie_bounds` has, but the expectation, which takes longer; once."""
-    if not _has_partitions(evaluation) and not _has_parts(evaluation):
+    if not evaluation.has_partitions and not evaluation.has_parts:
         evaluation.require_overlaps("bounds over ties")
     key = ("ends of ties", None if metrics is None else tuple(metrics))
     return evaluation.once(key, lambda: _ends(evaluation, metrics))
@@ -206,7 +198,7 @@ def _expected(evaluation: Evaluation, row: SummaryRow) -> tuple[FloatArray, floa
 def _expectation(
     evaluation: Evaluation, curves: Curves, area: int, cap: int, pooled: str | None
 ) -> TiedExpectation:
-    if not _has_partitions(evaluation):
+    if not evaluation.has_partitions:
         return expected_over_ties(curves)
     from boxscore.diagnostics.ties_in_parts import expected_in_parts
 
@@ -227,7 +219,7 @@ def _note(error: float, too_large: int) -> str:
 
 def knows_ties(evaluation: Evaluation) -> bool:
     """Whether bounds over ties can be computed: from overlaps, or from parts that are still there."""
-    return _has_parts(evaluation) or evaluation.holds_overlaps
+    return evaluation.has_parts or evaluation.holds_overlaps
 
 
 def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
@@ -238,7 +230,7 @@ def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
 
 
 def _reordered(evaluation: Evaluation, order: TieOrder) -> Evaluation:
-    if _has_partitions(evaluation) or _has_parts(evaluation):
+    if evaluation.has_partitions or evaluation.has_parts:
         from boxscore.diagnostics.ties_in_parts import with_tie_order
 
         return evaluation.once(("tie order", order), lambda: with_tie_order(evaluation, order))
@@ -248,7 +240,7 @@ def _reordered(evaluation: Evaluation, order: TieOrder) -> Evaluation:
 
 def _counts_of_tied(evaluation: Evaluation) -> NDArray[np.int64]:
     """Count the detections of each class that share their score with another, [K]."""
-    if _has_partitions(evaluation):
+    if evaluation.has_partitions:
         from boxscore.diagnostics.ties_in_parts import tied_in_parts
 
         return tied_in_parts(evaluation)

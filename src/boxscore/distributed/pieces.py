@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore.data.vocabulary import rows_among_all
 from boxscore.distributed.parts import Part
 from boxscore.matching.extra import extra_in_parts, image_numbers, narrowed, of_classes, renumbered
 from boxscore.matching.packed import PackedMatches
@@ -95,7 +96,6 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
         outcomes=matches.outcomes.copy(),  # nothing of a piece may hold on to the pages of a whole part
         **columns,
     )
-    places = images + place if isinstance(place, int) else place[images]
     per_class = part.protocol.matching.per_class
     spent = part.spent
     if spent is not None:
@@ -104,7 +104,7 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
     return dataclasses.replace(
         part,
         categories=part.categories.take(np.arange(low, high)) if per_class else part.categories,
-        image_ids=places.astype(np.int64),
+        image_ids=rows_among_all(images, place),
         image_columns={},
         matches=matches,
         spent=spent,

@@ -25,7 +25,7 @@ from boxscore._utils.resampling import WeightSets
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import warn_left_out
-from boxscore.data.vocabulary import Images
+from boxscore.data.vocabulary import Images, rows_among_all
 from boxscore.distributed.engine import Engine, Here
 from boxscore.distributed.headers import PartHeader, added_fallbacks, header_of
 from boxscore.distributed.merging import MergedParts, check_shares, images_in_order, numbered_images
@@ -420,7 +420,7 @@ class DistributedEvaluation(MergedEvaluation):
         tasks = [held.engine.submit("names", _names_of, task) for task in held.tasks]
         names = np.empty(self.image_count, dtype=object)
         for place, some in zip(held.places(), held.engine.results(tasks, shown="names"), strict=True):
-            names[place + np.arange(len(some)) if isinstance(place, int) else place] = some
+            names[rows_among_all(np.arange(len(some)), place)] = some
         return names.tolist()
 
     @property

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import IntArray
 from boxscore._utils.progress import progress as shown
 from boxscore._utils.resampling import WeightSets
-from boxscore.data.vocabulary import Categories, Images, rows_where
+from boxscore.data.vocabulary import Categories, Images, rows_among_all, rows_where
 from boxscore.distributed.engine import Engine
 from boxscore.distributed.headers import PartHeader
 from boxscore.distributed.merging import MergedParts
@@ -190,14 +190,14 @@ def _truths_of(part: Part, place: int | NDArray[np.int64], block: Cut) -> TruthR
     if block.pooled:
         taken = rows_where(part.categories.columns, block.pooled, high - low)
         chosen = chosen[np.repeat(taken, np.diff(bounds))]
-    image = packed.truth_image[chosen].astype(np.int64)
+    image = packed.truth_image[chosen]
     bits = packed.truth_counted[chosen]
     areas = np.arange(packed.area_count, dtype=bits.dtype)[:, None]
     counted = ((bits >> areas) & 1).astype(bool)
     taking_part, takes_part = counted, TAKES_PART.of(packed.extra)
     if takes_part is not None:
         taking_part = np.broadcast_to(takes_part[chosen], counted.shape)
-    return TruthRows(image + place if isinstance(place, int) else place[image], counted, taking_part)
+    return TruthRows(rows_among_all(image, place), counted, taking_part)
 
 
 def _begun(truths: Sequence[TruthRows], weights: WeightSets, metrics: Metrics, protocol: Protocol) -> Chain:

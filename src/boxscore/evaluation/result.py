@@ -740,6 +740,16 @@ class Evaluation(PicklesFields):
         return True
 
     @property
+    def has_partitions(self) -> bool:
+        """Whether questions about boxes are asked of partitions, which are read again."""
+        return False
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether parts are still there, for another order of equal scores."""
+        return False
+
+    @property
     def holds_matches(self) -> bool:
         """Whether :attr:`matched` is there, or small enough to be brought here."""
         return True
