@@ -196,7 +196,6 @@ def test_what_is_refused(call: list[str], message: str, parquet: str, run: Run) 
     ("command", "said"),
     [
         *((name, f"left out of {name}, which needs all detections at once; ") for name in AT_ONCE),
-        ("error-curves", "left out of error areas, which needs all detections at once. Got 1GB; each step "),
         (
             "keypoint-errors",
             "left out of keypoint errors, which needs all detections at once. Got 1GB; joints",

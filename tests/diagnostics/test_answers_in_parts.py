@@ -140,7 +140,7 @@ def test_rules_that_partitions_cannot_keep_are_named(protocol: Any, message: str
 
 def test_a_class_too_large_has_no_expectation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds and counts are there; the note says what is left out."""
-    limits.few_classes_of_ties(monkeypatch, 25)
+    limits.few_detections_asked_again(monkeypatch, 25)
     truth, found = scene(3)
     FORMAT.save(found, tmp_path / "found.parquet")
     whole = tie_bounds(boxscore.evaluate(truth, boxscore.load_detections(tmp_path / "found.parquet", truth)))
@@ -173,7 +173,7 @@ def test_the_commands(tmp_path: Path, run: Run) -> None:
         assert run(*asked, *limit).out == run(*asked).out
 
 
-@pytest.mark.parametrize("command", ["error-curves", "keypoint-errors"])
+@pytest.mark.parametrize("command", ["keypoint-errors"])
 def test_what_needs_all_detections_says_why(command: str, run: Run) -> None:
     error = run.error(command, GT, DT, "--memory-limit", "2GB")
     assert "--memory-limit must be left out of " in error

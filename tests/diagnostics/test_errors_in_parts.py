@@ -14,7 +14,7 @@ from boxscore import Detections, GroundTruth
 from boxscore.diagnostics import error_list, error_types
 from boxscore.errors import InputError
 from support.insides import asked_again
-from support.limits import few_detections_of_a_fix
+from support.limits import few_detections_asked_again
 from support.running import Run
 
 pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
@@ -71,7 +71,7 @@ def test_bits_of_one_process(
     seed: int, most: int, partition: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whole classes, and ranges of scores of classes that are cut where scores differ."""
-    few_detections_of_a_fix(monkeypatch, most)
+    few_detections_asked_again(monkeypatch, most)
     truth, found = scene(seed)
     FORMAT.save(found, tmp_path / "found.parquet")
     whole = boxscore.evaluate(truth, boxscore.load_detections(tmp_path / "found.parquet", truth))
@@ -112,6 +112,8 @@ def test_the_command(protocol: str, tmp_path: Path, run: Run) -> None:
     assert "a list of errors must be left out with --memory-limit" in error
     error = run.error(*call[:3], "--scoreless", "--memory-limit", "2GB")
     assert "--scoreless must be left out with --memory-limit" in error
+    error = run.error(*call[:3], "--protocol", "lvis-fixed", "--memory-limit", "2GB")
+    assert "error types must be asked of all images at once. Got partitions; rules" in error
 
 
 def test_what_the_summary_needs_is_computed_where_it_is_asked_for(tmp_path: Path) -> None:

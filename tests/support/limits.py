@@ -54,18 +54,13 @@ def few_scores_together(patch: pytest.MonkeyPatch, count: int) -> None:
     patch.setattr(score_ranges, "MOST", count)
 
 
-def few_classes_of_ties(patch: pytest.MonkeyPatch, count: int) -> None:
-    """Let a class whose ties are asked about in parts have at most so many detections."""
-    patch.setattr("boxscore.diagnostics.ties_in_parts.MOST", count)
-
-
 def few_weights_together(patch: pytest.MonkeyPatch, size: int) -> None:
     """Send weights of at most so many bytes to the pieces of calibration at a time, or one set."""
     patch.setattr("boxscore.diagnostics._residuals.HELD", size)
 
 
-def few_detections_of_a_fix(patch: pytest.MonkeyPatch, count: int) -> None:
-    """Score at most so many detections together where errors are fixed in parts."""
+def few_detections_asked_again(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Merge at most so many detections of parts for errors, steps of their analysis, and ties."""
     patch.setattr(plan, "MOST", count)
 
 

@@ -306,7 +306,6 @@ DIAGNOSTICS = {
             ),
         ),
         instead={"curve": "error_curves"},
-        at_once="each step matches again with errors forgiven, at 500 detections and more an image",
         examples=("", "--max-detections 500 --sort C50", "--curve --output csv"),
     ),
     "keypoint-errors": Diagnostic(

@@ -27,7 +27,8 @@ https://cocodataset.org/#detection-eval, section 4; ``CocoEval.m`` (``analyze``)
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,18 +37,17 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore.data.class_names import MEAN
 from boxscore.data.vocabulary import SUPERCATEGORY, Categories
+from boxscore.diagnostics._matched_anew import curves_matched_anew
 from boxscore.diagnostics._reading import warn_of_subsets
 from boxscore.diagnostics._result import ClassResult, DiagnosticResult, Floats, once_per_evaluation
 from boxscore.diagnostics.tide import Absent
 from boxscore.evaluation import Evaluation
 from boxscore.matching.ignoring import EVERY_AREA
 from boxscore.matching.matcher import Matcher
+from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.pooling import OF_IMAGES
-from boxscore.protocols.summary import SummaryRow
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.blocks import mean_of_defined, mean_of_lines, weighted_mean
-from boxscore.scoring.counts import Outcomes, TruePositiveCounts
 from boxscore.scoring.curves import Curves
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 
 STEPS = ("C75", "C50", "Loc", "Sim", "Oth", "BG", "FN")
 THRESHOLDS = (0.1, 0.5, 0.75)
+FORGIVEN = ("nothing", "similar", "other")
+"""Whose objects forgive a detection that matches nothing: an area range of the matches for each."""
+
 RULES = ApRules(precision_epsilon=float(np.spacing(1)))
 
 
@@ -211,16 +214,27 @@ def error_curves(
     checks.whole_number(max_detections, 1, name="max_detections")
     checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
     evaluation.require_scores()
-    evaluation.require_overlaps("curves of errors")
     warn_of_subsets(evaluation, "curves of errors are")
     protocol = _protocol_of_steps(evaluation.protocol, max_detections)
-    precision = np.stack(_steps(evaluation, protocol), axis=1)  # [K,7,R]
+    curves = curves_matched_anew(evaluation, "curves of errors", _matches_of_steps, protocol)
+    precision = np.stack(_steps(curves), axis=1)  # [K,7,R]
     counted, weights = _in_means(precision, absent_classes, evaluation.class_weights)
     mean = np.full(precision.shape[1:], np.nan)
     if len(counted):
         mean = mean_of_lines(np.ascontiguousarray(np.moveaxis(counted, 0, -1)), weights)
-    labels = evaluation.ground_truth.categories.labels
+    labels = cast(Categories, curves[0].categories).labels
     return ErrorCurves(labels, STEPS, np.array(RULES.recall_points), precision, mean)
+
+
+def _steps(curves: Sequence[Curves]) -> list[FloatArray]:
+    """Precision at the recall points of each step, [K, R] each; NaN for a class without ground truth.
+
+    ``curves`` are of each of :data:`FORGIVEN`.
+    """
+    loc, c50, c75 = curves[0].interpolated.transpose(0, 2, 1)
+    similar, other = (one.at(0)[0].T for one in curves[1:])
+    background = np.where(np.isnan(other), np.nan, other > 0)
+    return [c75, c50, loc, similar, other, background, np.where(np.isnan(other), np.nan, 1.0)]
 
 
 def _protocol_of_steps(protocol: Protocol, max_detections: int) -> Protocol:
@@ -233,37 +247,22 @@ def _protocol_of_steps(protocol: Protocol, max_detections: int) -> Protocol:
         cap_scope="class",
         per_class=True,
     )
-    ignore = dataclasses.replace(
-        protocol.ignore, area_ranges={"all": (0.0, EVERY_AREA)}, column_ranges={}, height_slack=0.0
-    )
-    of_one_class = [row for row in protocol.summary if row.metric not in OF_IMAGES and not row.harmonic_of]
-    summary = (*of_one_class, SummaryRow("AP"))[:1]
-    return dataclasses.replace(protocol, matching=matching, ignore=ignore, ap=RULES, summary=summary)
+    return dataclasses.replace(_over(protocol, FORGIVEN), matching=matching, ap=RULES, summary=())
 
 
-def _steps(evaluation: Evaluation, protocol: Protocol) -> list[FloatArray]:
-    """Precision at the recall points of each step, [K, R] each; NaN for a class without ground truth."""
-    matcher = evaluation.matcher.under(protocol)
+def _over(protocol: Protocol, names: Sequence[str]) -> Protocol:
+    """Return the protocol with area ranges of every area."""
+    ranges = dict.fromkeys(names, (0.0, EVERY_AREA))
+    ignore = dataclasses.replace(protocol.ignore, area_ranges=ranges, column_ranges={}, height_slack=0.0)
+    return dataclasses.replace(protocol, ignore=ignore)
+
+
+def _matches_of_steps(evaluation: Evaluation, protocol: Protocol) -> Matches:
+    """Match once, and say for each of :data:`FORGIVEN` what does not count where it matches nothing."""
+    matcher = evaluation.matcher.under(_over(protocol, ["all"]))
     matches = matcher.match()
-    outcomes = Outcomes.of(matches, protocol)
-    loc, c50, c75 = _precision(outcomes)
-    at_loc = outcomes._replace(
-        true=outcomes.true[:1],
-        ignored=outcomes.ignored[:1],
-        weight=None if outcomes.weight is None else outcomes.weight[:1],
-    )
-    similar, other = (
-        _precision(at_loc._replace(unmatched_counts=at_loc.unmatched_counts & ~forgiven[matches.row]))[0]
-        for forgiven in _forgiven(evaluation, matcher, protocol)
-    )
-    background = np.where(np.isnan(other), np.nan, other > 0)
-    return [c75, c50, loc, similar, other, background, np.where(np.isnan(other), np.nan, 1.0)]
-
-
-def _precision(outcomes: Outcomes) -> FloatArray:
-    """Interpolated precision of every threshold, [T, K, R]."""
-    curves = Curves(TruePositiveCounts(outcomes, RULES.tie_order), RULES)
-    return np.ascontiguousarray(curves.interpolated.transpose(0, 2, 1))
+    forgiven = (one[matches.row] for one in _forgiven(evaluation, matcher, protocol))
+    return matches.leaving_out([np.zeros(len(matches), dtype=bool), *forgiven])
 
 
 def _forgiven(evaluation: Evaluation, matcher: Matcher, protocol: Protocol) -> tuple[BoolArray, BoolArray]:

@@ -64,15 +64,15 @@ def curves_of_fixes(
 ) -> tuple[Mapping[str, Curves], IntArray]:
     """Ask every partition, and merge: the curves of each fix, by its name, and the counts of all."""
     from boxscore.distributed.pieces import edges_between
-    from boxscore.distributed.plan import MOST, SCORED, runs_of_classes
+    from boxscore.distributed.plan import most_within, runs_of_classes
 
-    held = evaluation.partitions_again(fixed.__name__)
+    held = evaluation.partitions_again("error types")
     engine = held.engine
     with engine.asked_again():
         tasks = [engine.submit("fix", _rows_of_task, task, fixed, options) for task in held.tasks]
         stored = engine.held(tasks, shown="reading again")
         whole = _added(engine.results([engine.submit("totals", _totals_of, one) for one in stored]))
-        most = MOST if held.room is None else min(MOST, held.room // SCORED)
+        most = most_within(held.room)
         blocks = list(runs_of_classes(whole.rows, most))
         large = [block for block in blocks if whole.rows[block.low : block.high].sum() > most]
         pieces = {block: [block] for block in blocks}

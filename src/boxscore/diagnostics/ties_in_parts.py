@@ -19,7 +19,7 @@ from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import Part
 from boxscore.distributed.pieces import Cut
-from boxscore.distributed.plan import MOST, SCORED, ClassPlan, asked_keys, name_of
+from boxscore.distributed.plan import ClassPlan, asked_keys, most_within, name_of
 from boxscore.distributed.reduction import curves_of_block, reduced
 from boxscore.distributed.result import DistributedEvaluation
 from boxscore.distributed.weighing import HeldParts
@@ -30,10 +30,6 @@ from boxscore.scoring.summary import Key
 from boxscore.scoring.tied import TiedExpectation, expected_over_ties
 
 
-def _most(held: HeldParts) -> int:
-    return MOST if held.room is None else min(MOST, held.room // SCORED)
-
-
 def with_tie_order(evaluation: Any, order: TieOrder) -> DistributedEvaluation:
     """Return the result under another order of equal scores; nothing is matched again."""
     held: HeldParts = evaluation.partitions_again("ties")
@@ -41,7 +37,9 @@ def with_tie_order(evaluation: Any, order: TieOrder) -> DistributedEvaluation:
     protocol = _with_order(evaluation.protocol, order)
     headers = [header._replace(protocol=protocol) for header in held.headers]
     with held.engine.asked_again():
-        numbers = reduced(held.engine, parts, most=_most(held), headers=headers, keys=asked_keys(protocol))
+        numbers = reduced(
+            held.engine, parts, most=most_within(held.room), headers=headers, keys=asked_keys(protocol)
+        )
     return DistributedEvaluation.of(numbers)
 
 
@@ -64,7 +62,7 @@ def expected_in_parts(evaluation: Any, key: Key, pooled: str | None) -> tuple[Ti
     held: HeldParts = evaluation.partitions_again("ties")
     curves = evaluation.curves_of(*key, pooled)
     with held.engine.asked_again():
-        plan = ClassPlan(held.engine, held.parts, held.headers, _most(held))
+        plan = ClassPlan(held.engine, held.parts, held.headers, most_within(held.room))
         blocks = list(plan.blocks()) if pooled is None else plan.pooled([pooled])
         tasks = [
             held.engine.submit(
@@ -101,7 +99,7 @@ def tied_in_parts(evaluation: Any) -> IntArray:
     """Count the detections that share their class and score with another, [K]."""
     held: HeldParts = evaluation.partitions_again("ties")
     with held.engine.asked_again():
-        plan = ClassPlan(held.engine, held.parts, held.headers, _most(held))
+        plan = ClassPlan(held.engine, held.parts, held.headers, most_within(held.room))
         blocks = list(plan.blocks())
         edges = plan.edges(blocks)
         tasks, owners = [], []

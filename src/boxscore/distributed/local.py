@@ -28,7 +28,7 @@ from boxscore._utils.text import counted
 from boxscore._utils.unfinished import unfinished
 from boxscore.distributed.engine import Call, Deferred, value_of
 from boxscore.distributed.headers import PartHeader, added_headers
-from boxscore.distributed.plan import MATCHED, MOST, SCORED, can_be_split
+from boxscore.distributed.plan import MATCHED, MOST, SCORED, can_be_split, most_within
 from boxscore.distributed.scanning import run_task
 from boxscore.distributed.streaming import PARTITION
 from boxscore.errors import InputError
@@ -123,7 +123,7 @@ def plan_within(limit: int | None, load: Load, workers: int, *, beside: int = 0)
             got=_size(limit),
             cause=_advice(load, workers),
         )
-    return Plan(min(PARTITION, share, room // load.box), min(MOST, room // SCORED), room)
+    return Plan(min(PARTITION, share, room // load.box), most_within(room), room)
 
 
 def merging_within(limit: int, workers: int) -> Plan:
@@ -133,7 +133,7 @@ def merging_within(limit: int, workers: int) -> Plan:
     if room < SCORED * LEAST:
         rule = f"be {_size(base + workers * SCORED * LEAST)} or more for {counted(workers, 'worker')}"
         raise InputError("--memory-limit", rule, got=_size(limit))
-    return Plan(0, min(MOST, room // SCORED), room)
+    return Plan(0, most_within(room), room)
 
 
 def check_part_files(parts_in_files: Mapping[Path, int], plan: Plan) -> None:

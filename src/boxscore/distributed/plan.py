@@ -55,6 +55,11 @@ def partition_of(boxes: int, usual: int, memory: int | None) -> int:
     return max(usual, min(memory // MATCHED, int(usual * math.sqrt(pieces / TASKS))))
 
 
+def most_within(room: int | None) -> int:
+    """Return how many detections are merged at a time within the bytes of a process, if they are limited."""
+    return MOST if room is None else min(MOST, room // SCORED)
+
+
 def most_of(headers: Sequence[PartHeader], usual: int, memory: int | None) -> int:
     """Return how many detections are merged at a time: the usual number, more where tasks would be too many.
 

@@ -25,6 +25,7 @@ from boxscore._utils.resampling import WeightSets
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import warn_left_out
+from boxscore.data.scores import no_scores
 from boxscore.data.vocabulary import Images, rows_among_all
 from boxscore.distributed.engine import Engine, Here
 from boxscore.distributed.headers import PartHeader, added_fallbacks, header_of
@@ -198,6 +199,11 @@ class MergedEvaluation(Evaluation):
         what : str
         """
         self._refuse(what)
+
+    def require_scores(self) -> None:
+        """Refuse what only scores can answer."""
+        if self.protocol.matching.scores != "given":
+            raise no_scores("")
 
     def has_same_truth(self, other: Evaluation) -> bool:
         """Whether another result is of the same images, classes and objects, by a digest of the objects.
@@ -537,15 +543,17 @@ class DistributedEvaluation(MergedEvaluation):
         """Whether partitions can be read again, for questions about boxes."""
         return self._held is not None and bool(self._held.tasks)
 
-    def partitions_again(self, name: str) -> HeldParts:
+    def partitions_again(self, name: str, rules: Protocol | None = None) -> HeldParts:
         """Return what reads partitions again; refuse rules that one image alone cannot keep.
 
         Parameters
         ----------
         name : str
             Of the question.
+        rules : Protocol, optional
+            By which partitions are matched for it; the protocol when not given.
         """
-        if self._reads_all_scores:
+        if _reads_all_scores(rules or self.protocol):
             raise InputError(
                 name,
                 "be asked of all images at once",
@@ -557,13 +565,7 @@ class DistributedEvaluation(MergedEvaluation):
     @property
     def has_parts(self) -> bool:
         """Whether parts are still there, for another order of equal scores."""
-        return self._held is not None and not self._reads_all_scores
-
-    @property
-    def _reads_all_scores(self) -> bool:
-        """Whether one image alone cannot keep the rules."""
-        rules = self.protocol
-        return bool(rules.matching.caps_data_set or rules.rounding.stretch_scores)
+        return self._held is not None and not _reads_all_scores(self.protocol)
 
     @property
     def _there(self) -> HeldParts:
@@ -575,6 +577,11 @@ class DistributedEvaluation(MergedEvaluation):
                 cause="ask before the client is closed, or save parts and merge them",
             )
         return self._held
+
+
+def _reads_all_scores(rules: Protocol) -> bool:
+    """Whether one image alone cannot keep the rules."""
+    return bool(rules.matching.caps_data_set or rules.rounding.stretch_scores)
 
 
 def _best(counts: ScoreCounts) -> list[int]:

@@ -61,6 +61,8 @@ PARTITION = 1 << 20
 """Boxes of a partition, about."""
 
 
+NO_ROWS = np.empty(0, dtype=np.int64)
+
 RANGES = "ranges"
 """What a folder of partitions calls that of what is read from stores."""
 
@@ -103,21 +105,26 @@ class StreamTask(PicklesFields):
             truth, detections = prepared(truth, detections, self.protocol, share=True)
             if self.classes is not None:
                 truth, detections = select(truth, detections, classes=self.classes)
-            keys = detections.columns.get(KEY, np.empty(0, dtype=np.int64))
-            part = match_part(truth, detections, self.protocol, rows=keys)
+            part = match_part(truth, detections, self.protocol, rows=detections.columns.get(KEY, NO_ROWS))
             source = f"partition {self.number} of {self.detections.groups.path}"
             named = detections.replaced(source=source)
             text = similarity_of(self.protocol).fallbacks(truth, named)
         return dataclasses.replace(part, source=source, fallbacks=(text, int(text != "")))
 
-    def asked(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
-        """Return what a function says of the evaluation of the partition alone."""
+    def asked(self, function: Callable[..., Any], options: Mapping[str, Any], *, rows: bool = False) -> Any:
+        """Return what a function says of the evaluation of the partition alone.
+
+        With ``rows`` it is also given the rows of the detections in their files, [D].
+        """
         with _without_remarks():
             truth, detections = self._tables(named=True)
-            detections = detections.replaced(columns={})
+            keys = {KEY: detections.columns[KEY]} if rows and KEY in detections.columns else {}
+            detections = detections.replaced(columns=keys)
             evaluation = evaluate(
                 truth, detections, protocol=self.protocol, classes=self.classes, workers=1, digest=False
             )
+            if rows:
+                options = {**options, "rows": evaluation.detections.columns.get(KEY, NO_ROWS)}
             return function(evaluation, **options)
 
     def told(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:

@@ -323,6 +323,23 @@ class Matches(PicklesFields):
             )
         return pooled.reordered(order[descending_order(selected.score[order])])
 
+    def leaving_out(self, unmatched: Sequence[BoolArray]) -> Matches:
+        """Take the first area range once for each of some sets of detections, [D].
+
+        There those of the set do not count where they match nothing.
+        """
+        count, inside, extra = len(unmatched), self.inside(0), dict(self.extra)
+        absorbed = ABSORBED_BITS.of(extra)
+        if absorbed is not None:
+            extra[ABSORBED_BITS.name] = np.repeat(absorbed[:, :1], count, axis=1)
+        return dataclasses.replace(
+            self,
+            in_range_bits=pack_bits(np.stack([inside & ~one for one in unmatched], axis=1)),
+            counted_bits=pack_bits(np.repeat(self.counted(0)[:, None], count, axis=1)),
+            matched_bits=np.repeat(self.matched_bits[:, :1], count, axis=1),
+            extra=extra,
+        )
+
     def repeated(self, count: int) -> Matches:
         """Put copies side by side: copy ``c`` has the images from ``c`` x images on, and classes likewise.
 
