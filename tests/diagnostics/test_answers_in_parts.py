@@ -171,10 +171,3 @@ def test_the_commands(tmp_path: Path, run: Run) -> None:
     ):
         asked = [call[0], GT, found, *call[1:], "--output", "csv"]
         assert run(*asked, *limit).out == run(*asked).out
-
-
-@pytest.mark.parametrize("command", ["keypoint-errors"])
-def test_what_needs_all_detections_says_why(command: str, run: Run) -> None:
-    error = run.error(command, GT, DT, "--memory-limit", "2GB")
-    assert "--memory-limit must be left out of " in error
-    assert "which needs all detections at once. Got 2GB; " in error

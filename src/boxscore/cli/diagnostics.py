@@ -60,8 +60,6 @@ class Diagnostic(NamedTuple):
         The value of an option that is not given.
     in_title : mapping of str to function of the arguments
         Words of the title, by what stands in braces there.
-    at_once : str
-        Why it needs all detections at once; empty where it can be computed in partitions.
     sort : str, optional
         The columns by which its rows are printed unless ``--sort`` names others, the order of the result if
         empty; None where rows have no other order.
@@ -85,7 +83,6 @@ class Diagnostic(NamedTuple):
     first_out: Callable[[pd.DataFrame], Sequence[str | tuple[str, ...]]] | None = None
     unset: Mapping[str, Callable[[Evaluation], Any]] = {}
     in_title: Mapping[str, Callable[[argparse.Namespace], str]] = {}
-    at_once: str = ""
     sort: str | None = ""
     sort_without_scores: str = ""
     note: str = ""
@@ -130,9 +127,6 @@ class Diagnostic(NamedTuple):
         self._refuse_unread(arguments)
         rows = ALL_ROWS if self.sort is None else rows_of(arguments, sort=self.sort)
         in_memory = arguments.memory_limit is None
-        if self.at_once and not in_memory:
-            rule = f"be left out of {self.function.replace('_', ' ')}, which needs all detections at once"
-            raise InputError("--memory-limit", rule, got=arguments.memory_limit, cause=self.at_once)
         with contextlib.ExitStack() as stack:
             with remembered_warnings(hold_box_forms=in_memory and not arguments.strict) as messages:
                 evaluation = stack.enter_context(evaluation_in_parts(arguments))
@@ -316,7 +310,6 @@ DIAGNOSTICS = {
         "Keypoints of matched detections (Ronchi and Perona)",
         digits=3,
         sort=None,
-        at_once="joints are compared with those of the matched person; evaluate some of the images",
         examples=("", "--output csv"),
     ),
     "confusion": Diagnostic(

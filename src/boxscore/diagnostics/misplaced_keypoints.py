@@ -11,6 +11,7 @@ Conventions
   the same object, *swap*: to one of another object, mirrored or not, by 0.5 or more. *miss*: to none by 0.5.
 - A similarity of exactly 0.85 is good; coco-analyze counts it nowhere.
 - Left and right are told by names, ``left_`` and ``right_``; a name without them mirrors to itself.
+- Similarities are added up exactly: no order of images or detections decides a bit of their means.
 
 References
 ----------
@@ -21,13 +22,15 @@ coco-analyze 9eb8a0a, ``analysisAPI/localizationErrors.py``.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray
-from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
+from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore._utils.exact_sums import DIGITS, added, rounded
+from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation, over_images
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import Matcher
@@ -105,12 +108,39 @@ def keypoint_errors(evaluation: Evaluation) -> KeypointErrors:
             got=protocol.similarity,
             cause="take --protocol coco-keypoints or --iou-type keypoints",
         )
-    truth, found = evaluation.ground_truth, evaluation.detections
     names = protocol.keypoints.names or tuple(str(n + 1) for n in range(len(protocol.keypoints.sigmas)))
-    counts, sums = np.zeros((len(names), len(KINDS)), dtype=np.int64), np.zeros(len(names))
+    found = compared_keypoints(evaluation)
+    total = found.counts.sum(axis=1)
+    mean = np.divide(rounded(found.digits), total, out=np.full(len(names), np.nan), where=total > 0)
+    return KeypointErrors(np.array(names, dtype=object), found.counts, mean, found.matched, found.analysed)
+
+
+class Compared(NamedTuple):
+    """What images say of J keypoints; those of disjoint images add up."""
+
+    counts: IntArray
+    """Of each kind, [J, 5]."""
+    digits: IntArray
+    """Of the sum of the similarities of each to its own, [digits, J]."""
+    matched: int
+    analysed: int
+
+
+def _added(answers: Sequence[Compared]) -> Compared:
+    counts, digits, matched, analysed = zip(*answers, strict=True)
+    return Compared(np.sum(counts, axis=0), np.sum(digits, axis=0), sum(matched), sum(analysed))
+
+
+@over_images(_added)
+def compared_keypoints(evaluation: Evaluation) -> Compared:
+    """Compare the keypoints of matched detections with all that they may have been taken for."""
+    protocol, truth, found = evaluation.protocol, evaluation.ground_truth, evaluation.detections
+    J = len(protocol.keypoints.sigmas)
+    counts = np.zeros((J, len(KINDS)), dtype=np.int64)
+    own, keypoint = [np.empty(0)], [np.empty(0, dtype=np.intp)]
     pairs = _matched(evaluation)
     if truth.keypoints is None or found.keypoints is None:
-        return KeypointErrors(np.array(names, dtype=object), counts, np.full(len(names), np.nan), 0, 0)
+        return Compared(counts, np.zeros((DIGITS, J), dtype=np.int64), 0, 0)
     stated = truth.keypoint_count
     has_points = np.ones(len(truth), dtype=bool) if stated is None else stated > 0
     analysed = [(d, g) for d, g in pairs if has_points[g]]
@@ -132,10 +162,10 @@ def keypoint_errors(evaluation: Evaluation) -> KeypointErrors:
         kind = _kinds(similarity, len(rows))
         labelled = np.flatnonzero(points[0, :, 2] > 0)
         counts[labelled, kind[labelled]] += 1
-        sums[labelled] += similarity[0, labelled]
-    total = counts.sum(axis=1)
-    mean = np.divide(sums, total, out=np.full(len(names), np.nan), where=total > 0)
-    return KeypointErrors(np.array(names, dtype=object), counts, mean, len(pairs), len(analysed))
+        own.append(similarity[0, labelled])
+        keypoint.append(labelled)
+    digits = added(np.concatenate(keypoint), np.concatenate(own), J)
+    return Compared(counts, digits, len(pairs), len(analysed))
 
 
 def _kinds(similarity: FloatArray, objects: int) -> NDArray[np.intp]:
