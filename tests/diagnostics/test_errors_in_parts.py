@@ -123,12 +123,15 @@ def test_what_the_summary_needs_is_computed_where_it_is_asked_for(tmp_path: Path
     protocol = load_protocol("coco")
     with asked_again(truth, tmp_path / "found.parquet", protocol, partition=200, later=True) as result:
         error_types(result)
+        counts = result.counts
         assert "_numbers" not in vars(result)
         with asked_again(truth, tmp_path / "found.parquet", protocol, partition=200) as other:
             np.testing.assert_equal(result.metrics, other.metrics)
+            assert counts == other.counts == dict(other._numbers.counts)
             assert result.identity == other.identity
             assert result.class_rates.keys() == other.class_rates.keys()
         again = pickle.loads(pickle.dumps(result))
     np.testing.assert_equal(again.metrics, result.metrics)
     assert again.identity.same_as(result.identity)
+    assert again.counts == counts
     np.testing.assert_equal(dict(again.class_rates), dict(result.class_rates))

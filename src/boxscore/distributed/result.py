@@ -28,7 +28,7 @@ from boxscore.data.alignment import warn_left_out
 from boxscore.data.scores import no_scores
 from boxscore.data.vocabulary import Images, rows_among_all
 from boxscore.distributed.engine import Engine, Here
-from boxscore.distributed.headers import PartHeader, added_fallbacks, header_of
+from boxscore.distributed.headers import PartHeader, added_fallbacks, added_headers, header_of
 from boxscore.distributed.merging import MergedParts, check_shares, images_in_order, numbered_images
 from boxscore.distributed.parts import Part, TruthIdentity, load_one_of, parts_in
 from boxscore.distributed.plan import MOST, asked_keys, every_key
@@ -388,6 +388,13 @@ class DistributedEvaluation(MergedEvaluation):
         if self._held is None:
             return self._numbers.identity
         return TruthIdentity.joined(header.identity for header in self._held.headers)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
+        if self._held is None:
+            return super().counts
+        return read_only(added_headers(self._held.headers).result_counts)
 
     @property
     def left_out(self) -> dict[str, int]:
