@@ -10,7 +10,7 @@ import pytest
 
 import boxscore
 from boxscore.data.operations import of_images
-from boxscore.data.statistics_in_parts import counted_part, of_rank, statistics_of_parts
+from boxscore.data.statistics_in_parts import counted_part, statistics_of_parts
 
 
 def table(
@@ -46,11 +46,3 @@ def test_parts_are_the_whole(seed: int, tmp_path: Path) -> None:
         rows = np.flatnonzero(of_part[found.image] == number)
         parts.append(counted_part(None, of_images(found, chosen, rows), folder=tmp_path))
     assert json.dumps(statistics_of_parts(parts, tmp_path).to_dict()) == json.dumps(whole.to_dict())
-
-
-def test_values_of_a_rank() -> None:
-    rng = np.random.default_rng(0)
-    parts = [np.sort(rng.normal(0, 10.0 ** rng.integers(-300, 300, 40), 40)) for _ in range(5)]
-    parts.append(np.array([-np.inf, -5e-324, 0.0, 0.0, 5e-324, np.inf]))
-    expected = np.sort(np.concatenate(parts))
-    assert of_rank(parts, np.arange(len(expected))).tolist() == expected.tolist()

@@ -132,3 +132,7 @@ def test_columns_of_another_length_are_refused(options: Any, text: str) -> None:
 def test_names_of_another_length_are_refused() -> None:
     with pytest.raises(InputError, match=r"^names must be as long as category ids \(2\)\. Got length 1\.$"):
         Categories.build([1, 2], names=["a"])
+
+
+def test_an_image_without_a_name_is_called_as_its_id() -> None:
+    assert Images.build([3, 7, "x"], file_names=["a.jpg", "", None]).names == ["a.jpg", "7", "x"]

@@ -16,12 +16,9 @@ import boxscore
 from boxscore import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.diagnostics import bootstrap_intervals, calibration_error, reliability
-from boxscore.diagnostics._pieces import Pieces
-from boxscore.diagnostics._score_bins import quantiles
 from diagnostics.test_errors_in_parts import scene
-from support.each import each
 from support.examples import examples
-from support.insides import Here, asked_again
+from support.insides import asked_again
 from support.limits import few_weights_together
 from support.quiet import quiet
 from support.running import Run
@@ -133,15 +130,6 @@ def test_no_order_of_images_decides() -> None:
         ),
     )
     equal(reliability(boxscore.evaluate(truth, found), bins=7), reliability(other, bins=7))
-
-
-@each([(count, bins) for count in (1, 2, 3, 10, 1000) for bins in (1, 2, 7, 100)])
-def test_ends_are_those_of_numpy(count: int, bins: int) -> None:
-    scores = np.random.default_rng(count + bins).random(count).round(3 if bins == 7 else 17)
-    shares = np.linspace(0, 1, bins + 1)
-    cut = np.sort(np.random.default_rng(bins).integers(0, count + 1, 3))
-    pieces = Pieces(Here(), [np.sort(one).view(np.uint64) for one in np.split(scores, cut)])
-    assert quantiles(pieces, count, shares).tolist() == np.quantile(scores, shares).tolist()
 
 
 def test_scores_that_are_no_probabilities_are_named_as_at_once(tmp_path: Path) -> None:

@@ -271,9 +271,9 @@ class Images(Vocabulary):
 
     @property
     def names(self) -> list[str]:
-        """The file name of each image, or its id."""
+        """The file name of each image, or its id where it has none or an empty one."""
         pairs = zip(self.file_names.tolist(), self.ids.tolist(), strict=True)
-        return [str(identifier) if name is None else name for name, identifier in pairs]
+        return [name or str(identifier) for name, identifier in pairs]
 
     @classmethod
     def of_ids(cls, ids: NDArray[Any], columns: Mapping[str, NDArray[Any]] | None = None) -> Images:

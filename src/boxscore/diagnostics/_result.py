@@ -233,8 +233,7 @@ def over_images(
 
     def decorated(question: Question[Options, Answer]) -> Question[Options, Answer]:
         def asked(evaluation: Evaluation, *none: Options.args, **options: Options.kwargs) -> Answer:
-            of_each = getattr(evaluation, "of_each_partition", None)
-            answers = None if of_each is None else of_each(asked, options, rows_of_images=rows_of_images)
+            answers = evaluation.of_each_partition(asked, options, rows_of_images=rows_of_images)
             return question(evaluation, *none, **options) if answers is None else join(answers)
 
         return cast("Question[Options, Answer]", functools.update_wrapper(asked, question))

@@ -16,8 +16,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from boxscore._utils.array_types import BoolArray, FloatArray, IntArray, Positions
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray, KeyArray, Positions
 from boxscore._utils.exact_sums import added
+from boxscore._utils.ranks import lower_in, quantiles, sorted_keys
 from boxscore.data.vocabulary import rows_among_all
 from boxscore.diagnostics._pieces import Pieces, Place
 from boxscore.errors import InputError
@@ -25,9 +26,6 @@ from boxscore.evaluation import Evaluation
 from boxscore.scoring.score_counts import counted_detections
 
 Binning = Literal["width", "count"]
-
-DIGIT_BITS = 8
-"""Bits of a score that are found at a time."""
 
 
 class ScoredRows(NamedTuple):
@@ -80,41 +78,15 @@ def ends_of_bins(pieces: Pieces, bins: int, binning: Binning) -> FloatArray:
     shares = np.linspace(0, 1, bins + 1)
     if binning == "width":
         return shares
-    ordered = pieces.then(_ordered_keys)
+    ordered = pieces.then(_keys)
     count = sum(ordered.results(len))
-    return quantiles(ordered, count, shares) if count else shares
+    if not count:
+        return shares
+    return quantiles(count, shares, lambda tried: functools.reduce(np.add, ordered.results(lower_in, tried)))
 
 
-def quantiles(ordered: Pieces, count: int, shares: FloatArray) -> FloatArray:
-    """Interpolate between the scores of two ranks as NumPy does, to the bit."""
-    at = (count - 1) * shares
-    low = np.floor(at).astype(np.int64)
-    high = np.minimum(low + 1, count - 1)
-    ranks, back = np.unique(np.concatenate([low, high]), return_inverse=True)
-    scores = scores_of_ranks(ordered, ranks)[back.ravel()]
-    below, above, part = scores[: len(low)], scores[len(low) :], at - low
-    step = above - below
-    return np.where(part >= 0.5, above - step * (1 - part), below + step * part)
-
-
-def scores_of_ranks(ordered: Pieces, ranks: IntArray) -> FloatArray:
-    """Return the scores of ranks, counted from 0 at the lowest; bit by bit, from counts of lower ones."""
-    found = np.zeros(len(ranks), dtype=np.uint64)
-    for shift in range(64 - DIGIT_BITS, -1, -DIGIT_BITS):
-        tried = found[:, None] | (np.arange(1, 1 << DIGIT_BITS, dtype=np.uint64) << np.uint64(shift))
-        lower = functools.reduce(np.add, ordered.results(_lower, tried))
-        digit = (lower <= ranks[:, None]).sum(axis=1).astype(np.uint64)
-        found |= digit << np.uint64(shift)
-    return found.view(np.float64)
-
-
-def _ordered_keys(rows: ScoredRows) -> Any:
-    """Read scores as integers, which have their order, and sort them."""
-    return np.sort((rows.score + 0.0).view(np.uint64))
-
-
-def _lower(keys: Any, tried: Any) -> Any:
-    return np.searchsorted(keys, tried, side="left")
+def _keys(rows: ScoredRows) -> KeyArray:
+    return sorted_keys(rows.score)
 
 
 # ---------------------------------------------------------------- sums

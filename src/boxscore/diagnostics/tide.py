@@ -453,22 +453,10 @@ def _curves(evaluation: Evaluation, errors: Errors, orders: _Orders, fixed: str)
         of_kept = order.category[kept]
         keep = true.copy()
         keep[kept[np.append(of_kept[1:] != of_kept[:-1], True)[: len(kept)]]] = True
+    positive = np.bincount(truth.category[fix.positive], minlength=K)
     kept = np.flatnonzero(keep)
-    found = np.flatnonzero(true[kept])
-    return Curves(
-        TruePositiveCounts(
-            Outcomes(
-                order.category[kept],
-                order.score[kept],
-                unmatched_counts=np.ones(len(kept), dtype=bool),
-                detection=found,
-                true=np.ones((1, len(found)), dtype=bool),
-                ignored=np.zeros((1, len(found)), dtype=bool),
-                positive=np.bincount(truth.category[fix.positive], minlength=K),
-            )
-        ),
-        RULES,
-    )
+    outcomes = Outcomes.all_counted(order.category[kept], order.score[kept], true[None, kept], positive)
+    return Curves(TruePositiveCounts(outcomes), RULES)
 
 
 def _ap(evaluation: Evaluation, curves: Curves, absent_classes: Absent = "skip") -> FloatArray:

@@ -250,8 +250,7 @@ def _counts_of_tied(evaluation: Evaluation) -> NDArray[np.int64]:
 
 def counts_of_contested(evaluation: Evaluation) -> NDArray[np.int64]:
     """Count the contested detections of each class, [K]: each is of one image."""
-    ask = getattr(evaluation, "of_each_partition", None)
-    parts = None if ask is None else ask(counts_of_contested, {})
+    parts = evaluation.of_each_partition(counts_of_contested, {})
     if parts is not None:
         counts: NDArray[np.int64] = np.sum(parts, axis=0, dtype=np.int64)
         return counts

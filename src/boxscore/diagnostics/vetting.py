@@ -186,10 +186,7 @@ def vetted_suspects(
 
 def in_vocabulary(vetted: GroundTruth, truth: GroundTruth) -> GroundTruth:
     """Put the vetted labels into the images and classes of the ground truth, by name."""
-    names, asked = (
-        [str(name or key) for name, key in zip(images.file_names.tolist(), images.ids.tolist(), strict=True)]
-        for images in (truth.images, vetted.images)
-    )
+    names, asked = truth.images.names, vetted.images.names
     exact, any_name = dict(zip(names, range(len(names)), strict=True)), names_of(truth.images).find(asked)
     of_images = [exact.get(name, row) for name, row in zip(asked, any_name.rows.tolist(), strict=True)]
     image = np.array(of_images, dtype=np.int32)

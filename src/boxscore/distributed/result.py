@@ -520,16 +520,7 @@ class DistributedEvaluation(MergedEvaluation):
     def of_each_partition(
         self, function: Callable[..., Any], options: Mapping[str, Any], *, rows_of_images: bool = False
     ) -> list[Any] | None:
-        """Return what a function says of the evaluation of each partition; None where boxes are gone.
-
-        Parameters
-        ----------
-        function : callable
-            Takes an evaluation, and pickles.
-        options : mapping
-        rows_of_images : bool, default False
-            Whether what it says has a row for each image.
-        """
+        """Ask partitions as :meth:`boxscore.Evaluation.of_each_partition`; None where boxes are gone."""
         if not self.has_partitions:
             return None
         held = self.partitions_again(function.__name__)

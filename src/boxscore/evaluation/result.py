@@ -744,6 +744,25 @@ class Evaluation(PicklesFields):
         """Whether questions about boxes are asked of partitions, which are read again."""
         return False
 
+    def of_each_partition(
+        self, function: Callable[..., Any], options: Mapping[str, Any], *, rows_of_images: bool = False
+    ) -> list[Any] | None:
+        """Return what a function says of the evaluation of each partition; None where there are none.
+
+        Parameters
+        ----------
+        function : callable
+            Takes an evaluation, and pickles.
+        options : mapping
+        rows_of_images : bool, default False
+            Whether what it says has a row for each image.
+
+        Returns
+        -------
+        list or None
+        """
+        return None
+
     @property
     def has_parts(self) -> bool:
         """Whether parts are still there, for another order of equal scores."""

@@ -196,16 +196,10 @@ class Outcomes(NamedTuple):
         ignored: BoolArray | None = None,
     ) -> Outcomes:
         """Take detections in class order, all counted except ``ignored``; that and ``true`` are [T, D]."""
-        nothing = np.zeros(true.shape, dtype=bool)
-        return cls(
-            category,
-            score,
-            np.ones(len(score), dtype=bool),
-            np.arange(len(score)),
-            true,
-            nothing if ignored is None else ignored,
-            positive,
-        )
+        matched = np.flatnonzero((true if ignored is None else true | ignored).any(axis=0))
+        true = true[:, matched]
+        ignored = np.zeros_like(true) if ignored is None else ignored[:, matched]
+        return cls(category, score, np.ones(len(score), dtype=bool), matched, true, ignored, positive)
 
 
 class SingleRuns:
