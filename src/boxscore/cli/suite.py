@@ -88,7 +88,7 @@ def _say_failed(result: SuiteResult, *, strict: bool) -> None:
     failed = [f"{row.set}/{row.model} ({row.state})" for row in result.failed_frame().itertuples()]
     if failed:
         cells = f"{counted(len(failed), 'cell')} without a result: {short_list(failed)}"
-        text = f"{cells}. Each counts {1 if result.falls else 0}."
+        text = f"{cells}. Each counts {result.worst:.4g}."
         warn_user(FindingWarning(text, code="suite-cells", severity="error") if strict else text)
     of: dict[str, list[str]] = {}
     for where, text in result.warnings:

@@ -33,6 +33,7 @@ def write_page(result: SuiteResult, folder: Path) -> Path:
 def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
     """Collect everything that the page shows; ``folder`` is where the reports of the sets may lie."""
     values, worked = result.values, result.worked
+    signed = -values if result.falls else values
     low, high = values.min(), values.max()
     span = (high - low) or 1.0
     rows = []
@@ -42,9 +43,7 @@ def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
         for m, cell in enumerate(result.cells[s]):
             share = float((values[s, m] - low) / span)
             share = 1 - share if result.falls else share
-            best = bool(worked[s, m] and (values[s] - values[s, m] <= 0).all())
-            if result.falls:
-                best = bool(worked[s, m] and (values[s] - values[s, m] >= 0).all())
+            best = bool(worked[s, m] and signed[s, m] == signed[s].max())
             cells.append(
                 {
                     "value": float(values[s, m]),

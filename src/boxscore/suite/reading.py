@@ -3,9 +3,10 @@
 Conventions
 -----------
 - Paths are relative to the file. ``{set}`` in a path stands for the name of a set.
-- Sets are those of ``[sets.NAME]`` and ``suite.sets``; where there is neither, those that the patterns fit.
+- Sets are those of ``[sets.NAME]`` and ``suite.sets``; where there is neither, those for which a pattern
+  leads to something that is there.
 - In a folder the ground truth of a set is its one file or folder with a name of :data:`TRUTH_NAMES`; every
-  other file is the results of the model with its name.
+  other file is the results of the model with its name. Names that begin with a dot are passed over.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
+from boxscore._utils.addresses import address_of, is_address
+from boxscore._utils.files import is_there
 from boxscore._utils.records import record
 from boxscore._utils.text import short_list
+from boxscore.data.numbering import CLASS_MAPS
 from boxscore.errors import InputError
 from boxscore.protocols import load_protocol, read_toml
 
@@ -31,8 +35,16 @@ TRUTH_OPTIONS = (
 )
 RESULT_OPTIONS = ("class_map", "unlisted_images")
 PATH_OPTIONS = ("image_sizes", "image_folder", "segments", "image_labels", "hierarchy")
+OR_PATH: dict[str, tuple[type, tuple[str, ...]]] = {
+    "classes": (list, ()),
+    "class_map": (dict, ("auto", *CLASS_MAPS)),
+}
+"""Options that are a path, or of a type, or one of some words."""
 SUITE_KEYS = ("name", "ground_truth", "sets", "protocol", "metric", "group", *TRUTH_OPTIONS, *RESULT_OPTIONS)
 SET_KEYS = ("ground_truth", "results", "protocol", "metric", "group", *TRUTH_OPTIONS, *RESULT_OPTIONS)
+
+COLUMNS = ("set", "groups", "images", "metric")
+"""Columns of the table of sets beside those of the models."""
 
 NAME = re.compile(r"[\w][\w .+@=-]*")
 """What a set or a model may be called: folders are named so."""
@@ -104,6 +116,10 @@ class Suite:
         """
         path = Path(path)
         suite = _of_folder(path) if path.is_dir() else _of_file(path)
+        for model in suite.models:
+            if model in COLUMNS:
+                rule = f"be none of {', '.join(COLUMNS)}, which are columns of the table"
+                raise InputError("a name among the models", rule, got=repr(model), place=str(path))
         for what, names in (("sets", [one.name for one in suite.sets]), ("models", suite.models)):
             if not names:
                 raise InputError("a suite", f"have {what}", got="none", place=str(path))
@@ -178,11 +194,15 @@ def _set(
         checks.one_of(model, list(models), name=f"a model of {where}.results")
 
     def path_of(text: Any, key: str) -> Path:
-        return Path(os.path.normpath(folder / _text(text, key, place).replace("{set}", name)))
+        text = _text(text, key, place).replace("{set}", name)
+        return address_of(text) if is_address(text) else Path(os.path.normpath(folder / text))
 
     options = {key: table[key] for key in (*TRUTH_OPTIONS, *RESULT_OPTIONS) if key in table}
     for key in PATH_OPTIONS:
         if key in options:
+            options[key] = path_of(options[key], f"{where}.{key}")
+    for key, (kind, words) in OR_PATH.items():
+        if key in options and not isinstance(options[key], kind) and options[key] not in words:
             options[key] = path_of(options[key], f"{where}.{key}")
     protocol = _text(table.get("protocol", "coco"), f"{where}.protocol", place)
     if protocol.endswith(".toml"):
@@ -201,7 +221,12 @@ def _set(
     return SuiteSet(
         name,
         path_of(table["ground_truth"], f"{where}.ground_truth"),
-        {model: path_of(own.get(model, pattern), f"models.{model}") for model, pattern in models.items()},
+        {
+            model: path_of(own[model], f"{where}.results.{model}")
+            if model in own
+            else path_of(pattern, f"models.{model}")
+            for model, pattern in models.items()
+        },
         protocol,
         tuple(groups),
         {key: value for key, value in options.items() if key in TRUTH_OPTIONS},
@@ -219,19 +244,25 @@ def _fitting(folder: Path, pattern: Any) -> list[str]:
     base = Path(os.path.normpath(folder / Path(*parts[:first]))) if first else folder
     wanted = re.compile(re.escape(parts[first]).replace(re.escape("{set}"), "(.+)"))
     found = [wanted.fullmatch(entry.name) for entry in base.iterdir()] if base.is_dir() else []
-    return [match[1] for match in found if match is not None]
+    names = [match[1] for match in found if match is not None and not match[1].startswith(".")]
+    return [name for name in names if is_there(folder / pattern.replace("{set}", name))]
 
 
 def _of_folder(path: Path) -> Suite:
     sets, models = [], dict[str, None]()
-    for folder in sorted(entry for entry in path.iterdir() if entry.is_dir()):
-        entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    for folder in filter(Path.is_dir, _entries(path)):
+        entries = _entries(folder)
         truths = [entry for entry in entries if _stem(entry) in TRUTH_NAMES]
         if not entries or len(truths) > 1:
             names = short_list(entry.name for entry in truths) or "an empty folder"
             rule = f"hold one ground truth, named {', '.join(TRUTH_NAMES)}"
             raise InputError("a folder of a set", rule, got=names, place=str(folder))
-        results = {_stem(entry): entry for entry in entries if entry not in truths}
+        results: dict[str, Path] = {}
+        for entry in entries:
+            other = entry if entry in truths else results.setdefault(_stem(entry), entry)
+            if other != entry:
+                rule, got = "have one file of results for each model", f"{other.name} and {entry.name}"
+                raise InputError("a folder of a set", rule, got=got, place=str(folder))
         models.update(dict.fromkeys(results))
         truth = truths[0] if truths else folder / f"{TRUTH_NAMES[0]}.json"
         sets.append(SuiteSet(folder.name, truth, results, "coco", (), {}, {}))
@@ -254,5 +285,9 @@ def _of_folder(path: Path) -> Suite:
     )
 
 
+def _entries(folder: Path) -> list[Path]:
+    return sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+
+
 def _stem(path: Path) -> str:
-    return path.name if path.is_dir() else path.stem
+    return path.name if path.is_dir() else path.with_name(path.name.removesuffix(".gz")).stem

@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-- A cell without a result counts 0 (1 for a metric that falls when a detector gets better). ``price`` is what
-  leaving it out would add to the mean.
+- A cell without a result counts 0 (1 for a metric that falls when a detector gets better), or as the worst of
+  all cells where that is worse. ``price`` is what leaving it out would add to the mean.
 - ``images``: the interval over images drawn within each set, the sets being these. ``sets``: over sets drawn
   with replacement, each with its own value, which has the chance of its images in it; none below five sets.
 - ``p_value``: the results of the two models are exchanged set by set (:mod:`boxscore.diagnostics.swapping`),
@@ -36,6 +36,7 @@ from boxscore._utils.text import json_text
 from boxscore.data.tables import GroundTruth
 from boxscore.diagnostics.compare import TOO_FEW
 from boxscore.diagnostics.swapping import SwappedDifferences, holm
+from boxscore.protocols import load_protocol
 from boxscore.reports.gate import is_value
 
 if TYPE_CHECKING:
@@ -66,8 +67,6 @@ class Cell:
         The suite's metric in each draw of the images; none where there is no result.
     signature : str
     counts : mapping of str to int
-    falls : bool
-        Whether the metric falls when a detector gets better.
     warnings : list of str
     """
 
@@ -77,14 +76,13 @@ class Cell:
     draws: FloatArray
     signature: str
     counts: Mapping[str, int]
-    falls: bool
     warnings: list[str]
 
     @classmethod
     def failed(cls, state: str, reason: str, truth: GroundTruth | None = None) -> Cell:
         """Make a cell without a result."""
         counts = {} if truth is None else {"images": len(truth.images), "ground_truths": len(truth)}
-        return cls(state, reason, {}, np.empty(0), "", counts, False, [])
+        return cls(state, reason, {}, np.empty(0), "", counts, [])
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -107,7 +105,6 @@ class Cell:
             draws,
             texts[2],
             {key: int(number) for key, number in value["counts"].items()},
-            bool(value["falls"]),
             list(value["warnings"]),
         )
 
@@ -160,7 +157,7 @@ class SuiteResult:
     @functools.cached_property
     def falls(self) -> bool:
         """Whether the metric falls when a detector gets better."""
-        return any(cell.falls for row in self.cells for cell in row)
+        return self.set_metrics[0] in load_protocol(self.suite.sets[0].protocol).lower_is_better
 
     @functools.cached_property
     def worked(self) -> NDArray[np.bool_]:
@@ -168,12 +165,18 @@ class SuiteResult:
         return np.array([[cell.state == OK for cell in row] for row in self.cells])
 
     @functools.cached_property
+    def worst(self) -> float:
+        """What a cell without a result counts: 0, or 1 of a metric that falls, or worse where a cell is."""
+        rows = zip(self.set_metrics, self.cells, strict=True)
+        known = [cell.metrics[key] for key, row in rows for cell in row if cell.state == OK]
+        return max([1.0, *known]) if self.falls else min([0.0, *known])
+
+    @functools.cached_property
     def values(self) -> FloatArray:
-        """The metric of each cell, [S, M]; 0 where it has no result, or 1 of a metric that falls."""
-        worst = 1.0 if self.falls else 0.0
+        """The metric of each cell, [S, M]; the worst where it has no result."""
         return np.array(
             [
-                [cell.metrics[key] if cell.state == OK else worst for cell in row]
+                [cell.metrics[key] if cell.state == OK else self.worst for cell in row]
                 for key, row in zip(self.set_metrics, self.cells, strict=True)
             ]
         )

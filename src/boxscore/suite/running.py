@@ -4,7 +4,7 @@ Conventions
 -----------
 - Sets are dealt out to processes, the largest files first. A process keeps a cell as soon as it is done.
 - A kept cell is named by the SHA-256 of its inputs and of every option that changes a number, boxscore's
-  version among them. A file that says something else is not read.
+  version among them. A file that says something else is not read. What is missing or broken is tried again.
 - A set's models get the same draws of its images, so that its difficulty cancels in their difference.
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from boxscore._utils import checks
-from boxscore._utils.files import write_atomically
+from boxscore._utils.files import is_there, write_atomically
 from boxscore._utils.processes import Forked, Workers, worker_count
 from boxscore._utils.progress import progress as shown
 from boxscore._utils.progress import without_progress
@@ -42,7 +42,7 @@ from boxscore.suite.page import write_page
 from boxscore.suite.reading import Suite, SuiteSet
 from boxscore.suite.result import BROKEN, EMPTY, MISSING, OK, Cell, SuiteResult
 
-KEPT_VERSION = 2
+KEPT_VERSION = 3
 """Of the form of a kept cell."""
 
 MOST_SECONDS = 24 * 3600.0
@@ -155,7 +155,7 @@ def _bytes(one: SuiteSet) -> int:
     """How large the files of a set are."""
     sizes = 0
     for path in (one.ground_truth, *one.results.values()):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, BoxscoreError):  # of a store, what cannot be reached
             sizes += path.stat().st_size
     return sizes
 
@@ -178,7 +178,7 @@ def _set_cells(
     hashes = {model: _hash(one, path, options) for model, path in one.results.items()}
     kept = {model: _kept(paths[model], hashes[model]) for model in one.results}
     page = None if report is None else report / "sets" / one.name / "report.html"
-    if all(cell is not None for cell in kept.values()) and (page is None or page.exists()):
+    if all(cell is not None for cell in kept.values()) and (page is None or _is_newer(page, paths.values())):
         return [cell for cell in kept.values() if cell is not None]
     results: dict[str, Evaluation] = {}
     cells = []
@@ -188,14 +188,11 @@ def _set_cells(
             needs = needs_of(protocol)
             truth = read_ground_truth(one.ground_truth, read_options(**one.truth_options, **needs))
     except (BoxscoreError, OSError) as error:
-        there = one.ground_truth.exists()
-        failed = Cell.failed(BROKEN if there else MISSING, f"ground truth: {_reason(error)}")
+        failed = Cell.failed(_state(one.ground_truth), f"ground truth: {_reason(error)}")
     for model, path in one.results.items():
         if truth is None:
             assert failed is not None
             cell = failed
-        elif not path.exists():
-            cell = Cell.failed(MISSING, f"{path} is not there", truth)
         else:
             try:
                 with _heard() as heard:
@@ -204,10 +201,10 @@ def _set_cells(
                 cell = _cell(result, metric, resamples, seed + number, [*heard_of_truth, *heard])
                 results[model] = result
             except (BoxscoreError, OSError) as error:
-                cell = Cell.failed(BROKEN, _reason(error), truth)
+                cell = Cell.failed(_state(path), _reason(error), truth)
         cells.append(cell)
         path_of_kept = paths[model]
-        if path_of_kept is not None:
+        if path_of_kept is not None and cell.state in (OK, EMPTY):
             _keep(path_of_kept, hashes[model], cell)
     if report is not None and results:
         _write_pages(one, results, report / "sets" / one.name, resamples, seed)
@@ -231,7 +228,6 @@ def _cell(result: Evaluation, metric: str, resamples: int, seed: int, heard: Seq
         draws[:, 0, -1],
         result.signature,
         result.counts,
-        metric in result.protocol.lower_is_better,
         list(heard[:MOST_SAID]),
     )
 
@@ -244,6 +240,11 @@ def _heard() -> Any:
         warnings.simplefilter("always")
         yield texts
     texts += [str(each.message) for each in caught if isinstance(each.message, BoxscoreWarning)]
+
+
+def _state(path: Path) -> str:
+    """Say what a file is that cannot be read."""
+    return BROKEN if is_there(path) else MISSING
 
 
 def _reason(error: Exception) -> str:
@@ -272,8 +273,9 @@ def _plain(one: SuiteSet) -> dict[str, str]:
 
 def _hash(one: SuiteSet, path: Path, options: Mapping[str, Any]) -> str:
     """Hash a cell's inputs and options."""
-    files = [one.ground_truth, path, *(v for v in one.truth_options.values() if isinstance(v, Path))]
-    hashes = [fingerprint(file) if file.exists() else None for file in files]
+    beside = [*one.truth_options.values(), *one.result_options.values()]
+    files = [one.ground_truth, path, *(value for value in beside if isinstance(value, Path))]
+    hashes = [fingerprint(file) if is_there(file) else None for file in files]
     text = json.dumps([hashes, options], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -284,6 +286,13 @@ def _keep(path: Path, digest: str, cell: Cell) -> None:
     except OSError as error:
         raise InputError(f"{path.parent}: cannot be written: {error.strerror}.") from None
     write_atomically(path, json.dumps(json_value({"inputs": digest, **cell.as_dict()})))
+
+
+def _is_newer(page: Path, kept: Iterable[Path | None]) -> bool:
+    """Whether a page is there, and was written after the cells that are kept."""
+    return page.is_file() and all(
+        path is not None and path.stat().st_mtime_ns <= page.stat().st_mtime_ns for path in kept
+    )
 
 
 def _kept(path: Path | None, digest: str) -> Cell | None:
