@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 import boxscore
+from boxscore.data.vocabulary import Images
 from boxscore.distributed import load_part, merge
+from boxscore.distributed.image_ranges import Shard
+from boxscore.distributed.streaming import stream_tasks
+from boxscore.formats._shares import ImageShare
+from boxscore.formats.reading import read_options
+from boxscore.protocols import load_protocol
 from support import limits
+from support.each import each
 from support.running import Run
 from support.samples import DT, GT
 
@@ -107,6 +114,35 @@ def test_a_share_that_is_missing_is_named(tmp_path: Path, run: Run) -> None:
     run("evaluate", *sides, "--save-part", tmp_path / "whole.npz", "--no-digest")
     mixed = run.error("merge", *files, tmp_path / "whole.npz")
     assert "be of one data set cut once. Got shares of 3, and parts that are none" in mixed
+
+
+@each([(images, shares) for images in (0, 1, 2, 5) for shares in (1, 2, 3, 7)])
+def test_an_image_that_nobody_lists_is_in_one_share(images: int, shares: int) -> None:
+    asked = np.arange(0, 70, 5)
+    kept = np.zeros(len(asked), dtype=int)
+    for number in range(1, shares + 1):
+        share = ImageShare(number, shares)
+        share.choose(Images.build([10 * (image + 1) for image in range(images)]))
+        kept += share.keeps(asked)
+    assert (kept == 1).all(), kept
+
+
+@pytest.mark.parametrize("shares", [1, 4])
+def test_partitions_of_a_share_are_as_large_as_those_of_all(shares: int, tmp_path: Path) -> None:
+    truth, found = written(tmp_path, "numbers", "by id", images=400)
+    options = read_options()
+    tasks = stream_tasks(
+        Path(truth),
+        Path(found),
+        load_protocol("coco"),
+        tmp_path,
+        truth_options=options,
+        options=options,
+        partition=500,
+        shard=Shard(1, shares),
+    )
+    boxes = sum(pq.read_table(side).num_rows for side in (truth, found))
+    assert len(tasks) == pytest.approx(boxes / 500 / shares, abs=2)
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1/0", "half", "1/3/5"])

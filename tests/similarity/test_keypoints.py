@@ -206,3 +206,31 @@ def test_pairs_that_may_reach_the_lowest_keep_every_bit() -> None:
         assert (some[enough] == every[enough]).all()
         assert (some[~enough] < lowest).all()
         assert (some == 0).sum() > (every == 0).sum()
+
+
+ONE: list = [[[10, 10, 2], [20, 10, 2]]]
+UNLABELLED: list = [[[10, 10, 0], [20, 10, 0]]]
+
+
+@pytest.mark.parametrize("nothing", [[], np.empty((0, 2, 3)), np.empty((0, 17, 3))])
+def test_a_side_without_anyone(nothing: list) -> None:
+    sigmas = [0.05, 0.05]
+    assert object_keypoint_similarity(ONE, nothing, area=[], sigmas=sigmas).shape == (1, 0)
+    assert object_keypoint_similarity(nothing, ONE, area=[400], sigmas=sigmas).shape == (0, 1)
+    assert object_keypoint_similarity(nothing, nothing, area=[], sigmas=sigmas).shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sigmas": [0, 0.05]}, "sigmas must be above 0. Got 0."),
+        ({"sigmas": [0.05, -1]}, "sigmas must be above 0. Got -1."),
+        ({"sigmas": [0.05, np.nan]}, "sigmas must be above 0. Got nan."),
+        ({"boxes": []}, r"boxes must be as long as keypoints2 \(1\). Got length 0."),
+        ({"boxes": [[0, 0, 9, 9]] * 2}, r"boxes must be as long as keypoints2 \(1\). Got length 2."),
+    ],
+)
+def test_arrays_that_do_not_fit(options: dict, message: str) -> None:
+    given = {"area": [400], "sigmas": [0.05, 0.05], "boxes": [[0, 0, 9, 9]], **options}
+    with pytest.raises(boxscore.InputError, match=message):
+        object_keypoint_similarity(ONE, UNLABELLED, **given)

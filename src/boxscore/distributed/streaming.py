@@ -282,7 +282,7 @@ def stream_tasks(
         sides.append(side_of(truth, truth_options, None, None, of_results=False))
     cutter = Cutter([side.groups for side in sides[names is not None :]], table)
     chosen = shard.of(cutter)
-    count = partitions if partitions is not None else -(-cutter.boxes // partition)
+    count = partitions if partitions is not None else -(-cutter.boxes // (partition * shard.shares))
     ranges = cutter.cut(max(1, count), chosen)
     every = Ranges(tuple(one for one in (chosen.low, *ranges.edges, chosen.below) if one is not None))
     numbers = range(chosen.low is not None, len(ranges.edges) + 1 + (chosen.low is not None))
@@ -423,9 +423,10 @@ def _names_of_images(parquet: ParquetGroups, truth: GroundTruth | ParquetGroups)
     for group in progress(parquet.groups, desc="images of detections", unit="row group"):
         table = parquet.read_columns(group, [parquet.parts.image])
         values, positions = images_of(table, parquet.parts)
-        for at in np.unique(positions).tolist():
+        used, first_rows = np.unique(positions, return_index=True)
+        for at, row in zip(used.tolist(), first_rows.tolist(), strict=True):
             if values[at] not in places:
-                places[values[at]] = table.place(int(np.argmax(positions == at)))
+                places[values[at]] = table.place(row)
     where = list(places.values())
     rows = find_images(as_ids(list(places), name="image ids"), images, place=where.__getitem__)
     ids = images.ids.tolist()

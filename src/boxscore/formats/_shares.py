@@ -59,7 +59,7 @@ class ImageShare:
         return self._rows
 
     def keeps(self, ids: NDArray[Any] | Sequence[Any]) -> BoolArray:
-        """Whether each of these ids of images is in the share; one that nobody lists is in some share."""
+        """Whether each of these ids of images is in the share; one that nobody lists is in one share too."""
         assert self._ids is not None
         values = ids if isinstance(ids, np.ndarray) else as_ids(ids, name="image ids")
         if self._ids.dtype != object and values.dtype != object:
@@ -67,8 +67,11 @@ class ImageShare:
                 at = np.searchsorted(self._ids, values.astype(np.int64), side="right") - 1
         else:
             at = self._rows_of(values.tolist())
-        kept: BoolArray = (np.clip(at, 0, None) >= self._rows.start) & (at < self._rows.stop)
-        return kept if len(self._ids) else np.ones(len(at), dtype=bool)
+        if not len(self._ids):
+            return np.full(len(at), self._number == 1)
+        at = np.clip(at, 0, None)
+        kept: BoolArray = (at >= self._rows.start) & (at < self._rows.stop)
+        return kept
 
     def sizes_of(self, ids: Sequence[Id]) -> FloatArray:
         """Return width and height of images [I, 2] of any share, NaN where unknown."""

@@ -71,7 +71,7 @@ def object_keypoint_similarity(
     Raises
     ------
     InputError
-        When shapes differ, or boxes are needed and not given.
+        When shapes differ, a sigma is not above 0, or boxes are needed and not given.
 
     Examples
     --------
@@ -85,6 +85,8 @@ def object_keypoint_similarity(
         keypoint_array(keypoints2, name="keypoints2"),
     )
     spread = checks.float_array(sigmas, name="sigmas")
+    if len(spread) and not spread.min() > 0:
+        raise InputError("sigmas", "be above 0", got=f"{spread.min():g}")
     areas = checks.float_array(area, name="area")
     checks.same_length(len(truth), of="keypoints2", area=areas)
     for name, array in (("keypoints1", detections), ("keypoints2", truth)):
@@ -98,6 +100,9 @@ def object_keypoint_similarity(
         corners = np.zeros((len(truth), 4))
     else:
         corners = checks.float_array(boxes, name="boxes", columns=4)
+        checks.same_length(len(truth), of="keypoints2", boxes=corners)
+    if not len(detections) or not len(truth):
+        return np.zeros((len(detections), len(truth)))
     sizes = corners[:, 2:] - corners[:, :2]
     pairs = np.indices((len(detections), len(truth))).reshape(2, -1)
     similarity = similarity_of_pairs(detections, truth, pairs[0], pairs[1], areas, corners, sizes, spread)
