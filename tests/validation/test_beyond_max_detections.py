@@ -26,3 +26,25 @@ def test_detections_beyond_max_detections(scope: str, words: str) -> None:
     findings = validate(truth, found, protocol={"extends": "coco", "matching": matching})
     (finding,) = [one for one in findings if one.code == "beyond-max-detections"]
     assert f"2 detections are not evaluated: max detections is 3 {words} (exceeded in 1 " in finding.message
+
+
+@pytest.mark.parametrize(
+    ("scope", "words"),
+    [
+        ("class", "image and class"),
+        ("image", "image"),
+        ("image_each", "image"),
+        ("data_set_class", "class of"),
+    ],
+)
+def test_detections_that_stop_at_a_number(scope: str, words: str) -> None:
+    images = [image for image in range(30) for _ in range(6)]
+    corners = [[9.0 * n, 5.0, 9.0 * n + 8, 9.0 + n] for _ in range(30) for n in range(6)]
+    truth = boxscore.GroundTruth.from_arrays(images, ["cat"] * 180, corners)
+    found = boxscore.Detections.from_arrays(images, ["cat"] * 180, corners, [i / 180 for i in range(180)])
+    protocol = {"extends": "coco", "matching": {"cap_scope": scope, "max_detections": [1, 300]}}
+    findings = validate(truth, found, protocol=protocol)
+    (finding,) = [one for one in findings if one.code == "detections-cut-per-image"]
+    assert f"stop there, below the protocol's max detections of 300 per {words}" in finding.message
+    with pytest.warns(boxscore.FindingWarning, match="30 images have exactly 6 detections"):
+        boxscore.evaluate(truth, found, protocol=protocol)

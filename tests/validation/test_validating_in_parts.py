@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import boxscore
-from boxscore.validation import Finding, validate_files
-from boxscore.validation.in_parts import ADDED, LEFT_OUT
+from boxscore import Detections, GroundTruth
+from boxscore.data.operations import of_images
+from boxscore.protocols import load_protocol
+from boxscore.validation import Finding, validate, validate_files
+from boxscore.validation.in_parts import ADDED, LEFT_OUT, findings_of_shares, share_of
 from support import limits
 from support.running import Run
 from validation.test_validation import CASES, Spoil, data, swapped_classes
@@ -94,6 +98,40 @@ def test_what_needs_all_rows_is_of_a_sample(
     assert first["code"] == "classes-numbered-differently"
     assert first["message"].startswith("in a sample of 12 images: detections of ")
     assert first["effect"]["difference"] > 0.2
+
+
+@pytest.mark.parametrize("protocol", ["coco", "coco-keypoints"])
+def test_boxes_around_keypoints_are_not_judged(protocol: str) -> None:
+    """Keypoints of whole pixels are usual, and the boxes around them are nobody's."""
+    rng = np.random.default_rng(0)
+    image = np.repeat(np.arange(30), 2)
+    points = np.dstack([rng.uniform(0, 50, (60, 17, 2)), np.full((60, 17), 2)])
+    corners = np.hstack([points[:, :, :2].min(axis=1), points[:, :, :2].max(axis=1)])
+    truth = GroundTruth.from_arrays(image, [0] * 60, corners, keypoints=points, area=np.full(60, 900.0))
+    found = Detections.from_arrays(image, [0] * 60, None, rng.random(60), keypoints=points.round())
+    rules = load_protocol(protocol)
+    shares = []
+    for number in range(3):
+        images = np.arange(number, 30, 3)
+        rows = np.flatnonzero(np.isin(image, images))
+        tables = (of_images(table, images, rows) for table in (truth, found))
+        shares.append(share_of(*tables, rows, rows, protocol=rules, partitions=3))
+    expected = said(validate(truth, found, protocol=rules))
+    assert said(findings_of_shares(shares, rules)[0]) == expected
+    assert "integer-coordinates" not in expected
+
+
+@pytest.mark.parametrize("protocol", ["referring", "scoreless"])
+def test_scores_that_the_protocol_does_not_read_are_there(
+    protocol: str, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits.small_partitions(monkeypatch, 30)
+    sides = written(tmp_path, lambda truth, results: None)
+    whole = said(validate_files(*sides, protocol=protocol))
+    call = ["--protocol", protocol, "--memory-limit", "2GB", "--workers", "1", "--output", "json"]
+    found = json.loads(run("validate", *sides, *call, status=(0, 1)).out)["findings"]
+    assert {one["code"] for one in found} & set(ADDED) == set(whole)
+    assert "no-scores" not in whole
 
 
 def test_what_is_refused(tmp_path: Path, run: Run) -> None:

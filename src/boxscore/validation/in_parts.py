@@ -155,8 +155,9 @@ def share_of(
             "annotated": int((per_truth > 0).sum()),
             "objects": len(truth),
             "detections": len(detections),
+            "scores": len(detections) if detections.scored else 0,
             "whole objects": int(geometric.whole_boxes(truth.boxes).sum()),
-            "whole detections": int(geometric.whole_boxes(detections.boxes).sum()),
+            "whole detections": int(geometric.whole_boxes(detections.boxes).sum()) * detections.boxes_given,
         },
         {
             "objects": np.bincount(truth.category, minlength=K),
@@ -257,7 +258,7 @@ def _of_all(context: Context, whole: Share) -> Iterator[Finding]:
     if enough and whole_detections > geometric.ALL:
         share = counts["whole objects"] / counts["objects"]
         yield from geometric.whole_numbers(context, counts["detections"], whole_detections, share)
-    if context.protocol.matching.scores == "given":
+    if counts["scores"]:
         outside = tallies["score-outside-0-1"]
         for odd in semantic.odd_scores(context, counts["detections"], *whole.scores, outside.found):
             examples = outside.examples if odd.code == "score-outside-0-1" else ()

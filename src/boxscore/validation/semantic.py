@@ -459,7 +459,7 @@ def cut_per_image(
 
     ``below`` are images with one less.
     """
-    top, scope = context.protocol.caps[-1], context.protocol.matching.cap_scope
+    top, scope = context.protocol.caps[-1], _cap_scope(context.protocol)
     if most < 5 or full < max(5, 0.02 * images, 3 * below) or (top is not None and most >= top):
         return
     yield context.finding(
