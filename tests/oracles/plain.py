@@ -501,6 +501,9 @@ def evaluate(
     found = np.full((T, len(protocol.froc.false_positives_per_image), K, A, M), NAN)
     classes = let_through(detections, images, labels, protocol, listed)
     judged: dict[tuple[int, int, int], tuple[list[tuple[Ranked, str]], int]] = {}
+    curves: dict[
+        tuple[tuple[tuple[str, float], ...], int], Curve
+    ] = {}  # at many thresholds they are the same
     for k in range(K):
         for a, area_range in enumerate(ranges.values()):
             positives = sum(
@@ -518,7 +521,10 @@ def evaluate(
                         for (row, rank), outcome in zip(classes[k], outcomes, strict=True)
                         if rank < cap
                     ]
-                    curve = draw([o for o, _ in rows], [s for _, s in rows], positives, protocol)
+                    key = (tuple(rows), positives)
+                    if key not in curves:
+                        curves[key] = draw([o for o, _ in rows], [s for _, s in rows], positives, protocol)
+                    curve = curves[key]
                     precision[t, :, k, a, m] = curve.precision
                     scores[t, :, k, a, m] = curve.scores
                     recall[t, k, a, m] = curve.recall

@@ -58,6 +58,7 @@ def test_all_cells_without_a_result_count_1_where_the_metric_falls(folder: Path)
     assert (run(folder).values == 0).all()
 
 
+@pytest.mark.long
 def test_no_cell_is_worse_than_one_without_a_result(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "false.toml").write_text(COUNTS_FALSE)
     far = [
@@ -82,7 +83,7 @@ def test_no_model_is_called_as_a_column(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "written"),
-    [("class_map", "2,1\n1,2\n"), ("classes", "cat\ndog\n")],
+    [pytest.param("class_map", "2,1\n1,2\n", marks=pytest.mark.long), ("classes", "cat\ndog\n")],
 )
 def test_paths_of_classes_are_relative_to_the_file_and_part_of_what_is_kept(
     folder: Path, key: str, written: str
@@ -125,6 +126,7 @@ def test_two_files_of_a_model_in_a_folder_are_refused(folder: Path) -> None:
         Suite.read(folder / "data")
 
 
+@pytest.mark.long
 def test_compressed_files_in_a_folder(folder: Path) -> None:
     import gzip
 
@@ -158,6 +160,7 @@ def test_what_is_broken_is_tried_again(folder: Path, monkeypatch: pytest.MonkeyP
     assert run(folder, keep=folder / "kept").worked.all()
 
 
+@pytest.mark.long
 def test_a_page_is_not_older_than_its_cells(folder: Path) -> None:
     pages, kept, model = folder / "out", folder / "kept", folder / "data" / "set0" / "model0.json"
     run(folder, keep=kept, report=pages)
@@ -186,6 +189,7 @@ def served(folder: Path) -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.long
 def test_files_of_a_store(folder: Path, served: str) -> None:
     text = TOML.replace('"data/{set}/model', f'"{served}/data/{{set}}/model')
     (folder / "data" / "set1" / "model0.json").unlink()

@@ -3,8 +3,8 @@
 Conventions
 -----------
 - A *suite* names sets and models, and a pattern for the results of each. A *cell* is one model on one set.
-- A cell without a result is no cell that is left out: it counts 0, is named, and so is what leaving it out
-  would do to the mean.
+- A cell without a result is no cell that is left out: it counts 0 or as the worst, is named, and so is what
+  leaving it out would do to the mean.
 - Cells are kept with the hash of their inputs, so that a suite that was stopped goes on where it was.
 """
 
