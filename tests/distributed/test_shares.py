@@ -11,11 +11,7 @@ import pytest
 import boxscore
 from boxscore.data.vocabulary import Images
 from boxscore.distributed import load_part, merge
-from boxscore.distributed.image_ranges import Shard
-from boxscore.distributed.streaming import stream_tasks
 from boxscore.formats._shares import ImageShare
-from boxscore.formats.reading import read_options
-from boxscore.protocols import load_protocol
 from support import limits
 from support.each import each
 from support.running import Run
@@ -128,21 +124,18 @@ def test_an_image_that_nobody_lists_is_in_one_share(images: int, shares: int) ->
 
 
 @pytest.mark.parametrize("shares", [1, 4])
-def test_partitions_of_a_share_are_as_large_as_those_of_all(shares: int, tmp_path: Path) -> None:
-    truth, found = written(tmp_path, "numbers", "by id", images=400)
-    options = read_options()
-    tasks = stream_tasks(
-        Path(truth),
-        Path(found),
-        load_protocol("coco"),
-        tmp_path,
-        truth_options=options,
-        options=options,
-        partition=500,
-        shard=Shard(1, shares),
-    )
-    boxes = sum(pq.read_table(side).num_rows for side in (truth, found))
-    assert len(tasks) == pytest.approx(boxes / 500 / shares, abs=2)
+def test_partitions_of_a_share_are_as_large_as_those_of_all(
+    shares: int, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides = written(tmp_path, "numbers", "by id", images=400)
+    boxes = sum(pq.read_table(side).num_rows for side in sides)
+    limits.small_partitions(monkeypatch, 500)
+    part = tmp_path / "part.npz"
+    options = ["--shard", f"1/{shares}", "--memory-limit", "1GB", "--save-part", part]
+    run("evaluate", *sides, *options, "--no-digest")
+    with pytest.raises(boxscore.FileFormatError, match=r"must hold one part. Got \d+ in") as error:
+        load_part(part)
+    assert int(error.value.got) == pytest.approx(boxes / 500 / shares, abs=2)
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1/0", "half", "1/3/5"])
