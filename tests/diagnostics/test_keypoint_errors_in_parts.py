@@ -123,5 +123,7 @@ def test_the_command(tmp_path: Path, run: Run) -> None:
     for form in ("csv", "text"):
         asked = [*map(str, call), "--output", form]
         assert run(*asked, "--memory-limit", "1GB", "--workers", "1").out == run(*asked).out
+    error = run.error(*map(str, call), "--memory-limit", "240MB", "--workers", "1")
+    assert "--memory-limit must be 264 MB or more for" in error  # 12 numbers a detection; 233 MB for boxes
     error = run.error(*map(str, call[:3]), "--memory-limit", "1GB")
     assert "the protocol must compare keypoints. Got box; take --protocol coco-keypoints" in error

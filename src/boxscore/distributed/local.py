@@ -46,6 +46,9 @@ ROW = 64
 NAMED = 400
 """Bytes that it takes besides where ids of images are strings."""
 
+SHAPED = 40
+"""Bytes that a box of a partition takes besides for each number of its keypoints, corners or rotated box."""
+
 WRITTEN = 10
 """Bytes that a table takes in memory for each byte of its file, where ground truth is no Parquet."""
 
@@ -100,7 +103,9 @@ class Load(NamedTuple):
         named = any(isinstance(group.largest, str) for group in groups)
         read = max((READ * group.nbytes + ROW * group.boxes for group in groups), default=0)
         first = 0 if beside is None else WRITTEN * bytes_below(beside)
-        return cls(sum(group.boxes for group in groups), MATCHED + NAMED * named, read, first)
+        numbers = max(sum(map(len, side.parts.shapes.values())) for side in sides)
+        box = MATCHED + NAMED * named + SHAPED * numbers
+        return cls(sum(group.boxes for group in groups), box, read, first)
 
     def of_share(self, shares: int) -> Load:
         """Return what one of so many shares asks."""
