@@ -11,7 +11,9 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 - ``bounds_of``, ``largest_cell``: bounds of parts, added up in groups of one's choice.
 - ``distributed_evaluation``, ``Here``, ``LocalEngine``: parts to a result as on a cluster, without one.
 - ``asked_again``: a result whose partitions are read again for questions about boxes.
-- ``plan_within``, ``Load``, ``bytes_of_plan``: how large partitions may be within a memory limit.
+- ``plan_within``, ``Load``, ``bytes_of_plan``: how large partitions may be within a memory limit; ``check_partition``: whether
+  the images of one are small enough.
+- ``write_pieces``, ``merged``: files of sorted rows, merged; ``buckets_of``: where the rows of an image are stored.
 - ``partition_of``, ``most_of``, ``headers_of``: what sizes follow from the data on a cluster.
 - ``score_classes``, ``StreamTask``: where a worker is held up, to be killed while it scores or matches.
 - ``evaluate_tasks``, ``local_cluster``: a cluster, and tasks that die on it.
@@ -32,7 +34,7 @@ from boxscore.distributed.bins import score_keys
 from boxscore.distributed.bounds import added, bounded, check_bounds, histogram_of
 from boxscore.distributed.cluster import evaluate_tasks, local_cluster
 from boxscore.distributed.engine import Here
-from boxscore.distributed.local import Load, LocalEngine, plan_within
+from boxscore.distributed.local import Load, LocalEngine, check_partition, plan_within
 from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import check_mergeable, match_part
 from boxscore.distributed.pieces import Cut, cut
@@ -40,6 +42,7 @@ from boxscore.distributed.plan import asked_keys, most_of, partition_of
 from boxscore.distributed.reduction import score_classes
 from boxscore.distributed.result import evaluation_of, headers_of
 from boxscore.distributed.scanning import streamed
+from boxscore.distributed.spilling import buckets_of, merged, write_pieces
 from boxscore.distributed.streaming import StreamTask
 from boxscore.matching.assignment import components
 from boxscore.matching.assignment import heaviest as most_and_heaviest
@@ -67,9 +70,11 @@ __all__ = [
     "asked_again",
     "bit_type",
     "bounds_of",
+    "buckets_of",
     "bytes_of_plan",
     "check_bounds",
     "check_mergeable",
+    "check_partition",
     "components",
     "cut",
     "distributed_evaluation",
@@ -81,6 +86,7 @@ __all__ = [
     "match_part",
     "match_whole_groups",
     "merge_matches",
+    "merged",
     "most_and_heaviest",
     "most_of",
     "packed",
@@ -90,6 +96,7 @@ __all__ = [
     "score_classes",
     "score_keys",
     "weight_table",
+    "write_pieces",
 ]
 
 

@@ -99,11 +99,11 @@ def test_fuse(options: list[str], tmp_path: Path, run: Run, monkeypatch: pytest.
 def test_what_is_refused(tmp_path: Path, run: Run) -> None:
     """Nothing is written then, and an older file stays."""
     FORMAT.save(detections(1), tmp_path / "raw.parquet")
-    (tmp_path / "raw.json").write_text("[]")
+    (tmp_path / "raw.csv").write_text("image,class,x1,y1,x2,y2,score\n1,2,0,0,9,9,0.5\n")
     output = tmp_path / "kept.parquet"
     output.write_text("before")
     nms = ["nms", tmp_path / "raw.parquet", "--output", output, "--iou-threshold", "0.5"]
-    error = run.error("nms", tmp_path / "raw.json", *nms[2:], *LIMIT)
+    error = run.error("nms", tmp_path / "raw.csv", *nms[2:], *LIMIT)
     assert "--memory-limit must be of detections in Parquet" in error
     assert "--merge-patches must be left out" in run.error(*nms, "--merge-patches", "scaled", *LIMIT)
     assert "--memory-limit must be 233 MB or more" in run.error(*nms, "--memory-limit", "100MB")

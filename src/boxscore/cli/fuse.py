@@ -4,8 +4,8 @@ Reads COCO results files, folders of VOC results or detections saved as columns 
 writes that format. A fused box stands for several records, so it has the four keys of a COCO result and no
 others. Coordinates are pixels and are not clipped.
 
-With --memory-limit detections in Parquet are read, fused and written in partitions of whole images, ascending
-by image.
+With --memory-limit COCO results and Parquet larger than memory are fused in partitions of whole images.
+Results are written as without it, Parquet ascending by image.
 
 Examples
 --------
@@ -69,7 +69,7 @@ OPTIONS = (
     RESULTS_BOX_FORMAT,
     READERS,
     MEMORY_LIMIT.but(
-        help="for detections in Parquet: fuse partitions that fit in this much memory, e.g. 8GB"
+        help="for COCO results and Parquet: fuse partitions that fit in this much memory, e.g. 8GB"
     ),
 )
 
@@ -77,7 +77,7 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     """Read, fuse, write; return the exit status."""
     from boxscore.formats.reading import read_options
-    from boxscore.formats.results import load_results, save_table
+    from boxscore.formats.results import check_one_form, load_results, save_table
 
     checks.one_of(arguments.method, ("wbf", "nmw"), name="method")
     files: list[Path] = arguments.detections
@@ -91,21 +91,14 @@ def run(arguments: argparse.Namespace) -> int:
     options |= {name: getattr(arguments, name) for name in ("method", "weights")}
     options |= {name: getattr(arguments, name) for name in ("iou_threshold", "score_threshold")}
     if arguments.memory_limit is not None:
-        from boxscore.cli.larger import rewritten_in_parts
+        from boxscore.cli.rewriting import Rewriting, rewritten_in_parts
 
-        counts = rewritten_in_parts(arguments, files, fused_table, lambda _: options)
-        _say(*counts, len(files), arguments.output)
+        counts = rewritten_in_parts(arguments, files, Rewriting(lambda _: options))
+        _say(counts.made, counts.given, len(files), arguments.output)
         return 0
     how = read_options(processes=readers(arguments), box_format=arguments.dt_box_format)
     read = [load_results(file, how) for file in files]
-    for results in read[1:]:
-        if results.format != read[0].format:
-            raise InputError(
-                "what is fused",
-                f"be of one form, {read[0].format} as {read[0].path}",
-                got=results.format,
-                place=str(results.path),
-            )
+    check_one_form((results.path, results.format) for results in read)
     tables = [results.table for results in read]
     table = fused_table(tables, **options)
     save_table(table, arguments.output, like=read[0])

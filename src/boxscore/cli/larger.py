@@ -26,7 +26,6 @@ from boxscore.cli.inputs import (
     unlisted_in_partitions,
 )
 from boxscore.cli.streams import say
-from boxscore.data.vocabulary import Categories
 from boxscore.distributed.bounds import (
     BoundedEvaluation,
     bounds_of,
@@ -48,7 +47,6 @@ from boxscore.distributed.result import (
 )
 from boxscore.distributed.scanning import Task, streamed, table_tasks
 from boxscore.distributed.streaming import StreamTask
-from boxscore.distributed.suppressing import Counted, Rewrite, rewrite_in_parts, rewrite_tasks
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats._shares import ImageShare, ReadAtOnceError, share_of
@@ -157,33 +155,6 @@ def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
             what = error.name.removesuffix(OF_PARTS)
             cause = "partitions hold scores and outcomes, no boxes"
             raise InputError(what, "be left out with --memory-limit", got="both", cause=cause) from None
-
-
-def rewritten_in_parts(
-    arguments: argparse.Namespace,
-    paths: Sequence[Path],
-    rewrite: Rewrite,
-    options: Callable[[Categories], Mapping[str, Any]],
-    *,
-    instances: Sequence[str] = (),
-) -> Counted:
-    """Write what a function makes of detections in Parquet, partition by partition.
-
-    ``options`` takes the classes and returns what the function is given beside the tables.
-    """
-    for path in paths:
-        if detect_format(path, side="detections")[0] != "parquet":
-            cause = "boxscore convert --gt GT --dt DT --to parquet --output FILE writes it"
-            raise InputError(
-                "--memory-limit", "be of detections in Parquet", got=repr(str(path)), cause=cause
-            )
-    read = read_options(instances=list(instances), box_format=arguments.dt_box_format)
-    every = [ParquetGroups.open(path, read, further=None) for path in paths]
-    workers = 1 if arguments.workers is None else readers(arguments)
-    plan = plan_within(bytes_of_text(arguments.memory_limit), Load.of(every, None), workers)
-    with temporary_folder() as folder, LocalEngine(folder, workers) as engine:
-        tasks = rewrite_tasks(every, [read] * len(every), folder, plan.partition)
-        return rewrite_in_parts(engine, tasks, rewrite, options(tasks[0].categories), arguments.output)
 
 
 def has_scores(arguments: argparse.Namespace) -> bool:

@@ -95,6 +95,8 @@ class Load(NamedTuple):
     """Bytes of the largest row group, in every process."""
     first: int = 0
     """Bytes that the first process holds besides."""
+    about: bool = False
+    """Whether the number of boxes is an estimate."""
 
     @classmethod
     def of(cls, sides: Sequence[ParquetGroups], beside: Path | None) -> Load:
@@ -124,11 +126,20 @@ def plan_within(limit: int | None, load: Load, workers: int, *, beside: int = 0)
         needed = first + workers * (each + load.box * LEAST)
         raise InputError(
             "--memory-limit",
-            f"be {_size(needed)} or more for {counted(load.boxes, 'box')} and {counted(workers, 'worker')}",
+            f"be {_size(needed)} or more for {'about ' * load.about}{counted(load.boxes, 'box')} and "
+            f"{counted(workers, 'worker')}",
             got=_size(limit),
             cause=_advice(load, workers),
         )
     return Plan(min(PARTITION, share, room // load.box), most_within(room), room)
+
+
+def check_partition(boxes: int, load: Load, plan: Plan) -> None:
+    """Refuse rows of one image, or of a few, that would not fit."""
+    if plan.room is not None and load.box * boxes > plan.room:
+        needed, few = _size(load.box * boxes), counted(boxes, "box")
+        rule = f"leave each process {needed} or more for the {few} of an image, or of a few"
+        raise InputError("--memory-limit", rule, got=_size(plan.room))
 
 
 def merging_within(limit: int, workers: int) -> Plan:

@@ -23,17 +23,17 @@ from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotat
 from boxscore.formats._format import Correction
 from boxscore.formats._packed import packed_columns
 from boxscore.formats._snapshots import changed_while_read
-from boxscore.formats._survivors import Survivors
+from boxscore.formats._survivors import Survivors, SurvivorsInOrder
 
 RECORDS = 1 << 14
 """Records made into text together."""
 
 
-def rewrite_results(path: Path, survivors: Survivors, output: Path) -> None:
+def rewrite_results(path: Path, survivors: Survivors | SurvivorsInOrder, output: Path) -> None:
     """Write the surviving records of a file; one that does not change stays byte by byte."""
     _refuse_folder(output)
     if _json.first_byte(path) == b"[":
-        records = _json.decode_records(_json.chunks_of(path), _decode_raw, path.read_bytes)
+        records = _json.decode_records(_json.chunks_of(path), _decode_raw, lambda: _changed(path))
         write_atomically(output, itertools.chain(_array(path, records, survivors), [b"\n"]))
     else:
         write_atomically(output, _object(path, survivors))
@@ -45,10 +45,11 @@ def save_ground_truth(table: GroundTruth, output: Path) -> None:
     write_atomically(output, _encoded(_ground_truth(table), table.source))
 
 
-def save_results(table: BoxTable, output: Path) -> None:
-    """Write detections: one record a line, boxes as ``x, y, width, height``, rotated ones as five numbers."""
+def save_results(tables: Iterable[Detections], output: Path, source: str) -> None:
+    """Write tables of detections: one record a line, boxes as ``x, y, width, height``, or five numbers."""
     _refuse_folder(output, "COCO results")
-    write_atomically(output, _encoded(_array_of(_results(cast(Detections, table))), table.source))
+    records = itertools.chain.from_iterable(map(_results, tables))
+    write_atomically(output, _encoded(_array_of(records), source))
 
 
 def _refuse_folder(path: Path, what: str = "COCO results") -> None:
@@ -56,28 +57,38 @@ def _refuse_folder(path: Path, what: str = "COCO results") -> None:
         raise InputError(f"the output of {what}", "be a file", got=f"the folder {path}")
 
 
-def _array(path: Path, parts: Iterable[list[msgspec.Raw]], survivors: Survivors) -> Iterator[bytes]:
+def _changed(path: Path) -> bytes:
+    raise changed_while_read(path, got="what is no list of records")
+
+
+def _array(
+    path: Path, parts: Iterable[list[msgspec.Raw]], survivors: Survivors | SurvivorsInOrder
+) -> Iterator[bytes]:
     """Text of the array of the surviving records, piece by piece."""
     before, row = b"[", 0
     for records in parts:
-        if row + len(records) <= len(survivors.wanted):
-            at = np.flatnonzero(survivors.wanted[row : row + len(records)])
-            if len(at):
-                chosen = [records[index] for index in at.tolist()]
-                if survivors.are_compared:
-                    _check(path, survivors, row + at, chosen)
-                numbered = zip((row + at).tolist(), chosen, strict=True)
-                texts = [_record(record, *survivors.changes(number, "xywh")) for number, record in numbered]
+        if row + len(records) <= survivors.total:
+            rows = survivors.rows_between(row, row + len(records))
+            if len(rows):
+                chosen = [records[index] for index in (rows - row).tolist()]
+                if isinstance(survivors, Survivors) and survivors.are_compared:
+                    _check(path, survivors, rows, chosen)
+                texts: Sequence[bytes | msgspec.Raw] = chosen
+                if survivors.are_changed:
+                    numbered = zip(rows.tolist(), chosen, strict=True)
+                    texts = [
+                        _record(record, *survivors.changes(number, "xywh")) for number, record in numbered
+                    ]
                 yield before + b"\n" + b",\n".join(texts)
                 before = b","
         row += len(records)
-    if row != len(survivors.wanted):
-        raise changed_while_read(path, got=f"{row} records after {len(survivors.wanted)}")
+    if row != survivors.total:
+        raise changed_while_read(path, got=f"{row} records after {survivors.total}")
     survivors.check_files()
     yield b"\n]" if survivors.count else b"[]"
 
 
-def _object(path: Path, survivors: Survivors) -> Iterator[bytes]:
+def _object(path: Path, survivors: Survivors | SurvivorsInOrder) -> Iterator[bytes]:
     """Text of a COCO object with the surviving annotations, piece by piece."""
     text = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     before = b"{"

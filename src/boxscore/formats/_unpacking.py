@@ -70,6 +70,7 @@ class Unpacked(Format):
         self.takes = inner.takes  # type: ignore[misc]
         self.takes_of_detections = inner.takes_of_detections  # type: ignore[misc]
         self.reads_shares = inner.reads_shares  # type: ignore[misc]
+        self.reads_blocks = inner.reads_blocks  # type: ignore[misc]
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise what was unpacked."""
@@ -90,6 +91,16 @@ class Unpacked(Format):
                     return self._with_archive_name(finish(ground_truth))
 
             yield finish_named
+
+    def blocks(self, path: Path, options: ReadOptions, most: int) -> Iterator[Detections]:
+        """Read results from the archive, about ``most`` rows at a time."""
+        with self._named():
+            for table in self.inner.blocks(self.folder, options, most):
+                yield self._with_archive_name(table)
+
+    def row_bytes(self, path: Path) -> int:
+        """Return how many bytes of what was unpacked a row takes, about."""
+        return self.inner.row_bytes(self.folder)
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
         """Whether the format inside does."""

@@ -138,6 +138,27 @@ def weighted_boxes_fusion(
     >>> fused.boxes.round(7).tolist(), fused.scores.round(7).tolist()
     ([[0.0069565, 0.0, 0.4947826, 0.5052174]], [0.7666667])
     """
+    options = (weights, iou_threshold, score_threshold, confidence)
+    fused = fused_by_clusters(
+        boxes, scores, groups, *options, allow_overflow=allow_overflow, box_format=box_format
+    )[0]
+    warn_of_scale(_largest(scores))
+    return fused
+
+
+def fused_by_clusters(
+    boxes: Sequence[ArrayLike],
+    scores: Sequence[ArrayLike],
+    groups: Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+    iou_threshold: float = 0.55,
+    score_threshold: float = 0.0,
+    confidence: Confidence = "average",
+    *,
+    allow_overflow: bool = False,
+    box_format: BoxFormat = "xyxy",
+) -> tuple[Fused, IntArray]:
+    """Do :func:`weighted_boxes_fusion`; also return the best member of each fused box, [K], a row of all."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
     checks.one_of(confidence, get_args(Confidence), name="confidence")
     ensemble = _gather(boxes, scores, groups, weights, score_threshold, box_format)
@@ -173,6 +194,21 @@ def nmw(
     >>> fused.boxes.round(7).tolist(), fused.scores.tolist()
     ([[0.0069105, 0.0, 0.4950088, 0.5049912]], [0.9])
     """
+    fused = fused_into_best(boxes, scores, groups, weights, iou_threshold, score_threshold, box_format)[0]
+    warn_of_scale(_largest(scores))
+    return fused
+
+
+def fused_into_best(
+    boxes: Sequence[ArrayLike],
+    scores: Sequence[ArrayLike],
+    groups: Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+    iou_threshold: float = 0.55,
+    score_threshold: float = 0.0,
+    box_format: BoxFormat = "xyxy",
+) -> tuple[Fused, IntArray]:
+    """Do :func:`nmw`; also return the best member of each fused box, [K], a row of all."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
     ensemble = _gather(boxes, scores, groups, weights, score_threshold, box_format)
     ranked = ensemble.ranked
@@ -186,6 +222,19 @@ def nmw(
         weight[here] = block.scores * np.where(same, 1.0, block.measure.between(owner, np.arange(len(block))))
     score = ranked.scores.take(ranked.order) / ensemble.weights.max(initial=0)
     return _average(ensemble, cluster, weight, score, box_format)
+
+
+def warn_of_scale(largest: float) -> None:
+    """Warn where scores, of which this is the largest, are on no scale from 0 to 1."""
+    if largest > 1:
+        warn_user(
+            f"scores reach {largest:g}; fusion compares the models' scores, which should lie on one scale "
+            "from 0 to 1."
+        )
+
+
+def _largest(scores: Sequence[ArrayLike]) -> float:
+    return float(max((np.max(some, initial=0) for some in scores), default=0))
 
 
 class _Ensemble(NamedTuple):
@@ -219,11 +268,6 @@ def _gather(
     box_array = np.concatenate([*box_list, np.empty((0, 4))])
     score_array = np.concatenate([*score_list, np.empty(0)])
     check_not_negative(score_array)
-    if len(score_array) and score_array.max() > 1:
-        warn_user(
-            f"scores reach {score_array.max():g}; fusion compares the models' scores, which should lie on "
-            "one scale from 0 to 1.",
-        )
     names = numbers = None
     if groups is not None:
         parts = [
@@ -459,8 +503,11 @@ def _confidence(
 
 def _average(
     ensemble: _Ensemble, cluster: IntArray, weight: FloatArray, score: FloatArray, box_format: BoxFormat
-) -> Fused:
-    """Average the members of each cluster [n], in the order of their rank, and sort by score."""
+) -> tuple[Fused, IntArray]:
+    """Average the members of each cluster [n], in the order of their rank, and sort by score.
+
+    Also return the first member of each, [K], by which equal scores are ordered.
+    """
     order, size = ensemble.ranked.order, len(cluster)
     fused_into = np.full(len(ensemble.corners), -1)
     firsts = np.flatnonzero(cluster == np.arange(size))
@@ -480,4 +527,4 @@ def _average(
         np.divide(sums, total, out=corners[:, column], where=several)
     rows = order.take(firsts)
     groups = np.zeros(len(rows), np.int64) if ensemble.names is None else ensemble.names.take(rows)
-    return Fused(box_convert(corners, "xyxy", box_format), score.take(firsts), groups, fused_into)
+    return Fused(box_convert(corners, "xyxy", box_format), score.take(firsts), groups, fused_into), rows
