@@ -8,7 +8,9 @@ key by key; grids, area ranges, lists and the summary replace. Unknown keys are 
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import functools
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -85,7 +87,7 @@ def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protoc
             return Protocol.read(_resolve(values, seen=(str(path.resolve()),), folder=path.parent))
         except ValueError as error:
             raise ProtocolError(f"{path}: {error}") from None
-    return Protocol.read(_resolve(_parse_text(protocol_toml(str(protocol)), f"protocol {protocol}"), seen=()))
+    return Protocol.read(_resolve(_shipped(str(protocol)), seen=()))
 
 
 def protocol_of_type(protocol: Protocol, iou_type: str) -> Protocol:
@@ -158,6 +160,16 @@ def _parse_text(text: str, source: str) -> dict[str, Any]:
         raise ProtocolError(f"{source}: must be TOML. A whole number in it is too long.") from None
 
 
+def _shipped(name: str) -> dict[str, Any]:
+    """Return the values of a protocol that ships with boxscore; the caller may change them."""
+    return copy.deepcopy(_parsed(name))
+
+
+@functools.cache
+def _parsed(name: str) -> dict[str, Any]:
+    return _parse_text(protocol_toml(name), f"protocol {name}")
+
+
 def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | None = None) -> dict[str, Any]:
     """Merge a protocol into the one it extends."""
     parent = values.pop("extends", None)
@@ -169,7 +181,7 @@ def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | No
         path = (folder or Path()) / parent
         key, raw, where = str(path.resolve()), read_toml(path), path.parent
     else:
-        key, raw, where = parent, _parse_text(protocol_toml(parent), f"protocol {parent}"), None
+        key, raw, where = parent, _shipped(parent), None
     if key in seen:
         raise ProtocolError(
             "extends", "not go in a circle", got=" -> ".join(Path(name).name for name in [*seen, key])
