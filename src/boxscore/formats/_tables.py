@@ -131,8 +131,12 @@ class Table(abc.ABC):
         """Return the cells that rows point to as ids are: 7.0 is 7, and null, NaN and "" are empty."""
         known: dict[Any, int] = {}
         position_of = np.full(len(cells) + 1, -1, dtype=np.int64)
-        for number, cell in enumerate(cells):
-            if cell is None or cell == "":
+        used = np.zeros(len(cells) + 1, dtype=bool)
+        used[positions] = True
+        for number, (cell, is_used) in enumerate(zip(cells, used.tolist(), strict=False)):
+            if (
+                not is_used or cell is None or cell == ""
+            ):  # a dictionary may have values of rows that are gone
                 continue
             if type(cell) is float:
                 if cell != cell:
