@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import boxscore
 from boxscore.formats import _json
 from support import limits
 from support.insides import Load, buckets_of, check_partition, merged, plan_within, write_pieces
@@ -152,6 +154,21 @@ def test_masks(tmp_path: Path, run: Run) -> None:
         for kind in ("segm", "bbox"):
             kept = json.loads(both(run, tmp_path, "nms", raw, "--iou-threshold", 0.3, "--iou-type", kind))
             assert 0 < len(kept) < 90
+
+
+def test_a_wrong_mask_is_named(tmp_path: Path, run: Run) -> None:
+    """It is found where it is compared, in a partition."""
+    rows = records(90, images=7)
+    for row in rows:
+        row["segmentation"] = {"size": [10, 10], "counts": [40, 20, 40]}
+    rows[70]["segmentation"] = {"size": [10, 10], "counts": [40, 20, 400]}
+    raw = tmp_path / "raw.json"
+    call = ["nms", raw, "--output", tmp_path / "kept.json", "--iou-threshold", 0.3, "--iou-type", "segm"]
+    for last in (rows[70], rows[70] | {"segmentation": None}):
+        raw.write_text(json.dumps([*rows[:70], last]))
+        error = run.error(*call, *LIMIT)
+        assert "in detection 70 of " in error
+        assert error == run.error(*call)
 
 
 def test_rotated_boxes(tmp_path: Path, run: Run) -> None:
@@ -370,6 +387,25 @@ def test_ends_of_records_are_found_by_their_brackets() -> None:
         expected = [end for end in ends if end < len(text)]
         found = _json._outer_boundary(text)
         assert found == ((expected[-1], expected[-1] + 1) if expected else None)
+
+
+def test_masks_without_those_of_other_rows() -> None:
+    """Of every form, in any order of the rows."""
+    square = [1.0, 1.0, 5.0, 1.0, 5.0, 6.0]
+    given: list[Any] = [
+        {"size": [9, 9], "counts": [10, 20, 51]},
+        None,
+        [square, [*square[:4], 7.0, 8.0, 2.0, 2.0]],
+        {"size": [9, 9], "counts": b"1Z2d0"},
+        {"size": [9, 9], "counts": "0Q2h0"},
+        [square],
+        {"size": [9, 9], "counts": [81]},
+    ]
+    masks = boxscore.Masks(given, image_sizes=np.full((7, 2), 9.0))
+    for rows in ([0], [1], [4, 2, 0], [6, 5, 3, 3], [2, 5], [], list(range(7))):
+        alone = masks[np.array(rows, dtype=np.int64)].alone()
+        assert alone.given == [masks.given[row] for row in rows]
+        assert len(pickle.dumps(alone)) < len(pickle.dumps(masks)) + 1
 
 
 def test_merging(tmp_path: Path) -> None:

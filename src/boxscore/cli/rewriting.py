@@ -13,6 +13,8 @@ from boxscore._utils.progress import stage
 from boxscore.cli.inputs import readers
 from boxscore.data.vocabulary import Categories
 from boxscore.distributed.local import (
+    LEAST,
+    NAMED,
     Load,
     LocalEngine,
     Plan,
@@ -51,7 +53,7 @@ from boxscore.suppression.tables import fused_part, suppressed_table
 BLOCK = 1 << 16
 """Rows of text that are read at a time."""
 
-MASK = 3
+MASK = 12
 """Bytes that a mask takes in memory for each byte of its record."""
 
 
@@ -108,9 +110,12 @@ def rewritten_in_parts(arguments: argparse.Namespace, paths: Sequence[Path], rew
 def _load_of(paths: Sequence[Path], formats: Sequence[Format], rewriting: Rewriting) -> Load:
     """Estimate how many rows texts have, and what they ask of memory."""
     files = [_unpacked(*one) for one in zip(paths, formats, strict=True)]
-    bytes_of_rows = [each.row_bytes(path) for path, each in zip(paths, formats, strict=True)]
-    rows = sum(bytes_below(file) // size for file, size in zip(files, bytes_of_rows, strict=True))
-    return Load(rows, MATCHED + MASK * max(bytes_of_rows) * ("masks" in rewriting.instances), about=True)
+    first = [each.first_rows(path) for path, each in zip(paths, formats, strict=True)]
+    rows = sum(bytes_below(file) // one.nbytes for file, one in zip(files, first, strict=True))
+    box = MATCHED + NAMED * any(one.named for one in first)
+    if "masks" in rewriting.instances:
+        box += MASK * max(one.nbytes for one in first)
+    return Load(rows, box, about=True, least=LEAST * MATCHED // box)
 
 
 def _unpacked(path: Path, file_format: Format) -> Path:

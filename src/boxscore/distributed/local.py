@@ -96,7 +96,9 @@ class Load(NamedTuple):
     first: int = 0
     """Bytes that the first process holds besides."""
     about: bool = False
-    """Whether the number of boxes is an estimate."""
+    """Whether the number of boxes is an estimate, of text that is rewritten."""
+    least: int = LEAST
+    """Boxes of a partition, at least."""
 
     @classmethod
     def of(cls, sides: Sequence[ParquetGroups], beside: Path | None) -> Load:
@@ -122,8 +124,8 @@ def plan_within(limit: int | None, load: Load, workers: int, *, beside: int = 0)
     first = BASE + load.first + (0 if workers == 1 else load.read)
     each = beside + load.read + (0 if workers == 1 else BASE)
     room = (limit - first) // workers - each
-    if room < load.box * LEAST:
-        needed = first + workers * (each + load.box * LEAST)
+    if room < load.box * load.least:
+        needed = first + workers * (each + load.box * load.least)
         raise InputError(
             "--memory-limit",
             f"be {_size(needed)} or more for {'about ' * load.about}{counted(load.boxes, 'box')} and "
@@ -171,6 +173,8 @@ def _advice(load: Load, workers: int) -> str:
         return "write the ground truth as Parquet: boxscore convert --gt GT --to parquet --output FILE"
     if load.read > load.box * LEAST:
         return f"smaller row groups: the largest takes {_size(load.read)} while it is read"
+    if load.about:
+        return "use fewer --workers" if workers > 1 else ""
     fewer = "fewer --workers, or " if workers > 1 else ""
     return f"{fewer}several machines: evaluate --shard 1/8 --save-part on each, and boxscore merge"
 

@@ -118,8 +118,11 @@ def _written(table: Detections, files: Sequence[Path]) -> IntArray:
         its_rows, its_images = (
             order[ends[number] : ends[number + 1]] for order, ends in ((rows, row_ends), (images, image_ends))
         )
+        part = of_images(table, its_images, its_rows)
+        if part.masks is not None:
+            part = part.replaced(masks=part.masks.alone())
         with files[number].open("ab") as file:
-            pickle.dump(of_images(table, its_images, its_rows), file, protocol=5)
+            pickle.dump(part, file, protocol=5)
     counts: IntArray = np.diff(row_ends)
     return counts
 
@@ -169,7 +172,11 @@ def table_of(files: Sequence[Path], categories: Categories) -> Detections:
     table = concatenate(tables)[0]
     category = categories.rows(table.categories.ids)[table.category]
     table = table.replaced(categories=categories, category=category)
-    return table.take(np.argsort(table.columns[ROW]))
+    table = table.take(np.argsort(table.columns[ROW]))
+    if table.masks is None:
+        return table
+    numbers, source = table.columns[ROW], table.source
+    return table.replaced(masks=table.masks.alone(lambda row: f"detection {numbers[row]} of {source}"))
 
 
 def _pickled(file: Path) -> Iterator[Any]:

@@ -122,6 +122,15 @@ class ReadOptions:
         return -math.inf if self.any_sides else -ROUNDING
 
 
+class FirstRows(NamedTuple):
+    """What the beginning of a text says of its rows."""
+
+    nbytes: int
+    """Of the text of one, about."""
+    named: bool
+    """Whether ids of images are texts, or too large for an integer of 64 bits."""
+
+
 class Correction(NamedTuple):
     """One label that is changed, or a new one."""
 
@@ -207,8 +216,8 @@ class Format(abc.ABC):
         """
         raise NotImplementedError
 
-    def row_bytes(self, path: Path) -> int:
-        """Return how many bytes of the text a row takes, about. For formats that have ``reads_blocks``."""
+    def first_rows(self, path: Path) -> FirstRows:
+        """Return what is known of rows by the first of them. For formats that have ``reads_blocks``."""
         raise NotImplementedError
 
     def save_blocks(self, tables: Iterable[Detections], path: Path) -> None:

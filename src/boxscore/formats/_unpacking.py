@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from boxscore._utils.addresses import Address, without_secrets
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._format import FirstRows, Format, Read, ReadOptions
 from boxscore.formats._sniffer import Sniffer
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ class Unpacked(Format):
             for table in self.inner.blocks(self.folder, options, most):
                 yield self._with_archive_name(table)
 
-    def row_bytes(self, path: Path) -> int:
-        """Return how many bytes of what was unpacked a row takes, about."""
-        return self.inner.row_bytes(self.folder)
+    def first_rows(self, path: Path) -> FirstRows:
+        """Return what is known of rows by the first of what was unpacked."""
+        return self.inner.first_rows(self.folder)
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
         """Whether the format inside does."""

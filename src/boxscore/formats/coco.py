@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -78,7 +79,7 @@ from boxscore.formats._coco_records import (
     text_in_memory,
     whole,
 )
-from boxscore.formats._format import Correction, Format, Read, ReadOptions
+from boxscore.formats._format import Correction, FirstRows, Format, Read, ReadOptions
 from boxscore.formats._shares import ROW, ImageShare, ReadAtOnceError
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import Sniffer
@@ -256,11 +257,13 @@ class CocoFormat(Format):
                 reading.detections(None)  # which refuses it
             yield from reading.blocks(most)
 
-    def row_bytes(self, path: Path) -> int:
-        """Return how many bytes of a list a record takes, about."""
+    def first_rows(self, path: Path) -> FirstRows:
+        """Return what is known of the records of a list by the first of them."""
         with _json.open_binary(path) as file:
             text = file.read(PEEKED)
-        return max(1, len(text) // max(1, text.count(b'"image_id"')))
+        count = max(1, text.count(b'"image_id"'))
+        named = re.search(rb'"image_id"\s*:\s*("|-?\d{19})', text) is not None
+        return FirstRows(max(1, len(text) // count), named)
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:

@@ -67,10 +67,13 @@ def results_in_blocks(path: Path, options: ReadOptions, most: int, *, oriented: 
     step = 1
     with errors_named(path, side="dt"):
         for table in file_format.blocks(path, options, most):
-            yield table
+            boxes = table
+            if table.masks is not None:
+                boxes = table.replaced(boxes=table.boxes, sizes=table.sizes, masks=None)
+            yield table if "masks" in options.instances else boxes
             are_oriented |= table.rotated is not None or table.quadrilaterals is not None
             are_ordered &= table.boxes_given
-            sample.append(table.take(table.columns[ROW] % step == 0))
+            sample.append(boxes.take(boxes.columns[ROW] % step == 0))
             while sum(map(len, sample)) > SAMPLE_SIZE:
                 step *= 2
                 sample = [some.take(some.columns[ROW] % step == 0) for some in sample]
