@@ -102,6 +102,31 @@ def written(folder: Path) -> list[str]:
     return sides
 
 
+def test_boxes_with_more_than_corners_take_more(tmp_path: Path) -> None:
+    """A mask by the bytes of its row, keypoints and corners by their numbers, a plain box nothing more."""
+    count = 50
+    box, rng = np.tile([10.0, 10.0, 50.0, 60.0], (count, 1)), np.random.default_rng(3)
+    shapes = {
+        "plain": {},
+        "keypoints": {"keypoints": rng.uniform(2, 90, (count, 3, 3))},
+        "rotated": {"rotated": rng.uniform(3, 9, (count, 5))},
+        "masks": {"masks": list(rng.random((count, 70, 70)) < 0.5)},
+    }
+    size, nbytes = {}, {}
+    for name, shape in shapes.items():
+        corners = None if name in ("keypoints", "rotated") else box
+        found = boxscore.Detections.from_arrays([1] * count, ["a"] * count, corners, [0.5] * count, **shape)
+        boxscore.save_as(found, tmp_path / f"{name}.parquet")
+        side = ParquetGroups.open(tmp_path / f"{name}.parquet", ReadOptions())
+        size[name], nbytes[name] = Load.of([side], None).box, sum(group.nbytes for group in side.groups)
+        assert Load.of([side, side], None).box == size[name]
+    assert size["plain"] == Load(1).box
+    assert size["keypoints"] == size["plain"] + 40 * 3 * 3
+    assert size["rotated"] == size["plain"] + 40 * 5
+    assert size["masks"] == size["plain"] + 15 * nbytes["masks"] // count
+    assert nbytes["masks"] > 100 * count  # else masks of noise are packed as a plain box
+
+
 def test_bounds_and_scratch_need_no_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sides, scratch = written(tmp_path), tmp_path / "scratch"
     scratch.mkdir()

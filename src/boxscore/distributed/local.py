@@ -49,6 +49,9 @@ NAMED = 400
 SHAPED = 40
 """Bytes that a box of a partition takes besides for each number of its keypoints, corners or rotated box."""
 
+MASKED = 15
+"""The same for each byte of its row, where rows have masks: run lengths take far more than packed text."""
+
 WRITTEN = 10
 """Bytes that a table takes in memory for each byte of its file, where ground truth is no Parquet."""
 
@@ -107,13 +110,19 @@ class Load(NamedTuple):
         named = any(isinstance(group.largest, str) for group in groups)
         read = max((READ * group.nbytes + ROW * group.boxes for group in groups), default=0)
         first = 0 if beside is None else WRITTEN * bytes_below(beside)
-        numbers = max(sum(map(len, side.parts.shapes.values())) for side in sides)
-        box = MATCHED + NAMED * named + SHAPED * numbers
+        box = MATCHED + NAMED * named + max(map(_further, sides))
         return cls(sum(group.boxes for group in groups), box, read, first)
 
     def of_share(self, shares: int) -> Load:
         """Return what one of so many shares asks."""
         return self._replace(boxes=-(-self.boxes // shares))
+
+
+def _further(side: ParquetGroups) -> int:
+    """Return what a box takes of which there is more than corners."""
+    numbers = sum(map(len, side.parts.shapes.values()))
+    nbytes = sum(group.nbytes for group in side.groups) if side.parts.mask is not None else 0
+    return SHAPED * numbers + MASKED * nbytes // max(side.boxes, 1)
 
 
 def plan_within(limit: int | None, load: Load, workers: int, *, beside: int = 0) -> Plan:
