@@ -19,7 +19,6 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import io
 import json
@@ -48,7 +47,6 @@ from boxscore.matching.packed_reading import packed_of_arrays
 from boxscore.matching.preparing import GivenScores
 from boxscore.matching.ranking import scored_enough
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.scope import describing_fields
 from boxscore.scoring.kinds import counted_for
 
 FORM = 2
@@ -142,10 +140,10 @@ class Part(PicklesFields):
         spent = sum(column.nbytes for column in self.spent) if self.spent is not None else 0
         return self.matches.nbytes + self.image_ids.nbytes + spent
 
-    @functools.cached_property
+    @property
     def digest(self) -> str:
-        """:func:`protocol_digest` of its protocol."""
-        return protocol_digest(self.protocol)
+        """That of its protocol."""
+        return self.protocol.digest
 
     @property
     def identity(self) -> TruthIdentity:
@@ -374,14 +372,6 @@ def load_one_of(path: str | Path, number: int) -> Part:
         return _read(archive.within(f"{number}/"), f"part {number + 1} of {path}")
 
 
-def protocol_digest(protocol: Protocol) -> str:
-    """Return a hash of every choice of a protocol, its name and title aside."""
-    values = dataclasses.asdict(protocol)
-    for name in describing_fields(protocol):
-        values.pop(name)
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
-
-
 def truth_digest(ground_truth: GroundTruth) -> int:
     """Return 64 bits that identify a ground truth, whatever the order of its rows.
 
@@ -596,7 +586,7 @@ def _read(archive: Archive, source: str) -> Part:
             str(header["version"]),
             shard=_shard(header.get("shard")),
         )
-        if header["digest"] != protocol_digest(protocol):
+        if header["digest"] != protocol.digest:
             raise ValueError("a protocol that is not that of the digest")
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise FileFormatError(

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +33,7 @@ from boxscore.protocols.acting import DESCRIBES
 from boxscore.protocols.fields import Check, Rules, all_fields, list_of, read, rule, text, with_attributes
 from boxscore.protocols.grids import grid_text
 from boxscore.protocols.rules.similarity import SimilarityField
-from boxscore.protocols.scope import ProtocolScope
+from boxscore.protocols.scope import ProtocolScope, describing_fields
 from boxscore.protocols.signature import signature_of
 from boxscore.protocols.summary import SummaryField, SummaryRow, summary_title
 from boxscore.protocols.tables import TableFields
@@ -177,6 +179,14 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
         'boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.2.0'
         """
         return signature_of(self)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """A hash of every choice, what describes it aside: 16 hexadecimal digits."""
+        values = dataclasses.asdict(self)
+        for name in describing_fields(self):
+            values.pop(name)
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
 EXTRA_COLUMNS = {column.name: column for field in all_fields(Protocol) for column in field.rule.columns}
