@@ -165,10 +165,6 @@ def test_slices_by_a_column_of_the_images(parquet: str, tmp_path: Path, run: Run
             "slices by size must be left out with --memory-limit. Got both; partitions hold scores and "
             "outcomes, no boxes.",
         ),
-        (
-            ["confusion", GT, "{parquet}", "--top", "3"],
-            "confusions must be left out with --memory-limit. Got both; partitions hold scores and outcomes",
-        ),
         (["compare", GT, "{parquet}", DT], "--memory-limit must be of detections in Parquet"),
         (
             ["stats", GT],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +15,14 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore.diagnostics import (
+    bootstrap_intervals,
     froc_scores,
     localisation_recall_precision,
     operating_points,
     tie_bounds,
+    top_confusions,
 )
+from boxscore.errors import InputError
 from diagnostics.test_calibration_in_parts import drawn
 from diagnostics.test_errors_in_parts import scene
 from support import limits
@@ -58,6 +62,43 @@ def equal(one: Any, other: Any) -> None:
         if hasattr(one, side):
             for name, value in getattr(one, side)._asdict().items():
                 np.testing.assert_array_equal(value, getattr(getattr(other, side), name), f"{side} {name}")
+
+
+@pytest.mark.parametrize("options", [{}, {"limit": 2}, {"limit": None, "score_threshold": 0.5}])
+def test_confusions_and_the_images_behind_them(options: dict[str, Any], tmp_path: Path) -> None:
+    truth, found = scene(6)
+    FORMAT.save(found, tmp_path / "found.parquet")
+    whole = boxscore.evaluate(truth, boxscore.load_detections(tmp_path / "found.parquet", truth))
+    opened = truth, tmp_path / "found.parquet", load_protocol("coco")
+    with asked_again(*opened, partition=150) as result:
+        one, other = (top_confusions(each, **options) for each in (whole, result))
+        np.testing.assert_equal(vars(one), vars(other))
+        assert len(one.count) > 3
+    with (
+        asked_again(*opened, partition=150, room=5_000) as result,
+        pytest.raises(InputError, match=r"--memory-limit must leave a process .* fewer cells"),
+    ):
+        top_confusions(result, **options)
+
+
+@pytest.mark.parametrize("group", [None, "camera"])
+def test_intervals_count_the_units_with_objects(
+    group: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ends of intervals depend on how many images, or groups, have an object of a class and size."""
+    truth, found = scene(7)
+    camera = np.where(np.arange(len(truth.images)) % 12 < 2, "left", np.arange(len(truth.images)) % 7)
+    columns = {"camera": camera.astype(object)}
+    truth = truth.replaced(images=dataclasses.replace(truth.images, columns=columns))
+    FORMAT.save(found, tmp_path / "found.parquet")
+    whole = boxscore.evaluate(truth, boxscore.load_detections(tmp_path / "found.parquet", truth))
+    with asked_again(truth, tmp_path / "found.parquet", load_protocol("coco"), partition=150) as result:
+        asked = {"resamples": 12, "group": group}
+        one, other = (bootstrap_intervals(each, **asked) for each in (whole, result))
+        for side in ("per_class", "total"):
+            for name, values in getattr(one, side)._asdict().items():
+                np.testing.assert_array_equal(values, getattr(getattr(other, side), name), name)
+        assert len(np.unique(one.total.images)) > 1
 
 
 @pytest.mark.parametrize("protocol", ["coco", "voc2012"])

@@ -210,8 +210,8 @@ def test_the_command_line_prints_what_one_evaluation_prints(tmp_path: Path, run:
     expected = json.loads(run(*command).out)
     assert json.loads(run(*command, "--memory-limit", "2GB").out) == expected
     assert "--memory-limit must be " in run.error(*command, "--memory-limit", "10MB")
-    assert "--report must be left out with --memory-limit" in run.error(
-        *command, "--memory-limit", "2GB", "--report", tmp_path / "report"
+    assert "--verify must be left out with --memory-limit" in run.error(
+        *command, "--memory-limit", "2GB", "--verify"
     )
 
 

@@ -13,6 +13,7 @@ import boxscore
 from boxscore.data.vocabulary import Images
 from boxscore.diagnostics import error_types
 from boxscore.reports import ReportOptions
+from boxscore.reports.choices import Choices
 from boxscore.reports.conclusions import Conclusion, conclusions
 from boxscore.reports.html import render_page
 from boxscore.reports.view import report_view
@@ -23,7 +24,9 @@ SCENES = [(0, 6.0), (1, 2.0), (2, 14.0), (3, 9.0)]
 
 
 def said(result: boxscore.Evaluation, **options: Any) -> dict[str, Conclusion]:
-    return {each.topic: each for each in conclusions(result, findings_of(result), **options)}
+    return {
+        each.topic: each for each in conclusions(result, findings_of(result), Choices.of(result), **options)
+    }
 
 
 def scene(seed: int, noise: float) -> boxscore.Evaluation:
@@ -132,7 +135,8 @@ def test_numbers_of_mistakes(seed: int, noise: float) -> None:
     result = scene(seed, noise)
     kind, _, missed, _ = slow_errors(result)
     base = slow_ap(result)
-    sentences = {each.topic: each for each in _mistakes(result, -1e300)}
+    choices = Choices.of(result)
+    sentences = {each.topic: each for each in _mistakes(result, choices)}
     for name in ("missed", "localisation", "classification", "duplicate", "background", "both"):
         cost = max(slow_ap(result, name) - base, 0.0)
         assert (name in sentences) == (cost > NEGLIGIBLE), name
@@ -144,7 +148,7 @@ def test_numbers_of_mistakes(seed: int, noise: float) -> None:
         count = len(missed) if name == "missed" else kind.count(name)
         assert numbers(sentence.text.partition("AP50: ")[2])[0] == count
     assert len(sentences) >= 3
-    chosen = [each for each in conclusions(result, findings_of(result)) if each.topic in sentences]
+    chosen = [each for each in conclusions(result, findings_of(result), choices) if each.topic in sentences]
     assert [each.cost for each in chosen] == sorted((s.cost for s in sentences.values()), reverse=True)[:2]
 
 
@@ -161,7 +165,7 @@ def test_numbers_of_missed_objects(seed: int, noise: float) -> None:
         "large": sum(area >= 96**2 for area in areas),
     }
     name = max(sizes, key=lambda size: sizes[size])
-    text = "".join(part.text for part in _missed(result))
+    text = "".join(part.text for part in _missed(result, Choices.of(result).missed))
     most = f"most of them {name} ({sizes[name]:,})" if 2 * sizes[name] > len(missed) else None
     assert text == (
         f"{len(missed):,} of {len(result.ground_truth):,} objects, {most or f'{sizes[name]:,} of them {name}'}"
@@ -199,7 +203,7 @@ def test_the_most_frequent_confusion(seed: int, noise: float) -> None:
     result = scene(seed, noise)
     matrix = confusion_matrix(result, score_threshold=0.3).counts[:-1, :-1].copy()
     np.fill_diagonal(matrix, 0)
-    text = "".join(part.text for part in _confused(result, 7, 0.3))
+    text = "".join(part.text for part in _confused(result, 7, Choices.of(result, score_threshold=0.3)))
     if not matrix.any():
         assert text == "7 detections"
         return

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore import diagnostics
+from boxscore.reports.choices import Choices
 from boxscore.reports.curve_view import MOST_CURVES, TOLERANCE, curve_view, thin
 from boxscore.reports.diagnosis import STEP_TOLERANCE, analysis_view
 from support.evaluations import empty_evaluation, evaluation, shapes
@@ -76,7 +77,7 @@ def test_many_curves_are_capped() -> None:
 
 def test_the_steps_of_coco_s_analysis_are_those_of_the_diagnostic() -> None:
     result = shapes()
-    view = analysis_view(result)
+    view = analysis_view(result, Choices.of(result))
     assert view is not None
     curves, areas = diagnostics.error_curves(result), diagnostics.error_areas(result)
     shown = {"mean": (curves.mean, areas.total, view["mean"])}
@@ -94,8 +95,9 @@ def test_the_steps_of_coco_s_analysis_are_those_of_the_diagnostic() -> None:
 
 
 def test_the_classes_of_the_analysis_are_capped() -> None:
-    view = analysis_view(evaluation(classes=300, images=300))
+    many = evaluation(classes=300, images=300)
+    view = analysis_view(many, Choices.of(many))
     assert view is not None
     assert len(view["classes"]) == 200
     assert view["left_out"] > 50
-    assert analysis_view(empty_evaluation()) is None
+    assert analysis_view(empty_evaluation(), Choices.of(empty_evaluation())) is None

@@ -11,10 +11,18 @@ import boxscore
 from boxscore.diagnostics import error_types
 from boxscore.diagnostics.tide import ERROR_TYPES, error_list
 from boxscore.reports import ReportOptions
-from boxscore.reports.gallery import Gallery, images_by_class, images_of_class
+from boxscore.reports.choices import Choices
+from boxscore.reports.gallery import Gallery
 from boxscore.reports.html import render_page
 from boxscore.reports.view import report_view
-from boxscore.reports.worst import CROP_SHAPE, surest_mistakes, worst_classes
+from boxscore.reports.worst import (
+    CROP_SHAPE,
+    ClassMistakes,
+    Worst,
+    lowest_classes,
+    surest_crops,
+    worst_classes,
+)
 from support.evaluations import empty_evaluation, evaluation, shapes
 from support.real_data import real
 
@@ -63,6 +71,11 @@ def slow_predicted(result: boxscore.Evaluation, score: float) -> list[int | None
     return predicted
 
 
+def worst_at(result: boxscore.Evaluation, *, score_threshold: float) -> Worst:
+    mistakes = ClassMistakes.of(result, lowest_classes(result)[0], score_threshold)
+    return worst_classes(result, mistakes, score_threshold=score_threshold)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_said_of_a_class_is_counted(seed: int) -> None:
     result = evaluation(seed=seed, classes=7, images=25, boxes=5, noise=9.0)
@@ -75,7 +88,7 @@ def test_what_is_said_of_a_class_is_counted(seed: int) -> None:
     costs[none, 5] = errors.counts[none, 5] / result.class_counts["ground_truths"][none]
     counted = [not crowd for crowd in truth.crowd.tolist()]
     said = set()
-    for each in worst_classes(result, score_threshold=score).classes:
+    for each in worst_at(result, score_threshold=score).classes:
         k = each.row
         assert each.value == result.class_values["AP"][k]
         objects = [g for g in range(len(truth)) if truth.category[g] == k and counted[g]]
@@ -158,9 +171,7 @@ def test_a_class_that_is_called_another_is_said_before_it_is_missed(
 ) -> None:
     result = table_of_names(objects, called, detected)
     (each,) = (
-        each
-        for each in worst_classes(result, score_threshold=0.0).classes
-        if result.labels[each.row] == "hot dog"
+        each for each in worst_at(result, score_threshold=0.0).classes if result.labels[each.row] == "hot dog"
     )
     assert each.text == text
     assert each.cell == ((1, 0) if "predicted" in text else None)
@@ -178,7 +189,7 @@ def test_a_class_of_few_objects_is_no_worst_class_while_others_are_there() -> No
     objects = result.class_counts["ground_truths"]
     assert (objects >= 5).sum() >= 5
     assert ((objects > 0) & (objects < 5)).any()
-    chosen = worst_classes(result, score_threshold=0.0)
+    chosen = worst_at(result, score_threshold=0.0)
     assert [each.row for each in chosen.classes] == slow_order(result, 5)
     assert chosen.rule == (
         f"Lowest AP of the {(objects >= 5).sum()} classes with 5 objects or more; counts at scores from 0."
@@ -187,7 +198,7 @@ def test_a_class_of_few_objects_is_no_worst_class_while_others_are_there() -> No
     objects = np.sort(few.class_counts["ground_truths"])
     least = int(min(5, objects[-5]))
     assert least < 5
-    chosen = worst_classes(few, score_threshold=-np.inf)
+    chosen = worst_at(few, score_threshold=-np.inf)
     assert [each.row for each in chosen.classes] == slow_order(few, least)
     assert "scores" not in chosen.rule
 
@@ -196,18 +207,18 @@ def test_classes_without_detections_are_missed() -> None:
     result = evaluation(classes=3, images=20)
     detections = result.detections.take(np.flatnonzero(result.detections.category != 1))
     without = boxscore.evaluate(result.ground_truth, detections)
-    first = worst_classes(without, score_threshold=0.5).classes[0]
+    first = worst_at(without, score_threshold=0.5).classes[0]
     objects = int(without.class_counts["ground_truths"][1])
     assert (first.row, first.value, first.kind) == (1, 0.0, "missed")
     assert first.text == f"all {objects} missed"
     none = boxscore.evaluate(result.ground_truth, detections.take(np.arange(0)))
-    assert [each.kind for each in worst_classes(none, score_threshold=-np.inf).classes] == ["missed"] * 3
+    assert [each.kind for each in worst_at(none, score_threshold=-np.inf).classes] == ["missed"] * 3
 
 
 @pytest.mark.parametrize("make", [empty_evaluation, lambda: evaluation(classes=["only"], images=5)])
 def test_one_class_has_no_worst(make) -> None:  # type: ignore[no-untyped-def]
     result = make()
-    assert worst_classes(result, score_threshold=0.0).classes == []
+    assert worst_at(result, score_threshold=0.0).classes == []
     assert 'id="class-bars"' not in render_page(report_view(result, options=ReportOptions(resamples=0)))
 
 
@@ -215,7 +226,7 @@ def test_the_surest_mistakes_are_of_different_classes_and_images() -> None:
     result = evaluation(classes=6, images=40)
     detections, score = result.detections, result.operating_score
     gallery = Gallery(result, score_threshold=score)
-    crops = surest_mistakes(result, gallery)
+    crops = surest_crops(gallery, Choices.of(result).surest)
     false = np.flatnonzero(is_false(result) & (detections.scores >= score))
     order = false[np.argsort(-detections.scores[false], kind="stable")]
     expected: list[int] = []
@@ -260,10 +271,13 @@ def test_images_of_a_class() -> None:
             images[int(result.ground_truth.image[row])] = (
                 images.get(int(result.ground_truth.image[row]), 0) + 1
             )
-    assert images_by_class(result, score).tolist() == [len(images) for images in by_class]
-    for k, images in enumerate(by_class):
-        most = sorted(images, key=lambda image: (-images[image], image))[:3]
-        assert images_of_class(result, score, k, most=3) == most
+    choices = Choices.of(result)
+    assert choices.of_class.tolist() == [len(images) for images in by_class]
+    worst = [
+        sorted(by_class[k], key=lambda image: (-by_class[k][image], image))[:4]
+        for k in lowest_classes(result)[0]
+    ]
+    assert choices.of_worst == [image for images in worst for image in images]
 
 
 def test_the_first_screen_says_which_classes_and_links_to_them() -> None:
@@ -283,7 +297,7 @@ def test_teddy_bears_are_called_bears() -> None:
     detections = boxscore.load_detections(real("coco_val2017", "yolov2_608.json"), truth)
     with pytest.warns(boxscore.BoxscoreWarning):
         result = boxscore.evaluate(truth, detections)
-    chosen = worst_classes(result, score_threshold=result.operating_score).classes
+    chosen = worst_at(result, score_threshold=result.operating_score).classes
     said = {result.labels[each.row]: each for each in chosen}
     assert [*said] == ["carrot", "teddy bear", "hot dog", "hair drier", "toaster"]
     assert said["teddy bear"].text == "91 of 94 localised are predicted as"

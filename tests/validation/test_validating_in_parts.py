@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from boxscore.validation import Finding, validate, validate_files
 from boxscore.validation.in_parts import ADDED, LEFT_OUT, findings_of_shares, share_of
 from support import limits
 from support.running import Run
+from validation.test_misnamed import tables
 from validation.test_validation import CASES, Spoil, data, swapped_classes
 
 pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
@@ -96,7 +98,7 @@ def test_what_needs_all_rows_is_of_a_sample(
     call = ["validate", truth, found, "--memory-limit", "2GB", "--workers", "1", "--output", "json"]
     first = json.loads(run(*call, status=1).out)["findings"][0]
     assert first["code"] == "classes-numbered-differently"
-    assert first["message"].startswith("in a sample of 12 images: detections of ")
+    assert re.match(r"detections of [^:]+ \(in a sample of 12 images\)(: |\. |$)", first["message"])
     assert first["effect"]["difference"] > 0.2
 
 
@@ -132,6 +134,39 @@ def test_scores_that_the_protocol_does_not_read_are_there(
     found = json.loads(run("validate", *sides, *call, status=(0, 1)).out)["findings"]
     assert {one["code"] for one in found} & set(ADDED) == set(whole)
     assert "no-scores" not in whole
+
+
+def test_a_class_that_is_always_called_another_is_of_the_sample(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only of classes that no detection of any partition has."""
+    names = {"hot dog": (40, ["dog"]), "dog": (60, ["dog"]), "cat": (40, ["bird"]), "bird": (8, ["bird"])}
+    truth, found = tables(names)
+    cat = truth.categories.labels.index("cat")
+    one_cat = np.where(np.arange(len(found)) == len(found) - 1, cat, found.category).astype(np.int32)
+    for number, (detections, said) in enumerate([(found, 2), (found.replaced(category=one_cat), 1)]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        FORMAT.save(truth, folder / "gt.parquet")
+        FORMAT.save(detections, folder / "dt.parquet")
+        limits.small_partitions(monkeypatch, 60)
+        call = [
+            "validate",
+            folder / "gt.parquet",
+            folder / "dt.parquet",
+            "--memory-limit",
+            "2GB",
+            "--output",
+            "json",
+        ]
+        findings = {one["code"]: one for one in json.loads(run(*call, status=(0, 1)).out)["findings"]}
+        finding = findings["class-always-called-another"]
+        noun = "1 class is" if said == 1 else "2 classes are"
+        head = f"{noun} always predicted as another (in a sample of 37 images): "
+        assert finding["message"].startswith(head)
+        assert finding["count"] == said
+        texts = [text.partition(" localised objects of class ")[2] for text in finding["examples"]]
+        assert texts == ["cat are predicted as bird", "hot dog are predicted as dog"][2 - said :]
 
 
 def test_what_is_refused(tmp_path: Path, run: Run) -> None:

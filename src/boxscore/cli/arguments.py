@@ -405,7 +405,6 @@ MEMORY_LIMIT = Option(
     key="evaluation.memory_limit",
 )
 AT_ONCE = {
-    "report": "its page shows the worst images with their boxes, and tables of single matches",
     "suspects": "every label is weighed by what it costs among all scores, with the boxes around it",
     "sweep": "each setting suppresses and matches the boxes again",
     "explain": "each step between two tools matches the boxes again",

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from boxscore.reports.rows import Rows
 
 
-EVERY_SCORE = -1e300
-"""A score threshold that every detection reaches."""
-
-
 class Diagnostic(NamedTuple):
     """One command.
 
@@ -249,11 +245,15 @@ def _guarantee(text: str) -> dict[str, float]:
 
 def _best_score(evaluation: Evaluation) -> float:
     """Return the score of the best F1, as the report has it; with none, every detection counts."""
+    from boxscore.diagnostics.confusion import EVERY_SCORE
+
     return max(evaluation.operating_score, EVERY_SCORE)
 
 
 def _and_score(arguments: argparse.Namespace) -> str:
     """Name the score threshold, unless every detection counts."""
+    from boxscore.diagnostics.confusion import EVERY_SCORE
+
     score: float = arguments.score_threshold
     return f" and score {score:.4g}" if score > EVERY_SCORE else ""
 

@@ -50,7 +50,7 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, draw; return the exit status."""
-    from boxscore.reports.gallery import worst_images
+    from boxscore.reports.choices import worst_images
     from boxscore.reports.plots._style import pyplot
 
     pyplot()

@@ -90,8 +90,11 @@ OPTIONS = (
 """What a run configuration may hold as well."""
 
 
-def _larger(arguments: argparse.Namespace) -> DistributedEvaluation | None:
-    """Evaluate in partitions where detections are in Parquet and very many, or where that is asked for."""
+def _larger(arguments: argparse.Namespace, messages: Sequence[str]) -> DistributedEvaluation | None:
+    """Evaluate in partitions where detections are in Parquet and very many, or where that is asked for.
+
+    Then the report is written, too.
+    """
     path: Path = arguments.detections
     if (
         arguments.memory_limit is None
@@ -106,7 +109,11 @@ def _larger(arguments: argparse.Namespace) -> DistributedEvaluation | None:
         return None  # before all that partitions need is loaded
     from boxscore.cli.larger import evaluate_larger, is_larger
 
-    return evaluate_larger(arguments) if is_larger(arguments) else None
+    def then(result: Evaluation) -> None:
+        if arguments.report:
+            save_report(result, arguments, messages)
+
+    return evaluate_larger(arguments, then) if is_larger(arguments) else None
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -119,9 +126,11 @@ def run(arguments: argparse.Namespace) -> int:
 
         check_protocol(chosen_protocol(arguments))
     with remembered_warnings(hold_box_forms=arguments.digest and not arguments.strict) as messages:
-        larger = _larger(arguments) if arguments.scheduler is None else _on_cluster(arguments)
+        larger = _larger(arguments, messages) if arguments.scheduler is None else _on_cluster(arguments)
         if larger is not None:
             show(_written(larger, arguments, messages))
+            if arguments.report:
+                report_written(arguments.report)
             return 0
         evaluation, digest = evaluate_inputs(read_inputs(arguments)), Digest([], {})
         # Whatever can fail comes before the first number is printed.

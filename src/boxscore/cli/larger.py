@@ -64,9 +64,8 @@ NOT_STRICT = (
 MANY = 1 << 23
 """Boxes of detections from which they are evaluated in partitions unless something needs all at once."""
 
-NEEDS_ROWS = {"report": "--report", "verify": "--verify", "images": "--images", "scoreless": "--scoreless"}
-"""Options that need all rows at once, and what they are called."""
-
+NEEDS_ROWS = {"verify": "--verify", "images": "--images", "scoreless": "--scoreless", "report": "--report"}
+"""Options that need all rows at once, and what they are called; a report within a memory limit does not."""
 
 CHOOSES_PARTITIONS = {"memory_limit": "--memory-limit", "bounds": "--bounds", "shard": "--shard"}
 """Options that choose partitions, and what they are called."""
@@ -86,7 +85,10 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
     tables = option == "shard" and not in_parquet
     needing = [
-        name for dest, name in NEEDS_ROWS.items() if getattr(arguments, dest, None) not in (None, False)
+        name
+        for dest, name in NEEDS_ROWS.items()
+        if getattr(arguments, dest, None) not in (None, False)
+        and (dest, option) != ("report", "memory_limit")
     ]
     needing += ["--class-map"] if arguments.class_map is not None else []
     needing += ["--unlisted-images"] if arguments.unlisted_images not in (None, "error") else []
@@ -115,11 +117,18 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     return ParquetGroups.open(path, read_options(**detection_arguments(arguments))).boxes > MANY
 
 
-def evaluate_larger(arguments: argparse.Namespace) -> DistributedEvaluation:
-    """Evaluate in partitions, by as many processes as ``--workers`` says."""
+def evaluate_larger(
+    arguments: argparse.Namespace, then: Callable[[Evaluation], None]
+) -> DistributedEvaluation:
+    """Evaluate in partitions, by as many processes as ``--workers`` says.
+
+    ``then`` is called with the result while partitions can be read again.
+    """
     with partitions_of(arguments, chosen_protocol(arguments)) as (engine, tasks, plan):
         parts = engine.match(tasks)
-        result = _scored(engine, parts, plan)
+        result = _scored(engine, parts, plan, tasks if arguments.report else ())
+        with _named_where_refused():
+            then(result)
         if arguments.save_part is not None:
             shard = None if arguments.shard is None else tuple(shard_of(arguments))
             save_parts(
@@ -146,15 +155,24 @@ def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
     if arguments.memory_limit is None or not is_larger(arguments):
         yield evaluate_inputs(read_inputs(arguments))
         return
-    with partitions_of(arguments, chosen_protocol(arguments)) as (engine, tasks, plan):
-        try:
-            yield _scored(engine, engine.match(tasks), plan, tasks, later=True)
-        except InputError as error:
-            if error.cause != NO_ROWS:
-                raise
-            what = error.name.removesuffix(OF_PARTS)
-            cause = "partitions hold scores and outcomes, no boxes"
-            raise InputError(what, "be left out with --memory-limit", got="both", cause=cause) from None
+    with (
+        partitions_of(arguments, chosen_protocol(arguments)) as (engine, tasks, plan),
+        _named_where_refused(),
+    ):
+        yield _scored(engine, engine.match(tasks), plan, tasks, later=True)
+
+
+@contextlib.contextmanager
+def _named_where_refused() -> Iterator[None]:
+    """Say of a question that needs rows that it does not go with the limit."""
+    try:
+        yield
+    except InputError as error:
+        if error.cause != NO_ROWS:
+            raise
+        what = error.name.removesuffix(OF_PARTS)
+        cause = "partitions hold scores and outcomes, no boxes"
+        raise InputError(what, "be left out with --memory-limit", got="both", cause=cause) from None
 
 
 def has_scores(arguments: argparse.Namespace) -> bool:
@@ -264,7 +282,7 @@ def partitions_of(
             scratch=folder,
             shard=shard,
         ) as tasks,
-        LocalEngine(folder, workers) as engine,
+        LocalEngine(folder, workers, sparing=limit is not None) as engine,
     ):
         yield engine, list(tasks), plan
 

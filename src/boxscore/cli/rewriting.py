@@ -90,7 +90,7 @@ def rewritten_in_parts(arguments: argparse.Namespace, paths: Sequence[Path], rew
     workers = 1 if arguments.workers is None else readers(arguments)
     read = read_options(instances=list(rewriting.instances), box_format=arguments.dt_box_format)
     limit = bytes_of_text(arguments.memory_limit)
-    with temporary_folder() as folder, LocalEngine(folder, workers) as engine:
+    with temporary_folder() as folder, LocalEngine(folder, workers, sparing=True) as engine:
         if formats[0].name == "parquet":
             every = [ParquetGroups.open(path, read, further=None) for path in paths]
             plan = plan_within(limit, Load.of(every, None), workers)

@@ -32,6 +32,10 @@ class Pieces(NamedTuple):
         """Return what a function says of each."""
         return list(self.engine.results(self._submitted(function, *arguments)))
 
+    def values(self) -> list[Any]:
+        """Bring all here."""
+        return self.results(_itself)
+
     def then(self, function: Callable[..., Any], *arguments: Any) -> Pieces:
         """Put what a function makes of each in its place."""
         return self._replace(held=self.engine.held(self._submitted(function, *arguments)))
@@ -64,3 +68,7 @@ def pieces_of(
 
 def _asked(task: Any, place: Place, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
     return task.asked(function, {"place": place, **options})
+
+
+def _itself(answer: Any) -> Any:
+    return answer

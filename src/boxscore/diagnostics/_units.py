@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import IntArray
 from boxscore._utils.resampling import (
     LEAST_GROUPS,
     LEAST_UNITS,
     LEAST_UNITS_OF_CLASS,
     Units,
-    unit_count,
 )
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
+from boxscore.data.vocabulary import rows_among_all
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.matching.matches import Matches
 from boxscore.protocols.summary import SummaryRow
 
 Group = str | Sequence[Any] | None
@@ -115,23 +117,55 @@ def units_of_values(
     evaluation: Evaluation, rows: Sequence[SummaryRow], units: Units | None
 ) -> NDArray[np.int64]:
     """Count the units with an object that each metric is over, per class and, last, in all: [rows, K + 1]."""
-    protocol, every = evaluation.protocol, unit_count(evaluation.image_count, units)
-    known: dict[int, NDArray[np.int64]] = {}
-    for row in rows:
-        area, cap = protocol.position_of(row)
-        if area in known:
-            continue
-        if not evaluation.holds_matches:  # of so many detections a bound will do: an object is in one image
-            objects = evaluation.curves_of(area, cap).positive.astype(np.int64)
-            known[area] = np.minimum(np.append(objects, objects.sum()), every)
-            continue
-        matched = evaluation.matched
+    areas = [evaluation.protocol.position_of(row)[0] for row in rows]
+    distinct = sorted(set(areas))
+    options: dict[str, Any] = {"areas": distinct, "units": units}
+    if evaluation.holds_overlaps:
+        answers = [_with_objects(evaluation.matched, **options)]
+    else:
+        parted: Any = evaluation
+        answers = parted.of_each_part(_with_objects, options)
+    known = {
+        area: _joined([one[number] for one in answers], disjoint=units is None)
+        for number, area in enumerate(distinct)
+    }
+    return np.array([known[area] for area in areas], dtype=np.int64)
+
+
+class _WithObjects(NamedTuple):
+    """The units with an object that counts in an area range."""
+
+    counts: IntArray
+    """Of each class and, last, in all; [K + 1]."""
+    pairs: IntArray
+    """Unit times K plus class, each once."""
+
+
+def _with_objects(
+    matched: Matches, place: Any = 0, *, areas: Sequence[int], units: Units | None
+) -> list[_WithObjects]:
+    """Find the units in some images, for each area range; without groups only their counts are kept."""
+    K, found = len(matched.categories), []
+    for area in areas:
         objects = np.flatnonzero(matched.taking_part(area))
-        unit = matched.truth_image[objects] if units is None else units[matched.truth_image[objects]]
-        K = len(matched.categories)
-        pairs = np.unique(unit.astype(np.int64) * K + matched.truth_category[objects])
-        known[area] = np.append(np.bincount(pairs % max(K, 1), minlength=K), len(np.unique(unit)))
-    return np.array([known[protocol.position_of(row)[0]] for row in rows], dtype=np.int64)
+        unit = rows_among_all(matched.truth_image[objects], place)
+        unit = unit if units is None else units[unit].astype(np.int64)
+        pairs = np.unique(unit * K + matched.truth_category[objects])
+        found.append(_WithObjects(_counts(pairs, K), pairs[:0] if units is None else pairs))
+    return found
+
+
+def _counts(pairs: IntArray, K: int) -> IntArray:
+    unit, category = np.divmod(pairs, max(K, 1))
+    return np.append(np.bincount(category, minlength=K), len(np.unique(unit)))
+
+
+def _joined(every: Sequence[_WithObjects], *, disjoint: bool) -> IntArray:
+    """Count the units of all images: those of partitions are disjoint where each image is one."""
+    if disjoint or len(every) == 1:
+        counts: IntArray = np.sum([one.counts for one in every], axis=0)
+        return counts
+    return _counts(np.unique(np.concatenate([one.pairs for one in every])), len(every[0].counts) - 1)
 
 
 def enough_units(counts: NDArray[np.int64], units: Units | None) -> NDArray[np.bool_]:

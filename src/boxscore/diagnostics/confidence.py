@@ -141,6 +141,34 @@ def confidence_curve(
     return ConfidenceCurves(evaluation.labels, _rates(counts, beta), counts.bounds)
 
 
+STEPS = 64
+"""Points of an outlined curve for each doubling of its counts, at most."""
+
+
+@once_per_evaluation
+def outlined_curves(evaluation: Evaluation) -> ConfidenceCurves:
+    """Return the curves with fewer points, for drawing: at the protocol's first threshold and area range.
+
+    Between two of them the detections grow by a 64th at most. The best F-score and both ends are kept.
+    """
+    counts = evaluation.score_counts(keep=_outline)
+    kept = [np.array(_outline(counts.curve(k)), dtype=np.intp) for k in range(len(counts.positive))]
+    at = np.concatenate([start + of_class for start, of_class in zip(counts.bounds, kept, strict=False)])
+    bounds, rates = np.cumsum([0, *map(len, kept)]).astype(np.intp), _rates(counts, 1.0).take(at)
+    return ConfidenceCurves(evaluation.labels, rates, bounds)
+
+
+def _outline(counts: ScoreCounts) -> list[int]:
+    """Keep the points of one curve, or of a range of it, at which a step of counts is reached."""
+    fraction, exponent = np.frexp(counts.true + counts.false)
+    step = STEPS * exponent + np.floor(2 * STEPS * fraction)
+    keep = np.diff(step, prepend=np.nan) != 0
+    if len(keep):
+        keep[-1] = keep[np.argmax(np.nan_to_num(counts.f_score()))] = True
+    kept: list[int] = np.flatnonzero(keep).tolist()
+    return kept
+
+
 @once_per_evaluation
 def operating_points(
     evaluation: Evaluation,

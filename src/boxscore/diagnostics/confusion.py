@@ -29,6 +29,8 @@ from boxscore._utils import checks
 from boxscore._utils.text import counted
 from boxscore.data.class_names import BACKGROUND, TRUTH
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import rows_among_all
+from boxscore.diagnostics._pieces import Place, pieces_of
 from boxscore.diagnostics._reading import greedy_one_to_one, least_score, warn_of_subsets
 from boxscore.diagnostics._result import SHOWN_ROWS, DiagnosticResult, once_per_evaluation, over_images
 from boxscore.errors import InputError
@@ -43,6 +45,12 @@ Normalise = Literal["none", "truth", "predicted", "all"]
 
 SCORE_THRESHOLD = 0.25
 """Where no other is given."""
+
+EVERY_SCORE = -1e300
+"""A score threshold that every detection reaches."""
+
+PER_LISTED = 100
+"""Bytes of an image that is listed for a cell, its id and its text."""
 
 MOST_CELLS = 1 << 27
 """Cells of a whole matrix, 8 bytes each."""
@@ -113,6 +121,14 @@ class ConfusionMatrix(DiagnosticResult):
         np.divide(self.counts, total, out=shares, where=total > 0)
         return shares
 
+    @property
+    def shares_of_truth(self) -> NDArray[np.float64]:
+        """Of the true class's objects, or of the unassigned detections, that each cell holds, [N]."""
+        of_truth = np.zeros(len(self.labels), dtype=np.int64)
+        np.add.at(of_truth, self.truth, self.count)
+        shares: NDArray[np.float64] = self.count / of_truth[self.truth]
+        return shares
+
     def counts_of(self, rows: Sequence[int]) -> NDArray[np.int64]:
         """Return the part of :attr:`counts` with some classes only, [n, n] for n positions in ``labels``."""
         place = np.full(len(self.labels), -1)
@@ -135,6 +151,17 @@ class ConfusionMatrix(DiagnosticResult):
             np.add.at(every, side[side < K], self.count[side < K])
         order = np.lexsort((-every, -right, -wrong))
         return np.sort(order[:most])
+
+    def largest(self, most: int | None, *, background: bool = True) -> NDArray[np.intp]:
+        """Positions of the ``most`` largest cells off the diagonal between classes, then of the others.
+
+        Both go by descending counts; of equal ones the first.
+        """
+        last = len(self.labels) - 1
+        order = np.argsort(-self.count, kind="stable")
+        order = order[self.truth[order] != self.predicted[order]]
+        among = (self.truth[order] < last) & (self.predicted[order] < last)
+        return np.concatenate([order[among][:most], order[~among][:most] if background else order[:0]])
 
     def to_frame(self) -> pd.DataFrame:
         """Return :attr:`values` as a DataFrame: index ``truth``, columns ``predicted``."""
@@ -298,34 +325,73 @@ def top_confusions(
     InputError
         When an option is out of range: so is a score threshold above 0 where detections have no scores.
     """
-    cells = _checked_cells(evaluation, iou_threshold, score_threshold, assign)
-    labels = _labels(evaluation)
-    n = len(labels)
-    of_truth = np.bincount(cells.truth, minlength=n)
-    off = cells.truth != cells.predicted
-    if not background:
-        off &= (cells.truth < n - 1) & (cells.predicted < n - 1)
-    keys, image = cells.truth[off] * n + cells.predicted[off], cells.image[off]
-    by_cell = np.lexsort((image, keys))
-    keys, image = keys[by_cell], image[by_cell]
-    starts = np.flatnonzero(np.diff(keys, prepend=-1))
-    counts = np.diff(starts, append=len(keys))
-    truth, predicted = np.divmod(keys[starts], n)
-    with_background = (truth == n - 1) | (predicted == n - 1)
-    order = np.argsort(-counts, kind="stable")
-    order = np.concatenate([order[with_background[order] == part][:limit] for part in (False, True)])
-    starts, counts, truth, predicted = (values[order] for values in (starts, counts, truth, predicted))
+    options: dict[str, Any] = {
+        "iou_threshold": iou_threshold,
+        "score_threshold": score_threshold,
+        "assign": assign,
+    }
+    matrix = confusion_matrix(evaluation, **options)
+    last, chosen = len(matrix.labels) - 1, matrix.largest(limit, background=background)
+    truth, predicted = matrix.truth[chosen], matrix.predicted[chosen]
+    asked = {**options, "truth": truth, "predicted": predicted}
+    with pieces_of(evaluation, "confusions", _images_among_all, asked) as pieces:
+        _check_room(int(matrix.count[chosen].sum()), pieces.room)
+        images = [np.sort(np.concatenate(same)) for same in zip(*pieces.values(), strict=True)]
     return TopConfusions(
-        labels,
+        matrix.labels,
         truth,
         predicted,
-        counts,
-        counts / of_truth[truth],
-        [np.unique(image[i : i + count]) for i, count in zip(starts.tolist(), counts.tolist(), strict=True)],
-        evaluation.ground_truth.images.ids,
-        int((cells.predicted == n - 1).sum()),
-        int((cells.truth == n - 1).sum()),
+        matrix.count[chosen],
+        matrix.shares_of_truth[chosen],
+        images,
+        evaluation.images.ids,
+        int(matrix.count[matrix.predicted == last].sum()),
+        int(matrix.count[matrix.truth == last].sum()),
     )
+
+
+def images_of_cells(
+    evaluation: Evaluation,
+    truth: NDArray[np.intp],
+    predicted: NDArray[np.intp],
+    *,
+    iou_threshold: float = 0.5,
+    score_threshold: float | None = None,
+    assign: Assign | None = None,
+) -> list[NDArray[np.int32]]:
+    """Return the rows of the images behind some cells of the confusion matrix of the same options, ascending.
+
+    ``truth`` and ``predicted`` are their positions in its ``labels``.
+    """
+    cells = _checked_cells(evaluation, iou_threshold, score_threshold, assign)
+    n = len(evaluation.ground_truth.categories) + 1
+    wanted, keys = truth * n + predicted, cells.truth * n + cells.predicted
+    rows = np.flatnonzero(np.isin(keys, wanted))
+    keys, image = keys[rows], cells.image[rows]
+    order = np.lexsort((image, keys))
+    keys, image = keys[order], image[order]
+    starts, ends = (np.searchsorted(keys, wanted, side=side) for side in ("left", "right"))
+    return [np.unique(image[slice(*pair)]) for pair in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def _images_among_all(
+    evaluation: Evaluation, place: Place, *, truth: Any, predicted: Any, **options: Any
+) -> list[NDArray[np.int32]]:
+    """Return the rows among all of the images behind some cells."""
+    rows = images_of_cells(evaluation, truth, predicted, **options)
+    return [rows_among_all(one, place).astype(np.int32) for one in rows]
+
+
+def _check_room(listed: int, room: int | None) -> None:
+    """Refuse a list of images that does not fit."""
+    needed = PER_LISTED * listed
+    if room is not None and needed > room:
+        raise InputError(
+            "--memory-limit",
+            f"leave a process {needed / 1e6:,.0f} MB for the images of {counted(listed, 'confusion')}",
+            got=f"{room / 1e6:,.0f} MB",
+            cause="fewer cells (--top), or a larger limit",
+        )
 
 
 def _labels(evaluation: Evaluation) -> list[str]:

@@ -213,7 +213,7 @@ def error_types(
     in_parts = parted is not None
     if not in_parts:
         evaluation.require_overlaps("error types")
-    ranked = evaluation.protocol.matching.scores == "given" if in_parts else evaluation.detections.scored
+    ranked = evaluation.has_scores
     if in_parts and not ranked:
         rule, cause = "have scores with --memory-limit", "leave the limit out"
         raise InputError("detections", rule, got="none", cause=cause)
@@ -246,9 +246,8 @@ def error_types(
     cost[:, six] = np.maximum(cost[:, six], 0)
     as_is = np.repeat(value[:, None], len(names), axis=1)
     columns = (count, as_is, without, cost)
-    categories = parted.identity.categories if in_parts else evaluation.ground_truth.categories
     return ErrorTypes(
-        categories.labels,
+        evaluation.categories.labels,
         ErrorCosts(*(values[:-1] for values in columns)),
         ErrorCosts(*(values[-1] for values in columns)),
         names,
@@ -322,19 +321,40 @@ def confusion_cost(
 
     The classes are rows of the vocabulary; the rest is as in :func:`error_types`.
     """
-    errors = named_errors(
-        evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
-    )
+    options: dict[str, Any] = {
+        "pair": (true_class, predicted_class),
+        "iou_threshold": iou_threshold,
+        "background_iou": background_iou,
+        "max_detections": max_detections,
+    }
+    names = (NOTHING, "classification")
+    if evaluation.has_partitions:
+        parted: Any = evaluation
+        by_name, _ = curves_of_fixes(parted, _fixes_of_confusion, options, RULES)
+        curves = [by_name[name] for name in names]
+    else:
+        only = _only_confusion(evaluation, **options)
+        orders = _Orders.of(evaluation, only)
+        curves = [_curves(evaluation, only, orders, name) for name in names]
+    metric = _ap if evaluation.has_scores else _f1
+    value, fixed = (float(metric(evaluation, one)[-1]) for one in curves)
+    return max(fixed - value, 0.0)
+
+
+def _only_confusion(evaluation: Evaluation, *, pair: tuple[int, int], **options: Any) -> Errors:
+    """Name no other errors than the classification errors between two classes, the true one first."""
+    errors, (true_class, predicted_class) = named_errors(evaluation, **options), pair
     wrong = errors.kind == ERROR_TYPES.index("classification")
     wrong &= evaluation.detections.category == predicted_class
     wrong[wrong] = evaluation.ground_truth.category[errors.object_row[wrong]] == true_class
-    only = errors._replace(kind=np.where(wrong, errors.kind, NO_ERROR).astype(np.int8))
-    orders, metric = _Orders.of(evaluation, only), _ap if evaluation.detections.scored else _f1
-    value, fixed = (
-        float(metric(evaluation, _curves(evaluation, only, orders, name))[-1])
-        for name in (NOTHING, "classification")
-    )
-    return max(fixed - value, 0.0)
+    return errors._replace(kind=np.where(wrong, errors.kind, NO_ERROR).astype(np.int8))
+
+
+def _fixes_of_confusion(evaluation: Evaluation, **options: Any) -> Fixes:
+    """Return what the fix of these errors makes of a partition; nothing is counted."""
+    errors = _only_confusion(evaluation, **options)
+    every = {name: _fixed(evaluation, errors, name) for name in (NOTHING, "classification")}
+    return Fixes(errors.rows, every, np.empty(0, dtype=np.int64))
 
 
 def missed_objects(

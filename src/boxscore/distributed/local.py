@@ -249,10 +249,13 @@ class LocalEngine:
         Where parts are stored; whoever made it removes it.
     workers : int
         Processes; 1 runs everything in this one.
+    sparing : bool, default False
+        Memory that a call has freed is given back to the system: there is a limit.
     """
 
-    def __init__(self, folder: Path, workers: int) -> None:
+    def __init__(self, folder: Path, workers: int, *, sparing: bool = False) -> None:
         self._folder, self._workers, self._number = folder, workers, itertools.count()
+        self._value = _value_sparing if sparing else value_of
         self._pool: Any = None
 
     def __enter__(self) -> LocalEngine:
@@ -293,7 +296,7 @@ class LocalEngine:
 
     def _run(self, calls: Sequence[Any], *, shown: str) -> list[Any]:
         if self._workers == 1 or (len(calls) == 1 and self._pool is None):
-            return [value_of(call) for call in progress(calls, desc=shown, unit="task")]
+            return [self._value(call) for call in progress(calls, desc=shown, unit="task")]
         waiting, done = dict(enumerate(calls)), dict[int, Any]()
         for _ in range(TRIES):
             self._round(waiting, done, shown)
@@ -318,7 +321,7 @@ class LocalEngine:
         futures: dict[Any, int] = {}
         try:
             for number, call in waiting.items():
-                futures[self._pool.submit(value_of, call)] = number
+                futures[self._pool.submit(self._value, call)] = number
             for future in progress(as_completed(futures), total=len(futures), desc=shown, unit="task"):
                 done[futures[future]] = future.result()
         except BrokenProcessPool:
@@ -366,6 +369,14 @@ def _begin() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _value_sparing(call: Any) -> Any:
+    from boxscore._utils.allocator import give_back_freed_memory
+
+    value = value_of(call)
+    give_back_freed_memory()
+    return value
 
 
 def _store(result: Any, path: Path) -> None:

@@ -9,6 +9,7 @@ Conventions
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,14 +25,16 @@ from boxscore._utils.read_only import read_only
 from boxscore._utils.resampling import WeightSets
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import warn_left_out
+from boxscore.data.alignment import concatenate, warn_left_out
+from boxscore.data.operations import with_all_instances
 from boxscore.data.scores import no_scores
-from boxscore.data.vocabulary import Images, rows_among_all
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, Images, rows_among_all
 from boxscore.distributed.engine import Engine, Here
 from boxscore.distributed.headers import PartHeader, added_fallbacks, added_headers, header_of
 from boxscore.distributed.merging import MergedParts, check_shares, images_in_order, numbered_images
 from boxscore.distributed.parts import Part, TruthIdentity, load_one_of, parts_in
-from boxscore.distributed.plan import MOST, asked_keys, every_key
+from boxscore.distributed.plan import MOST, asked_keys, every_key, most_within
 from boxscore.distributed.reduction import Numbers, reduced
 from boxscore.distributed.score_ranges import Reading, can_be_thinned, thinned_counts
 from boxscore.distributed.weighing import HeldParts, weighted_parts
@@ -40,6 +43,7 @@ from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
+from boxscore.protocols.tables import ApRules
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.score_counts import ScoreCounts
 from boxscore.scoring.summary import Key, WeightedMetrics
@@ -182,6 +186,16 @@ class MergedEvaluation(Evaluation):
         )
 
     @property
+    def has_scores(self) -> bool:
+        """Whether the detections are ranked by scores."""
+        return self.protocol.matching.scores == "given"
+
+    @property
+    def categories(self) -> Categories:
+        """The classes of the ground truth, also where the protocol pools them."""
+        return self.identity.categories
+
+    @property
     def holds_overlaps(self) -> bool:
         """No."""
         return False
@@ -254,6 +268,23 @@ class MergedEvaluation(Evaluation):
         held = self._there
         own_bar = progress and isinstance(held.engine, Here)  # others show their tasks
         return weighted_parts(held, rows, weights, progress=own_bar)
+
+    def of_each_part(self, function: Callable[..., Any], options: Mapping[str, Any]) -> list[Any]:
+        """Return what a function says of the matches of each part, where the parts are.
+
+        Parameters
+        ----------
+        function : callable
+            Takes matches, the rows that their images have among all, and ``options``; pickles.
+        options : mapping
+        """
+        held = self._there
+        with held.engine.asked_again():
+            asked = [
+                held.engine.submit("ask", _asked_of_part, part, place, function, options)
+                for part, place in zip(held.parts, held.places(), strict=True)
+            ]
+            return held.engine.results(asked, shown="counting")
 
     @functools.cached_property
     def _there(self) -> HeldParts:
@@ -436,6 +467,25 @@ class DistributedEvaluation(MergedEvaluation):
             names[rows_among_all(np.arange(len(some)), place)] = some
         return names.tolist()
 
+    def of_images(self, rows: NDArray[np.int64]) -> Evaluation:
+        """Return the evaluation of some images alone, which are read again; with rows, and by the same rules.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            Of the images among all, ascending.
+        """
+        held = self.partitions_again("images")
+        with held.engine.asked_again():
+            asked = [
+                held.engine.submit("images", _tables_of, task, place, header.images, rows)
+                for task, place, header in zip(held.tasks, held.places(), held.headers, strict=True)
+            ]
+            tables = held.engine.results(asked, shown="reading images again")
+        truth, detections = (concatenate(with_all_instances(side))[0] for side in zip(*tables, strict=True))
+        evaluation: Evaluation = held.tasks[0].evaluation_of(truth, detections)
+        return evaluation
+
     @property
     def image_fingerprint(self) -> str:
         """A digest of the ids of all images, which are not brought here."""
@@ -517,6 +567,25 @@ class DistributedEvaluation(MergedEvaluation):
         self.require_scores()
         return thinned_counts(held, Reading(threshold, area, keep, overlaps))
 
+    def curves_under(self, ap: ApRules) -> Curves:
+        """Return the curves of the first area range and the largest max detections by other rules of AP.
+
+        Parameters
+        ----------
+        ap : ApRules
+
+        Returns
+        -------
+        Curves
+        """
+        held, protocol = self._there, dataclasses.replace(self.protocol, ap=ap)
+        key = 0, len(protocol.caps) - 1
+        with held.engine.asked_again():
+            parts = [held.engine.submit("rules", _under, part, protocol) for part in held.parts]
+            headers = [header._replace(protocol=protocol) for header in held.headers]
+            numbers = reduced(held.engine, parts, most=most_within(held.room), headers=headers, keys=[key])
+        return numbers.curves[(*key, None)]
+
     def of_each_partition(
         self, function: Callable[..., Any], options: Mapping[str, Any], *, rows_of_images: bool = False
     ) -> list[Any] | None:
@@ -535,6 +604,12 @@ class DistributedEvaluation(MergedEvaluation):
             )
         asked = [held.engine.submit("ask", _asked, task, function, options) for task in held.tasks]
         return held.engine.results(asked, shown="reading again")
+
+    @property
+    def sources(self) -> tuple[str, str]:
+        """Where the ground truth and the detections come from."""
+        sources: tuple[str, str] = self.partitions_again("the names of files").tasks[0].sources
+        return sources
 
     @property
     def has_partitions(self) -> bool:
@@ -587,9 +662,26 @@ def _best(counts: ScoreCounts) -> list[int]:
     return [int(np.argmax(counts.f_score()))] if len(counts.score) and counts.positive[0] else []
 
 
+def _asked_of_part(part: Part, place: Any, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    return function(MergedParts([part]).matches(), place, **options)
+
+
+def _under(part: Part, protocol: Protocol) -> Part:
+    return dataclasses.replace(part, protocol=protocol)
+
+
 def _names_of(task: Any) -> list[str]:
     names: list[str] = task.image_names()
     return names
+
+
+def _tables_of(
+    task: Any, place: int | NDArray[np.int64], count: int, rows: NDArray[np.int64]
+) -> tuple[GroundTruth, Detections]:
+    """Read the images of a partition that are among some rows of all."""
+    images = np.flatnonzero(np.isin(rows_among_all(np.arange(count), place), rows))
+    tables: tuple[GroundTruth, Detections] = task.tables_of(images)
+    return tables
 
 
 def _asked(task: Any, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:

@@ -24,7 +24,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ from boxscore.distributed.image_ranges import WHOLE, Cutter, IdRange, Ranges, Sh
 from boxscore.distributed.parts import Part, match_part
 from boxscore.distributed.sides import Side, Source, located, side_of
 from boxscore.errors import BoxscoreWarning, FileFormatError
-from boxscore.evaluation import check_class_labels, evaluate
+from boxscore.evaluation import Evaluation, check_class_labels, evaluate
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import (
     Rows,
@@ -98,6 +98,12 @@ class StreamTask(PicklesFields):
     source: Source
     classes: tuple[Id, ...] | None = None
 
+    @property
+    def sources(self) -> tuple[str, str]:
+        """The names of both sides, as in one process."""
+        truth = self.truth.source if isinstance(self.truth, GroundTruth) else str(self.truth.groups.path)
+        return truth, str(self.detections.groups.path)
+
     def run(self) -> Part:
         """Return the part of the partition."""
         with _without_remarks():  # the part counts what is left out
@@ -119,13 +125,17 @@ class StreamTask(PicklesFields):
         with _without_remarks():
             truth, detections = self._tables(named=True)
             keys = {KEY: detections.columns[KEY]} if rows and KEY in detections.columns else {}
-            detections = detections.replaced(columns=keys)
-            evaluation = evaluate(
-                truth, detections, protocol=self.protocol, classes=self.classes, workers=1, digest=False
-            )
+            evaluation = self.evaluation_of(truth, detections.replaced(columns=keys))
             if rows:
                 options = {**options, "rows": evaluation.detections.columns.get(KEY, NO_ROWS)}
             return function(evaluation, **options)
+
+    def evaluation_of(self, truth: GroundTruth, detections: Detections) -> Evaluation:
+        """Evaluate tables of some images as those of the partition are."""
+        with _without_remarks():
+            return evaluate(
+                truth, detections, protocol=self.protocol, classes=self.classes, workers=1, digest=False
+            )
 
     def told(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
         """Return what a function says of the tables of the partition, and of their rows in their files.
@@ -134,8 +144,20 @@ class StreamTask(PicklesFields):
         """
         with _without_remarks():
             truth, detections = self._tables(named=True, keys=True)
+            if self.classes is not None:
+                truth, detections = select(truth, detections, classes=self.classes)
             rows = [table.columns.get(KEY) for table in (truth, detections)]
             return function(truth.replaced(columns={}), detections.replaced(columns={}), *rows, **options)
+
+    def tables_of(self, images: NDArray[np.int64]) -> tuple[GroundTruth, Detections]:
+        """Read both sides, and keep some images, by their rows in the partition."""
+        with _without_remarks():
+            truth, detections = self._tables(named=True)
+            sides = (
+                of_images(table, images, np.flatnonzero(np.isin(table.image, images)))
+                for table in (truth, detections.replaced(columns={}))
+            )
+            return cast("tuple[GroundTruth, Detections]", tuple(sides))
 
     def _tables(self, *, named: bool = False, keys: bool = False) -> tuple[GroundTruth, Detections]:
         """Read both sides; the file names of images, and the rows of ground truth, only where asked for."""

@@ -25,7 +25,7 @@ from boxscore._utils.text import counted, html_folded, html_summary, html_table
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.scores import ALL_EQUAL, SCORELESS, no_scores
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Images
+from boxscore.data.vocabulary import Categories, Images
 from boxscore.errors import InputError
 from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.matcher import Matcher
@@ -34,6 +34,7 @@ from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.groups import TRUTH_WEIGHT
 from boxscore.protocols.summary import SummaryRow
+from boxscore.protocols.tables import ApRules
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.summary import CurvesOf, summary_total, summary_values
 
@@ -652,6 +653,19 @@ class Evaluation(PicklesFields):
         matched = self.once(("pooled", pooled), lambda: self.matched.pooled(pooled))
         return self.once(("curves", area, cap, pooled), lambda: Curves.of(matched, self.protocol, area, cap))
 
+    def curves_under(self, ap: ApRules) -> Curves:
+        """Return the curves of the first area range and the largest max detections by other rules of AP.
+
+        Parameters
+        ----------
+        ap : ApRules
+
+        Returns
+        -------
+        Curves
+        """
+        return dataclasses.replace(self, protocol=dataclasses.replace(self.protocol, ap=ap)).curves_of()
+
     def weighted_metrics(
         self,
         rows: Sequence[SummaryRow],
@@ -738,6 +752,21 @@ class Evaluation(PicklesFields):
     def holds_overlaps(self) -> bool:
         """Whether overlaps and every candidate are there; merged parts hold outcomes alone."""
         return True
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether the detections are ranked by scores."""
+        return self.detections.scored
+
+    @property
+    def categories(self) -> Categories:
+        """The classes of the ground truth, also where the protocol pools them."""
+        return self.ground_truth.categories
+
+    @property
+    def sources(self) -> tuple[str, str]:
+        """Where the ground truth and the detections come from."""
+        return self.ground_truth.source, self.detections.source
 
     @property
     def has_partitions(self) -> bool:

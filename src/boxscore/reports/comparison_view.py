@@ -26,8 +26,9 @@ from boxscore.diagnostics.compare import DetectorComparison
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports import diagnosis
+from boxscore.reports.choices import image_errors
 from boxscore.reports.curve_view import curve_view, significant
-from boxscore.reports.gallery import Gallery, image_errors
+from boxscore.reports.gallery import Gallery
 from boxscore.reports.mistakes import KINDS
 from boxscore.reports.pictures import embed_pictures
 from boxscore.reports.verdicts import (

@@ -17,16 +17,17 @@ Conventions
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from boxscore._utils.text import counted, counted_of, verb
-from boxscore.diagnostics import error_types, operating_points, top_confusions
-from boxscore.diagnostics.tide import confusion_cost, cost_unit, missed_objects
+from boxscore.diagnostics import error_types, operating_points
+from boxscore.diagnostics.confusion import EVERY_SCORE
+from boxscore.diagnostics.tide import confusion_cost, cost_unit
 from boxscore.evaluation import Evaluation
+from boxscore.reports.choices import Choices, Missed, Scores
 from boxscore.reports.diagnosis import values_by_iou
 from boxscore.validation import Finding
 
@@ -66,9 +67,9 @@ class Conclusion(NamedTuple):
 def conclusions(
     evaluation: Evaluation,
     findings: Sequence[Finding],
+    choices: Choices,
     *,
     listed: Container[str] | None = None,
-    confusions_from: float = -1e300,
 ) -> list[Conclusion]:
     """Choose the sentences, those that cost most first.
 
@@ -77,10 +78,10 @@ def conclusions(
     evaluation : Evaluation
     findings : sequence of Finding
         About the same tables.
+    choices : Choices
+        Of the page.
     listed : container of str, optional
         Codes of the findings that the page lists; all of them by default.
-    confusions_from : float
-        Lowest score at which the page counts confusions of classes.
 
     Returns
     -------
@@ -93,12 +94,12 @@ def conclusions(
         if (fault := _fault(finding, listed is None or finding.code in listed)) is not None
     ]
     objects = int(evaluation.class_counts["ground_truths"].sum())
-    detections = len(evaluation.detections)
+    detections = evaluation.counts["detections"]
     if not objects or not detections:
         return [_nothing(evaluation, objects, detections), *_heaviest(faults, MOST - 1)]
-    scored = evaluation.detections.scored
-    advice = [Conclusion("threshold", threshold_advice(evaluation, findings))] if scored else []
-    mistakes = _mistakes(evaluation, confusions_from)
+    scored, scores = evaluation.has_scores, choices.scores
+    advice = [Conclusion("threshold", threshold_advice(evaluation, findings, scores))] if scored else []
+    mistakes = _mistakes(evaluation, choices)
     # A table of names that is wrong explains the wrong classes, and is what to mend.
     for position, fault in enumerate(faults):
         if fault.topic == ALWAYS_CALLED_ANOTHER:
@@ -106,7 +107,7 @@ def conclusions(
             faults[position] = fault._replace(cost=max([fault.cost, *explained]))
             mistakes = [mistake for mistake in mistakes if mistake.topic != "classification"]
     chosen = _heaviest([*faults, *mistakes], MOST)
-    if "score-floor" in {each.topic for each in chosen[: MOST - 1]} and is_cut(evaluation, findings):
+    if "score-floor" in {each.topic for each in chosen[: MOST - 1]} and is_cut(evaluation, findings, scores):
         advice = []  # said already
     chosen = chosen[: MOST - len(advice)]
     if not any(each.topic not in {finding.code for finding in findings} for each in chosen):
@@ -137,8 +138,7 @@ def _fault(finding: Finding, is_listed: bool) -> Conclusion | None:
     cost = finding.effect if finding.effect > NEGLIGIBLE else 0.0
     if finding.severity == "info" or (finding.severity == "warning" and not cost):
         return None
-    head = re.split(r": |\. ", finding.message, maxsplit=1)[0]
-    rest = finding.message[len(head) :]
+    head, rest = finding.head, finding.message.removeprefix(finding.head)
     if finding.code == ALWAYS_CALLED_ANOTHER and finding.count > 1:  # the worst classes say the others
         most = max(finding.examples, key=lambda text: int(text.split()[0].replace(",", "")))
         rest = f": {most}, and {finding.count - 1:,} more. {rest.rpartition('. ')[2]}"
@@ -151,7 +151,7 @@ def _fault(finding: Finding, is_listed: bool) -> Conclusion | None:
     return Conclusion(finding.code, parts, math.inf if finding.severity == "error" else cost)
 
 
-def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion]:
+def _mistakes(evaluation: Evaluation, choices: Choices) -> list[Conclusion]:
     """Word the kinds of mistake that cost AP."""
     result = error_types(evaluation)
     counts = dict(zip(result.errors, result.total.counts.tolist(), strict=True))
@@ -163,7 +163,7 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
         return f"{counted(counts[name], 'detection')} {verb(counts[name], 'have')}"
 
     words: dict[str, tuple[str, Callable[[], list[Part]]]] = {
-        "missed": ("Missed objects", lambda: _missed(evaluation)),
+        "missed": ("Missed objects", lambda: _missed(evaluation, choices.missed)),
         "localisation": (
             "Localisation errors",
             lambda: [
@@ -187,7 +187,7 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
     if evaluation.protocol.matching.per_class:
         words["classification"] = (
             "Classification errors",
-            lambda: _confused(evaluation, counts["classification"], confusions_from),
+            lambda: _confused(evaluation, counts["classification"], choices),
         )
         words["both"] = (
             "Errors of both class and localisation",
@@ -204,38 +204,35 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
     ]
 
 
-def _missed(evaluation: Evaluation) -> list[Part]:
+def _missed(evaluation: Evaluation, missed: Missed) -> list[Part]:
     """Say how many objects are missed, and of which size, or class, most are."""
-    rows = missed_objects(evaluation)
-    truth = evaluation.ground_truth
-    every = int((~evaluation.matcher.ignoring.ignored).sum())
-    text = f"{counted_of(len(rows), every, 'object')}"
-    areas = truth.area[rows]
-    ranges = list(evaluation.protocol.ignore.area_ranges.items())[1:]
+    text = f"{counted_of(missed.missed, missed.every, 'object')}"
+    ranges = list(evaluation.protocol.ignore.area_ranges)[1:]
     if ranges:
-        sizes = [int(((areas >= low) & (areas <= high)).sum()) for _, (low, high) in ranges]
-        names, anchor = [name for name, _ in ranges], "sizes"
+        sizes, names, anchor = missed.by_size.tolist(), ranges, "sizes"
     else:
-        sizes = np.bincount(truth.category[rows], minlength=len(truth.categories)).tolist()
-        names, anchor = [_name(label) for label in truth.categories.labels], "classes"
+        sizes = missed.by_class.tolist()
+        names, anchor = [_name(label) for label in evaluation.categories.labels], "classes"
     if len(names) < 2 or not any(sizes):
         return [Part(text)]
     most = int(np.argmax(sizes))
-    if 2 * sizes[most] > len(rows):
+    if 2 * sizes[most] > missed.missed:
         return [Part(f"{text}, "), Part(f"most of them {names[most]} ({sizes[most]:,})", anchor)]
     return [Part(f"{text}, "), Part(f"{sizes[most]:,} of them {names[most]}", anchor)]
 
 
-def _confused(evaluation: Evaluation, count: int, confusions_from: float) -> list[Part]:
+def _confused(evaluation: Evaluation, count: int, choices: Choices) -> list[Part]:
     """Say how many detections have the class of another object, and which two classes most often."""
-    text = counted(count, "detection")
-    listed = top_confusions(evaluation, score_threshold=confusions_from, limit=1, background=False)
-    if not len(listed.count):
+    text, matrix = counted(count, "detection"), choices.matrix
+    largest = matrix.largest(1, background=False).tolist()
+    if not largest:
         return [Part(text)]
-    pair = int(listed.truth[0]), int(listed.predicted[0])
-    truth, predicted = (_name(listed.labels[row]) for row in pair)
-    times, cost = int(listed.count[0]), confusion_cost(evaluation, *pair)
-    from_ = f" at scores from {confusions_from:.3g}" if confusions_from > -1e300 else ""
+    (cell,) = largest
+    pair = int(matrix.truth[cell]), int(matrix.predicted[cell])
+    truth, predicted = (_name(matrix.labels[row]) for row in pair)
+    times, cost = int(matrix.count[cell]), confusion_cost(evaluation, *pair)
+    score = choices.score_threshold
+    from_ = f" at scores from {score:.3g}" if score > EVERY_SCORE else ""
     count_text = {1: "once", 2: "twice"}.get(times, f"{times:,} times")
     alone = f", which alone costs {cost:.3f}" if cost > NEGLIGIBLE else ""
     return [
@@ -253,9 +250,7 @@ def _faultless(evaluation: Evaluation, objects: int) -> list[Conclusion]:
     if not error_types(evaluation).total.value[0] > 1 - NEGLIGIBLE:
         return []
     each = "the only object is" if objects == 1 else f"all {objects:,} objects are"
-    false = (
-        "no false positive scores higher" if evaluation.detections.scored else "there is no false positive"
-    )
+    false = "no false positive scores higher" if evaluation.has_scores else "there is no false positive"
     text = f" is wrong at IoU 0.50: {each} detected, and {false}."
     return [Conclusion("faultless", (Part("Nothing", "errors"), Part(text)), 1.0)]
 
@@ -269,7 +264,7 @@ def _loose(evaluation: Evaluation) -> list[Conclusion]:
     if not first - last > NEGLIGIBLE:
         return []
     shapes = SHAPES.get(evaluation.protocol.similarity, "boxes")
-    metric = "AP" if evaluation.detections.scored else "F1"
+    metric = "AP" if evaluation.has_scores else "F1"
     text = (
         f": {metric} falls from {first:.3f} at IoU {thresholds[0]:.2f} to {last:.3f} at {thresholds[-1]:.2f}."
     )
@@ -288,13 +283,13 @@ def _without_truth(evaluation: Evaluation) -> list[Conclusion]:
         f"{counted(classes, 'class')} that {'is' if classes == 1 else 'are'} detected {verb} no ground truth"
     )
     effect = "does not count" if detections == 1 else "do not count"
-    if not evaluation.detections.scored:
+    if not evaluation.has_scores:
         effect = "is a false positive" if detections == 1 else "are false positives"
     text = f": {their} {counted(detections, 'detection')} {effect}."
     return [Conclusion("without ground truth", (Part(head, "classes"), Part(text)))]
 
 
-def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding]) -> tuple[Part, ...]:
+def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding], scores: Scores) -> tuple[Part, ...]:
     """Say which score threshold has the best F1, and whether the file can tell."""
     best = operating_points(evaluation).total
     iou = evaluation.protocol.matching.iou_thresholds[0]
@@ -303,10 +298,9 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding]) -> tup
         text = f" helps: no object is detected at IoU {iou:.2f}."
         return (Part("No score threshold", "confidence"), Part(text))
     rates = f"{f_score:.3f} (precision {float(best.precision):.3f}, recall {float(best.recall):.3f})"
-    scores = evaluation.detections.scores
-    lowest = float(scores.min())
+    lowest = scores.lowest
     floor = [finding.severity for finding in findings if finding.code == "score-floor"]
-    if is_cut(evaluation, findings):
+    if is_cut(evaluation, findings, scores):
         return (
             Part("No score threshold", "confidence"),
             Part(
@@ -326,12 +320,11 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding]) -> tup
     )
 
 
-def is_cut(evaluation: Evaluation, findings: Sequence[Finding]) -> bool:
+def is_cut(evaluation: Evaluation, findings: Sequence[Finding], scores: Scores) -> bool:
     """Whether F1 is best where the file ends, so that no threshold can be advised."""
     if not any(finding.code == "score-floor" for finding in findings):
         return False
-    above = evaluation.detections.scores >= float(operating_points(evaluation).total.score)
-    return bool(above.mean() >= NEARLY_ALL)
+    return scores.reaching >= NEARLY_ALL * evaluation.counts["detections"]
 
 
 def _name(label: str) -> str:

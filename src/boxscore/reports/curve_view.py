@@ -66,7 +66,7 @@ def curve_view(evaluation: Evaluation) -> dict[str, Any]:
     ten-thousandths. ``mean`` and each of ``classes``, by class row, have one curve per threshold; without
     scores there are none.
     """
-    if not evaluation.detections.scored:
+    if not evaluation.has_scores:
         return {"thresholds": [], "left_out": 0, "mean": [], "classes": {}}
     curves = _fine_curves(evaluation)
     thresholds = evaluation.protocol.matching.iou_thresholds
@@ -95,9 +95,7 @@ def _fine_curves(evaluation: Evaluation) -> Curves:
     ap = evaluation.protocol.ap
     if len(ap.recall_points) < 101:
         points = tuple(np.linspace(0, 1, 101).tolist())
-        finer = dataclasses.replace(ap, interpolation="points", recall_points=points)
-        protocol = dataclasses.replace(evaluation.protocol, ap=finer)
-        evaluation = dataclasses.replace(evaluation, protocol=protocol)
+        return evaluation.curves_under(dataclasses.replace(ap, interpolation="points", recall_points=points))
     return evaluation.curves_of()
 
 

@@ -8,6 +8,7 @@ Conventions
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,17 +20,15 @@ from boxscore._utils.text import counted, verb
 from boxscore.diagnostics import (
     bootstrap_intervals,
     calibration_error,
-    confidence_curve,
-    confusion_matrix,
     error_areas,
     error_curves,
     error_types,
     operating_points,
     reliability,
-    top_confusions,
 )
-from boxscore.diagnostics.confidence import Rates
+from boxscore.diagnostics.confidence import Rates, outlined_curves
 from boxscore.evaluation import Evaluation
+from boxscore.reports.choices import IMAGES_IN_A_CELL, Choices, Named, Scores
 from boxscore.reports.curve_view import significant, thin
 from boxscore.reports.gallery import Gallery
 from boxscore.scoring.blocks import mean_of_lines
@@ -38,17 +37,14 @@ from boxscore.scoring.kinds import kind_of
 MOST_CONFUSED = 80
 """Most classes in the confusion matrix: those with most confusions."""
 
-MOST_CELLS = 100
-"""Cells whose images are in the report: of two classes, and again with the background."""
-
-MOST_NAMED, IMAGES_IN_A_CELL = 40, 4
-"""Images of a cell that are named, and of these the ones that are shown."""
-
 MOST_ANALYSED = 200
 """Most classes in COCO's analysis of errors: those with most objects."""
 
 STEP_TOLERANCE = 0.004
 """Largest vertical distance between a thinned step of it and the whole one, a pixel in the report."""
+
+RATE_TOLERANCE = 0.004
+"""Largest vertical distance between a thinned curve of rates and the outlined one, a pixel in the report."""
 
 FEWEST_IMAGES = 10
 """Fewest images that are resampled."""
@@ -60,9 +56,10 @@ def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
     A curve is ``[score, precision, recall, F1]``, the rates in ten-thousandths. ``best`` has one such row per
     class, with the rates as they are, and all classes together last.
     """
-    if not evaluation.detections.scored or not len(evaluation.detections) or not len(evaluation.ground_truth):
+    counts = evaluation.counts
+    if not evaluation.has_scores or not counts["detections"] or not counts["ground_truths"]:
         return None
-    curves, best = confidence_curve(evaluation), operating_points(evaluation)
+    curves, best = outlined_curves(evaluation), operating_points(evaluation)
     if not len(curves.total.score):  # all are ignored
         return None
     classes = {}
@@ -80,31 +77,23 @@ def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 def _confidence_curve(curve: Rates) -> list[Any]:
-    score = curve.score
+    score, best = curve.score, int(np.argmax(np.nan_to_num(curve.f_score)))
     rates = [np.nan_to_num(rate) for rate in (curve.precision, curve.recall, curve.f_score)]
-    coarse = np.unique(np.linspace(0, len(score) - 1, 600).round().astype(int))  # then by shape
-    coarse = np.union1d(coarse, [int(np.argmax(rates[2]))])
-    keep = np.zeros(len(coarse), dtype=bool)
-    for rate in rates:
-        keep[thin(score[coarse], rate[coarse], tolerance=0.004)] = True
-    keep |= coarse == int(np.argmax(rates[2]))
-    points = coarse[keep]
+    points = functools.reduce(np.union1d, (thin(score, rate, tolerance=RATE_TOLERANCE) for rate in rates))
+    points = np.union1d(points, [best])
     return [
         significant(score[points], 4),
         *(np.round(rate[points] * 10_000).astype(int).tolist() for rate in rates),
     ]
 
 
-def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] | None:
+def confusion_view(evaluation: Evaluation, choices: Choices, gallery: Gallery) -> dict[str, Any] | None:
     """Confusion matrix at the operating score, and the images behind its largest cells, for the gallery.
 
     ``shown`` are class rows, K for background last; ``cells`` are ``[truth, predicted, count]``; ``top`` are
     ``[truth, predicted, count, share, [[image id, record or None], ...], images]``.
     """
-    if not len(evaluation.ground_truth) and not len(evaluation.detections):
-        return None
-    score = max(gallery.score_threshold, -1e300)
-    matrix = confusion_matrix(evaluation, score_threshold=score)
+    matrix = choices.matrix
     K = len(matrix.labels) - 1
     present = np.zeros(K + 1, dtype=bool)
     present[matrix.truth] = present[matrix.predicted] = True
@@ -115,36 +104,33 @@ def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] |
     inside = np.zeros(K + 1, dtype=bool)
     inside[shown] = True
     keep = inside[matrix.truth] & inside[matrix.predicted]
-    cells = np.column_stack([matrix.truth, matrix.predicted, matrix.count])[keep]
-
-    top: list[list[Any]] = []
-    listed = top_confusions(evaluation, score_threshold=score, limit=MOST_CELLS)
-    columns = (listed.truth, listed.predicted, listed.count, listed.share_of_truth)
-    for *cell, share, images in zip(*(column.tolist() for column in columns), listed.images, strict=True):
-        named = _named(listed.image_ids[images[:MOST_NAMED]], images.tolist(), gallery)
-        top.append([*cell, significant([share])[0], named, len(images)])
+    cells = np.column_stack([matrix.truth, matrix.predicted, matrix.count])
+    shares = significant(matrix.shares_of_truth[choices.cells])
+    top = [
+        [*cell, share, _named(named, gallery), named.every]
+        for cell, share, named in zip(cells[choices.cells].tolist(), shares, choices.named, strict=True)
+    ]
     return {
         "score": gallery.score_threshold,
         "shown": shown,
         "classes": K,
         "present": int(present[:K].sum()),
-        "cells": cells.tolist(),
+        "cells": cells[keep].tolist(),
         "top": top,
     }
 
 
-def _named(ids: NDArray[Any], images: list[int], gallery: Gallery) -> list[list[Any]]:
+def _named(named: Named, gallery: Gallery) -> list[list[Any]]:
     """Ids of images, and for the first few their records."""
-    named = zip(ids.tolist(), images, strict=False)
     return [
-        [str(identifier), gallery.add(image) if number < IMAGES_IN_A_CELL else None]
-        for number, (identifier, image) in enumerate(named)
+        [identifier, gallery.add(image) if number < IMAGES_IN_A_CELL else None]
+        for number, (identifier, image) in enumerate(zip(named.ids, named.images.tolist(), strict=True))
     ]
 
 
 def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
     """Cost of each kind of mistake over all classes: ``rows`` are ``[error, count, cost]``."""
-    if not len(evaluation.ground_truth):
+    if not evaluation.counts["ground_truths"]:
         return None
     result = error_types(evaluation)
     counts, costs = result.total.counts.tolist(), significant(result.total.cost)
@@ -152,20 +138,19 @@ def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
     return {"value": significant(result.total.value[:1])[0], "unit": result.metric, "rows": rows}
 
 
-def analysis_view(evaluation: Evaluation) -> dict[str, Any] | None:
+def analysis_view(evaluation: Evaluation, choices: Choices) -> dict[str, Any] | None:
     """COCO's analysis of errors: areas and curves of the mean and of each class, by row.
 
     Without the last step, which is 1. A curve is ``[recall, precision]`` in hundredths and
     thousandths, or 0 where it is that of the step before.
     """
-    if not evaluation.detections.scored:
+    if not evaluation.has_scores:
         return None
     curves, areas = error_curves(evaluation), error_areas(evaluation)
     defined = np.flatnonzero(~np.isnan(curves.precision[:, 0, 0]))
     if not len(defined):
         return None
-    objects = np.bincount(evaluation.ground_truth.category, minlength=len(curves.classes))[defined]
-    shown = defined[np.sort(np.argsort(-objects, kind="stable")[:MOST_ANALYSED])].tolist()
+    shown = defined[np.sort(np.argsort(-choices.objects[defined], kind="stable")[:MOST_ANALYSED])].tolist()
     by_class = np.array(areas.per_class).T  # [K,7]
     return {
         "steps": list(curves.steps),
@@ -196,7 +181,7 @@ def values_by_iou(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
     That is of all classes together where it is over classes.
     """
     weights = evaluation.class_weights
-    if evaluation.detections.scored:
+    if evaluation.has_scores:
         values = evaluation.ap_by_iou()
         defined = ~np.isnan(values[0])
         if not defined.any():
@@ -225,8 +210,8 @@ def intervals(
     workers: Workers = "auto",
 ) -> Intervals:
     """Bootstrap intervals over images; where there are none, ``text`` says why."""
-    images = len(evaluation.ground_truth.images)
-    if not resamples or images < FEWEST_IMAGES or not len(evaluation.ground_truth):
+    images = evaluation.image_count
+    if not resamples or images < FEWEST_IMAGES or not evaluation.counts["ground_truths"]:
         reason = f"No intervals: {counted(images, 'image')} {verb(images, 'are')} too few to resample."
         if not resamples:
             reason = (
@@ -247,10 +232,10 @@ def intervals(
     return Intervals(metrics, first, " ".join(filter(None, [text, result.note])))
 
 
-def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:
+def calibration_view(evaluation: Evaluation, scores: Scores) -> dict[str, Any] | None:
     """Reliability of all classes together, in the bins with detections; None for scores outside [0, 1]."""
-    scores = evaluation.detections.given_scores
-    if scores is None or not len(scores) or scores.min() < 0 or scores.max() > 1:
+    outside = scores.lowest < 0 or scores.highest > 1
+    if not evaluation.has_scores or not evaluation.counts["detections"] or outside:
         return None
     bins = reliability(evaluation).total
     filled = bins.detections > 0

@@ -1,12 +1,8 @@
-"""Which images a report shows, and the boxes to draw over each.
+"""The images that a report shows, and the boxes to draw over each.
 
 Conventions
 -----------
-- The worst images have the most mistakes: false positives at or above the operating score, plus missed ground
-  truths.
-- A confident mistake is a false positive; per image the one with the highest score is shown. Without scores
-  there are none.
-- The number of images, and of boxes in each, is capped; the page says how many are left out.
+- The number of boxes in an image is capped; the page says how many are left out.
 - A box is ``[x, y, width, height, class, outcome, score or null, IoU or null]``, class as a row number and
   outcome as a code of ``matching/outcomes.py``; a false positive or missed object is followed by what
   ``mistakes.py`` says of it.
@@ -22,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import descending_order
+from boxscore._utils.array_types import IntArray
 from boxscore.data.tables import BoxTable, GroundTruth
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
@@ -41,71 +37,6 @@ MOST_BOXES = 120
 """Boxes drawn in one image: detections by descending score, then ground truths."""
 
 
-def image_errors(evaluation: Evaluation, score_threshold: float) -> NDArray[np.int64]:
-    """Count the mistakes in each image, [images, 3]: false positives, missed, true positives."""
-    truth, detections = evaluation.ground_truth, evaluation.detections
-    N = len(truth.images)
-    outcomes = evaluation.outcomes
-    false = (outcomes.detection == FALSE_POSITIVE) & (ranked_by(detections) >= score_threshold)
-    outcome = outcomes.truth(score_threshold)
-    return np.stack(
-        [
-            np.bincount(detections.image[false], minlength=N),
-            np.bincount(truth.image[outcome == MISSED], minlength=N),
-            np.bincount(truth.image[outcome == TRUE_POSITIVE], minlength=N),
-        ],
-        axis=1,
-    )
-
-
-def images_by_class(evaluation: Evaluation, score_threshold: float) -> NDArray[np.int64]:
-    """Count the images with a mistake of each class: a false positive of it, or a missed object, [K]."""
-    K = len(evaluation.ground_truth.categories)
-    image, category = _mistakes(evaluation, score_threshold)
-    return np.bincount(np.unique(image * K + category) % max(K, 1), minlength=K)
-
-
-def images_of_class(evaluation: Evaluation, score_threshold: float, k: int, *, most: int) -> list[int]:
-    """Row numbers of the images with most mistakes of class ``k``, the most first."""
-    image, category = _mistakes(evaluation, score_threshold)
-    counts = np.bincount(image[category == k], minlength=len(evaluation.ground_truth.images))
-    order = np.argsort(-counts, kind="stable")[:most]
-    images: list[int] = order[counts[order] > 0].tolist()
-    return images
-
-
-def _mistakes(evaluation: Evaluation, score_threshold: float) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Image and class of every mistake: false positives, then missed objects."""
-    truth, detections = evaluation.ground_truth, evaluation.detections
-    outcomes = evaluation.outcomes
-    false = (outcomes.detection == FALSE_POSITIVE) & (ranked_by(detections) >= score_threshold)
-    missed = outcomes.truth(score_threshold) == MISSED
-    return (
-        np.concatenate([detections.image[false], truth.image[missed]]).astype(np.int64),
-        np.concatenate([detections.category[false], truth.category[missed]]),
-    )
-
-
-def worst_images(evaluation: Evaluation, *, score_threshold: float = -np.inf, most: int = 48) -> list[int]:
-    """Row numbers of the images with most mistakes, worst first."""
-    errors = image_errors(evaluation, score_threshold)[:, :2].sum(axis=1)
-    order = np.argsort(-errors, kind="stable")[:most]
-    worst: list[int] = order[errors[order] > 0].tolist()
-    return worst
-
-
-def confident_mistakes(evaluation: Evaluation, *, most: int = 24) -> list[int]:
-    """Rows of the false positives with the highest scores, one per image."""
-    if not evaluation.detections.scored:
-        return []
-    rows = np.flatnonzero(evaluation.outcomes.detection == FALSE_POSITIVE)
-    rows = rows[descending_order(evaluation.detections.scores[rows])]
-    first = np.full(len(evaluation.ground_truth.images), -1)
-    first[evaluation.detections.image[rows[::-1]]] = np.arange(len(rows))[::-1]  # of an image the last stays
-    chosen: list[int] = rows[np.sort(first[first >= 0])[:most]].tolist()
-    return chosen
-
-
 class Gallery:
     """Collects images for a report, each once.
 
@@ -114,6 +45,8 @@ class Gallery:
     evaluation : Evaluation
     score_threshold : float
         Detections below it are not drawn, and ground truths that only they matched are missed.
+    among : ndarray of int64, [images], optional
+        Row of each image in a larger data set, ascending; images are then called by these.
 
     Attributes
     ----------
@@ -123,11 +56,14 @@ class Gallery:
     limbs : list of (int, int)
         Pairs of keypoints that are joined, counted from 0; empty where none are drawn.
     rows : list of int
-        Image row of each record.
+        Image row of each record in the evaluation.
     """
 
-    def __init__(self, evaluation: Evaluation, *, score_threshold: float = -np.inf) -> None:
+    def __init__(
+        self, evaluation: Evaluation, *, score_threshold: float = -np.inf, among: IntArray | None = None
+    ) -> None:
         self.evaluation, self.score_threshold = evaluation, score_threshold
+        self._among = among
         self.records: list[dict[str, Any]] = []
         self.rows: list[int] = []
         self.limbs = limbs_of(evaluation.protocol, evaluation.ground_truth.categories)
@@ -139,21 +75,18 @@ class Gallery:
 
     def add(self, image: int) -> int:
         """Add an image by its row number; return its position among the records."""
-        if image not in self._position:
-            self._position[image] = len(self.records)
-            self.records.append(self.record(image))
-            self.rows.append(image)
-        return self._position[image]
+        row = image if self._among is None else int(np.searchsorted(self._among, image))
+        if row not in self._position:
+            self._position[row] = len(self.records)
+            self.records.append(self.record(row))
+            self.rows.append(row)
+        return self._position[row]
 
-    def add_detection(self, row: int) -> tuple[int, int]:
-        """Add the image of a detection; return its position, and that of the detection among its boxes.
-
-        A detection below the score threshold, or beyond the cap, has position -1.
-        """
-        image = int(self.evaluation.detections.image[row])
-        record = self.add(image)
-        positions = np.flatnonzero(self.drawn(image)[0] == row).tolist()
-        return record, positions[0] if positions else -1
+    def surest(self, record: int) -> int | None:
+        """Return the position of the false positive of the highest score among the boxes of a record."""
+        drawn = self.drawn(self.rows[record])[0]
+        false = np.flatnonzero(self.evaluation.outcomes.detection[drawn] == FALSE_POSITIVE)
+        return int(false[0]) if len(false) else None
 
     def _shown(self, image: int) -> NDArray[np.intp]:
         """Rows of an image's detections from the score threshold on, by descending score."""

@@ -24,7 +24,8 @@ from boxscore.evaluation import Evaluation
 from boxscore.matching.ignoring import inside_ranges
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED
 from boxscore.matching.ranking import listed_scores, ranked_by
-from boxscore.reports.gallery import Gallery, image_errors
+from boxscore.reports.choices import image_errors
+from boxscore.reports.gallery import Gallery
 from boxscore.reports.mistakes import KINDS
 
 Order = Literal["confident", "worst", "listed"]

@@ -143,7 +143,8 @@ def embed_crop(
 ) -> str | None:
     """Shrink a part of an image, of the stated size, to a ``data:`` address; None where there is no picture.
 
-    The part is left, top, width and height, in pixels of the stated size.
+    The part is left, top, width and height, in pixels of the stated size. A picture that is much smaller may
+    have no pixel there.
     """
     path = find_picture(evaluation, row, folder)
     if path is None:
@@ -155,7 +156,8 @@ def embed_crop(
     across, down = whole.width / size[0], whole.height / size[1]
     left, top, width, height = part
     corners = (left * across, top * down, (left + width) * across, (top + height) * down)
-    return _address(whole.crop(tuple(map(round, corners))), CROP_SIDE)
+    chosen = whole.crop(tuple(map(round, corners)))
+    return _address(chosen, CROP_SIDE) if chosen.width and chosen.height else None
 
 
 def _address(picture: Any, longest: int) -> str:

@@ -31,24 +31,15 @@ from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.summary import SUMMARY_KINDS
 from boxscore.reports import diagnosis
+from boxscore.reports.choices import Choices
 from boxscore.reports.conclusions import conclusions, threshold_advice
 from boxscore.reports.curve_view import curve_view, significant
-from boxscore.reports.gallery import (
-    Gallery,
-    confident_mistakes,
-    image_errors,
-    images_by_class,
-    images_of_class,
-    worst_images,
-)
+from boxscore.reports.gallery import Gallery
 from boxscore.reports.mistakes import KINDS
 from boxscore.reports.pictures import embed_crop, embed_pictures
-from boxscore.reports.worst import Crop, surest_mistakes, worst_classes
+from boxscore.reports.worst import Crop, surest_crops, worst_classes
 from boxscore.validation import Finding
-from boxscore.validation.digest import WARNED_OF, findings_of
-
-IMAGES_OF_A_CLASS = 4
-"""Images of each of the worst classes that are on the page in any case."""
+from boxscore.validation.digest import WARNED_OF, page_findings
 
 Interval = tuple[float, float]
 
@@ -127,7 +118,8 @@ def _seconds_of_a_draw(evaluation: Evaluation) -> float:
     """
     rules = evaluation.protocol
     cells = len(rules.matching.iou_thresholds) * len(rules.ap.recall_points) * len(evaluation.labels)
-    return 6e-8 * cells + 3e-7 * len(evaluation.ground_truth) + 2e-8 * len(evaluation.detections)
+    counts = evaluation.counts
+    return 6e-8 * cells + 3e-7 * counts["ground_truths"] + 2e-8 * counts["detections"]
 
 
 class Note(NamedTuple):
@@ -187,38 +179,31 @@ def _sentence(text: str) -> str:
 def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None) -> dict[str, Any]:
     """Collect everything the page of one evaluation shows, as JSON values and notes."""
     options = options or ReportOptions()
-    evaluation.require_overlaps("a report")
     # Error types need the lowest overlaps across classes: computed first, they serve the others.
     stage("error types")
     error_costs = diagnosis.errors_view(evaluation)
-    gallery = Gallery(evaluation, score_threshold=evaluation.operating_score)
-    score = gallery.score_threshold
-    worst = worst_images(evaluation, score_threshold=score, most=options.gallery)
-    mistakes = confident_mistakes(evaluation, most=options.gallery // 2)
-    pointed = worst_classes(evaluation, score_threshold=score)
-    of_worst = [
-        image
-        for each in pointed.classes
-        for image in images_of_class(evaluation, score, each.row, most=IMAGES_OF_A_CLASS)
-    ]
-    mistakes_in: list[list[int]] = image_errors(evaluation, score)[worst].tolist()
+    stage("images to show")
+    choices = Choices.of(evaluation, most=options.gallery)
+    score = choices.score_threshold
+    gallery = _gallery(evaluation, choices)
+    pointed = worst_classes(evaluation, choices.mistakes, score_threshold=score)
     shown: dict[str, Any] = {
-        "worst": [[gallery.add(row), *counts] for row, counts in zip(worst, mistakes_in, strict=True)],
-        "confident": [gallery.add(int(evaluation.detections.image[row])) for row in mistakes],
+        "worst": [[gallery.add(image), *counts] for image, *counts in choices.worst.tolist()],
+        "confident": [gallery.add(image) for image in choices.confident],
         "score": None if np.isinf(score) else significant([score])[0],
-        "of_worst": [gallery.add(image) for image in of_worst],
-        "of_class": images_by_class(evaluation, score).tolist(),
+        "of_worst": [gallery.add(image) for image in choices.of_worst],
+        "of_class": choices.of_class.tolist(),
         "not_found": 0,
     }
-    surest = surest_mistakes(evaluation, gallery)
+    surest = surest_crops(gallery, choices.surest)
     crops: list[str | None] = [None] * len(surest)
     pictures: dict[str, str] = {}
     if options.image_folder is not None:
         first = [*(int(line[0]) for line in shown["worst"]), *shown["confident"], *shown["of_worst"]]
         stage("pictures")
-        pictures = embed_pictures(evaluation, gallery.rows, first, Path(options.image_folder))
+        pictures = embed_pictures(gallery.evaluation, gallery.rows, first, Path(options.image_folder))
         shown["not_found"] = len(set(first)) - len(pictures)
-        crops = [_crop(evaluation, gallery, crop, Path(options.image_folder)) for crop in surest]
+        crops = [_crop(gallery, crop, Path(options.image_folder)) for crop in surest]
     resamples = options.resamples_for(evaluation)
     stage("intervals over resampled images")
     intervals = diagnosis.intervals(
@@ -231,28 +216,30 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     tiles = _summary_tiles(evaluation, intervals.metrics)
     by_iou = _by_iou(evaluation)
     stage("checking the input")
-    findings = findings_of(evaluation)
-    folders = {str(Path(table.source).parent) for table in (evaluation.ground_truth, evaluation.detections)}
+    findings, unsaid = page_findings(evaluation)
+    folders = {str(Path(source).parent) for source in evaluation.sources}
     listed = [note.without(folders) for note in notes(findings, warnings=options.warnings)]
+    listed += [Note("note", _sentence(unsaid))] if unsaid else []
     stage("curves")
     curves = curve_view(evaluation)
     confidence = diagnosis.confidence_view(evaluation)
     if confidence is not None:
-        confidence["advice"] = "".join(part.text for part in threshold_advice(evaluation, findings))
+        advice = threshold_advice(evaluation, findings, choices.scores)
+        confidence["advice"] = "".join(part.text for part in advice)
     stage("COCO's error analysis")
-    analysis = diagnosis.analysis_view(evaluation)
+    analysis = diagnosis.analysis_view(evaluation, choices)
     stage("confusion and calibration")
     view: dict[str, Any] = {
         "kind": "evaluation",
-        "title": options.title or Path(evaluation.detections.source).name,
+        "title": options.title or Path(evaluation.sources[1]).name,
         "protocol": evaluation.protocol.title or evaluation.protocol.name,
         "signature": evaluation.signature,
         "similarity": evaluation.protocol.similarity,
-        "scored": evaluation.detections.scored,
+        "scored": evaluation.has_scores,
         "remark": evaluation.remark,
         "version": __version__,
         "date": datetime.date.today().isoformat() if options.date is None else options.date,
-        "sources": file_names(evaluation.ground_truth.source, evaluation.detections.source),
+        "sources": file_names(*evaluation.sources),
         "counts": evaluation.counts,
         "lede": f"{evaluation.protocol.title or evaluation.protocol.name}: {evaluation.counts_text}",
         "findings": listed,
@@ -260,25 +247,25 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "conclusions": conclusions(
             evaluation,
             findings,
+            choices,
             listed={note.code for note in listed},
-            confusions_from=max(score, -1e300),
         ),
         "interval": intervals.text,
         "resamples": resamples,
         "worst": pointed,
         "surest": [[*crop, picture] for crop, picture in zip(surest, crops, strict=True)],
         "classes": evaluation.labels,
-        "names": evaluation.ground_truth.categories.labels,
+        "names": evaluation.categories.labels,
         "iou": evaluation.protocol.matching.iou_thresholds[0],
         "table": _class_table(evaluation, intervals.classes, by_iou),
         "by_iou": by_iou,
         "curves": curves,
         "confidence": confidence,
-        "confusion": diagnosis.confusion_view(evaluation, gallery),
+        "confusion": diagnosis.confusion_view(evaluation, choices, gallery),
         "errors": error_costs,
         "analysis": analysis,
         "sizes": _sizes(tiles),
-        "calibration": diagnosis.calibration_view(evaluation),
+        "calibration": diagnosis.calibration_view(evaluation, choices.scores),
         "gallery": shown,
         "kinds": KINDS,
         "limbs": gallery.limbs,
@@ -289,10 +276,20 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     return view
 
 
-def _crop(evaluation: Evaluation, gallery: Gallery, crop: Crop, folder: Path) -> str | None:
+def _gallery(evaluation: Evaluation, choices: Choices) -> Gallery:
+    """Return what draws images; of partitions those are read again that may be shown."""
+    score = choices.score_threshold
+    if not evaluation.has_partitions:
+        return Gallery(evaluation, score_threshold=score)
+    parted: Any = evaluation
+    images = choices.images
+    return Gallery(parted.of_images(images), score_threshold=score, among=images)
+
+
+def _crop(gallery: Gallery, crop: Crop, folder: Path) -> str | None:
     record = gallery.records[crop.record]
     size = record["width"], record["height"]
-    return embed_crop(evaluation, gallery.rows[crop.record], crop.part, size, folder)
+    return embed_crop(gallery.evaluation, gallery.rows[crop.record], crop.part, size, folder)
 
 
 def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list[dict[str, Any]]:
@@ -396,5 +393,5 @@ def _by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
         "thresholds": [round(t, 4) for t in thresholds],
         "classes": rows,
         "mean": significant(every),
-        "metric": "AP" if evaluation.detections.scored else "F1",
+        "metric": "AP" if evaluation.has_scores else "F1",
     }

@@ -18,22 +18,25 @@ Conventions
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import BoolArray
+from boxscore._utils.array_types import BoolArray, IntArray
 from boxscore._utils.text import counted, verb
 from boxscore.diagnostics import error_types
+from boxscore.diagnostics.confusion import EVERY_SCORE
 from boxscore.diagnostics.naming_errors import ERROR_TYPES
 from boxscore.diagnostics.tide import cost_unit, error_kinds
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import IGNORED, MISSED, TRUE_POSITIVE
 from boxscore.matching.ranking import ranked_by
-from boxscore.reports.gallery import Gallery, confident_mistakes
+from boxscore.reports.gallery import Gallery
 
 MOST = 5
+MOST_SUREST = 3
 FEWEST_OBJECTS = 5
 FEWEST_ALIKE = 3
 """Objects that are predicted as one other class before that is said to be what is wrong."""
@@ -64,29 +67,92 @@ class Worst(NamedTuple):
     rule: str
 
 
-def worst_classes(evaluation: Evaluation, *, score_threshold: float) -> Worst:
-    """Choose the worst classes, the worst first; none where there is only one class."""
+def lowest_classes(evaluation: Evaluation) -> tuple[IntArray, str]:
+    """Choose the worst classes, the worst first, and say of which; none where there is only one class."""
     values = evaluation.class_values
     if not evaluation.protocol.matching.per_class or not values:
-        return Worst([], "")
+        return np.empty(0, dtype=np.int64), ""
     metric, of_class = next(iter(values.items()))
     objects = evaluation.class_counts["ground_truths"]
     known = np.flatnonzero(np.isfinite(of_class) & (objects > 0))
     if len(known) < 2:
-        return Worst([], "")
+        return np.empty(0, dtype=np.int64), ""
     least = min(FEWEST_OBJECTS, np.sort(objects[known])[-MOST:].min())
     enough = known[objects[known] >= least]
     falls = metric in {
         evaluation.protocol.class_keys.get(key, key) for key in evaluation.protocol.lower_is_better
     }
     badness = of_class[enough] if falls else -of_class[enough]
-    order = enough[np.lexsort((-objects[enough], -badness))][:MOST]
-    reasons = _Reasons(evaluation, score_threshold)
-    classes = [reasons.of(k, float(of_class[k])) for k in order.tolist()]
     of = counted(len(enough), "class")
     minimum = f" with {counted(int(least), 'object')} or more" if len(enough) < len(known) else ""
-    score = f"; counts at scores from {score_threshold:.3g}" if score_threshold > -1e300 else ""
-    return Worst(classes, f"{'Highest' if falls else 'Lowest'} {metric} of the {of}{minimum}{score}.")
+    rule = f"{'Highest' if falls else 'Lowest'} {metric} of the {of}{minimum}"
+    return enough[np.lexsort((-objects[enough], -badness))][:MOST], rule
+
+
+class ClassMistakes(NamedTuple):
+    """What is wrong with C of the K classes at a score, counted; those of disjoint images add up."""
+
+    objects: IntArray
+    """[C]"""
+    missed: IntArray
+    localised: IntArray
+    called: IntArray
+    """Localised objects by the class as which they are predicted, where it is another, [C, K]."""
+    detections: IntArray
+    """That are not ignored, [C]."""
+    kinds: IntArray
+    """Detections by their kind of error, [C, E]."""
+    taken: IntArray
+    """Detections with a classification error, by the class of the object, [C, K]."""
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, classes: IntArray, score_threshold: float) -> ClassMistakes:
+        """Count the images of an evaluation."""
+        truth, detections = evaluation.ground_truth, evaluation.detections
+        C, K, E = len(classes), len(truth.categories), len(ERROR_TYPES)
+        place = np.full(K, -1)
+        place[classes] = np.arange(C)
+        above = ranked_by(detections) >= score_threshold
+        outcome = evaluation.outcomes.truth(score_threshold)
+        at, called = place[truth.category], _predicted(evaluation, above)
+        objects, missed, localised = (
+            np.bincount(at[(at >= 0) & chosen], minlength=C)
+            for chosen in (outcome != IGNORED, outcome == MISSED, called >= 0)
+        )
+        other = np.flatnonzero((at >= 0) & (called >= 0) & (called != truth.category))
+        of_detection = place[detections.category]
+        of_detection[~above] = -1
+        shown = (of_detection >= 0) & (evaluation.outcomes.detection != IGNORED)
+        kind, about = error_kinds(evaluation)
+        wrong = np.flatnonzero((of_detection >= 0) & (kind >= 0))
+        taken = wrong[kind[wrong] == ERROR_TYPES.index("classification")]
+        return cls(
+            objects,
+            missed,
+            localised,
+            np.bincount(at[other] * K + called[other], minlength=C * K).reshape(C, K),
+            np.bincount(of_detection[shown], minlength=C),
+            np.bincount(of_detection[wrong] * E + kind[wrong], minlength=C * E).reshape(C, E),
+            np.bincount(of_detection[taken] * K + truth.category[about[taken]], minlength=C * K).reshape(
+                C, K
+            ),
+        )
+
+    def __add__(self, other: ClassMistakes) -> ClassMistakes:  # type: ignore[override]
+        """Add up what disjoint images have."""
+        return ClassMistakes(*map(np.add, self, other))
+
+
+def worst_classes(evaluation: Evaluation, mistakes: ClassMistakes, *, score_threshold: float) -> Worst:
+    """Say of the worst classes what they are mostly wrong in; ``mistakes`` are theirs at the score."""
+    rows, rule = lowest_classes(evaluation)
+    if not len(rows):
+        return Worst([], "")
+    of_class = next(iter(evaluation.class_values.values()))
+    reasons = _Reasons(evaluation, rows, mistakes)
+    classes = [reasons.of(at, float(of_class[k])) for at, k in enumerate(rows.tolist())]
+    score = f"; counts at scores from {score_threshold:.3g}" if score_threshold > EVERY_SCORE else ""
+    return Worst(classes, f"{rule}{score}.")
 
 
 class Crop(NamedTuple):
@@ -98,15 +164,15 @@ class Crop(NamedTuple):
     """Left, top, width and height, in pixels of the image."""
 
 
-def surest_mistakes(evaluation: Evaluation, gallery: Gallery, *, most: int = 3) -> list[Crop]:
-    """Choose the false positives with the highest scores, of different images and, if there are, classes."""
-    rows = np.array(confident_mistakes(evaluation, most=len(evaluation.ground_truth.images)), dtype=np.intp)
-    rows = rows[ranked_by(evaluation.detections)[rows] >= gallery.score_threshold]
-    first = np.sort(np.unique(evaluation.detections.category[rows], return_index=True)[1])
+def surest_crops(gallery: Gallery, images: Sequence[int], *, most: int = MOST_SUREST) -> list[Crop]:
+    """Show the false positive of the highest score of each image, of the first in which it is drawn."""
     crops: list[Crop] = []
-    for row in [*rows[first].tolist(), *np.delete(rows, first).tolist()][: 2 * most]:
-        record, box = gallery.add_detection(row)
-        if box >= 0 and len(crops) < most:
+    for image in images:
+        if len(crops) == most:
+            break
+        record = gallery.add(image)
+        box = gallery.surest(record)
+        if box is not None:
             crops.append(Crop(record, box, _surroundings(gallery.records[record], box)))
     return crops
 
@@ -124,47 +190,38 @@ def _surroundings(record: dict[str, Any], box: int) -> tuple[float, float, float
 
 
 class _Reasons:
-    """Says of classes what they are mostly wrong in."""
+    """Says of classes, by their positions, what they are mostly wrong in."""
 
-    def __init__(self, evaluation: Evaluation, score_threshold: float) -> None:
-        truth, detections = evaluation.ground_truth, evaluation.detections
-        self._labels = evaluation.labels
-        self._truth_class, self._detected_class = truth.category, detections.category
+    def __init__(self, evaluation: Evaluation, rows: IntArray, mistakes: ClassMistakes) -> None:
+        self._rows, self._mistakes = rows, mistakes
         result = error_types(evaluation)
         errors, self._unit = result.per_class, cost_unit(result)
-        self._cost = np.nan_to_num(errors.cost[:, : len(ERROR_TYPES)])
-        missed, objects = ERROR_TYPES.index("missed"), evaluation.class_counts["ground_truths"]
-        none = np.flatnonzero((errors.value[:, 0] == 0) & (objects > 0))
-        self._cost[none, missed] = errors.counts[none, missed] / objects[none]
-        above = ranked_by(detections) >= score_threshold
-        kind, self._about = error_kinds(evaluation)
-        self._kind = np.where(above, kind, -1)
-        self._shown = above & (evaluation.outcomes.detection != IGNORED)
-        self._outcome = evaluation.outcomes.truth(score_threshold)
-        self._predicted = _predicted(evaluation, above)
+        self._cost = np.nan_to_num(errors.cost[rows, : len(ERROR_TYPES)])
+        missed, objects = ERROR_TYPES.index("missed"), evaluation.class_counts["ground_truths"][rows]
+        none = np.flatnonzero((errors.value[rows, 0] == 0) & (objects > 0))
+        self._cost[none, missed] = errors.counts[rows[none], missed] / objects[none]
 
-    def of(self, k: int, value: float) -> WorstClass:
-        """Word the kind of error that costs class ``k`` most."""
-        text, cell = self._confused(k, always=True)
+    def of(self, at: int, value: float) -> WorstClass:
+        """Word the kind of error that costs a class most."""
+        k = int(self._rows[at])
+        text, cell = self._confused(at, always=True)
         if text:
             return WorstClass(k, value, "classification", text, cell)
-        order = np.argsort(-self._cost[k], kind="stable")
-        kinds = [ERROR_TYPES[e] for e in order.tolist() if self._cost[k, e] > NEGLIGIBLE]
+        order = np.argsort(-self._cost[at], kind="stable")
+        kinds = [ERROR_TYPES[e] for e in order.tolist() if self._cost[at, e] > NEGLIGIBLE]
         for kind in [*kinds, "missed"]:
-            text, cell = self._confused(k) if kind == "classification" else (self._text(k, kind), None)
+            text, cell = self._confused(at) if kind == "classification" else (self._text(at, kind), None)
             if text:
                 return WorstClass(k, value, kind, text, cell)
         return WorstClass(k, value)
 
-    def _text(self, k: int, kind: str) -> str:
-        objects = (self._truth_class == k) & (self._outcome != IGNORED)
-        missed, every = int((self._outcome[objects] == MISSED).sum()), int(objects.sum())
+    def _text(self, at: int, kind: str) -> str:
+        missed, every = int(self._mistakes.missed[at]), int(self._mistakes.objects[at])
         if kind == "missed":
             if missed < every:
                 return f"{missed:,} of {every:,} missed" if missed else ""
             return "its only object is missed" if every == 1 else f"all {every:,} missed"
-        of_class = self._detected_class == k
-        count = int((of_class & (self._kind == ERROR_TYPES.index(kind))).sum())
+        count = int(self._mistakes.kinds[at, ERROR_TYPES.index(kind)])
         words = {
             "localisation": "poorly localised",
             "both": "of the wrong class and poorly localised",
@@ -173,26 +230,22 @@ class _Reasons:
         }
         if not count:
             return ""
-        cost = f"{self._cost[k, ERROR_TYPES.index(kind)]:.3f} {self._unit}"
+        cost = f"{self._cost[at, ERROR_TYPES.index(kind)]:.3f} {self._unit}"
         also = f"; {missed:,} of {every:,} missed" if 2 * missed > every else ""
-        return f"{count:,} of {self._detections(k)} {verb(count, 'are')} {words[kind]} ({cost}){also}"
+        return f"{count:,} of {self._detections(at)} {verb(count, 'are')} {words[kind]} ({cost}){also}"
 
-    def _detections(self, k: int) -> str:
-        return counted(int((self._shown & (self._detected_class == k)).sum()), "detection")
+    def _detections(self, at: int) -> str:
+        return counted(int(self._mistakes.detections[at]), "detection")
 
-    def _confused(self, k: int, *, always: bool = False) -> tuple[str, tuple[int, int] | None]:
+    def _confused(self, at: int, *, always: bool = False) -> tuple[str, tuple[int, int] | None]:
         """Say as what its objects are predicted, or on what its detections lie, whichever happens more.
 
         With ``always``, only as what most of its localised objects are predicted.
         """
-        K = len(self._labels)
-        predicted = self._predicted[self._truth_class == k]
-        lost = np.bincount(predicted[(predicted >= 0) & (predicted != k)], minlength=K)
-        localised = int((predicted >= 0).sum())
+        k, lost, taken = int(self._rows[at]), self._mistakes.called[at], self._mistakes.taken[at]
+        localised = int(self._mistakes.localised[at])
         if always and (2 * lost.max() <= localised or lost.max() < FEWEST_ALIKE):
             return "", None
-        wrong = (self._detected_class == k) & (self._kind == ERROR_TYPES.index("classification"))
-        taken = np.bincount(self._truth_class[self._about[wrong]], minlength=K)
         if not lost.any() and not taken.any():
             return "", None
         if always or lost.max() >= taken.max():
@@ -201,7 +254,7 @@ class _Reasons:
             return f"{lost[other]:,} of {localised:,} localised {are} predicted as", (k, other)
         other = int(taken.argmax())
         are = verb(int(taken[other]), "are")
-        return f"{taken[other]:,} of {self._detections(k)} {are} on", (other, k)
+        return f"{taken[other]:,} of {self._detections(at)} {are} on", (other, k)
 
 
 def _predicted(evaluation: Evaluation, above: BoolArray) -> NDArray[np.intp]:

@@ -129,6 +129,12 @@ class ScoreCounts:
                 true[k], false[k] = self.true[part][last], self.false[part][last]
         return true, false
 
+    def curve(self, k: int) -> ScoreCounts:
+        """Return the counts of a class, or of all classes together (K), alone."""
+        part = self.part(k)
+        columns = (self.score[part], self.true[part], self.false[part], self.distance[part])
+        return ScoreCounts(*columns, np.array([0, part.stop - part.start]), self.positive[k : k + 1])
+
     def part(self, k: int) -> slice:
         """Return the positions of a class, or of all classes together (K)."""
         return slice(int(self.bounds[k]), int(self.bounds[k + 1]))

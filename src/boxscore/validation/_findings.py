@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -91,6 +92,11 @@ class Finding:
     repaired: float = float("nan")
     bound: bool = False
     repaired_metric: str = ""
+
+    @property
+    def head(self) -> str:
+        """The message up to its first colon or full stop."""
+        return re.split(r": |\. ", self.message, maxsplit=1)[0]
 
     @property
     def effect(self) -> float:

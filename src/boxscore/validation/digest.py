@@ -81,6 +81,16 @@ def findings_of(evaluation: Evaluation, *, effects: bool = True) -> list[Finding
     return check(_context(evaluation, effort))
 
 
+def page_findings(evaluation: Evaluation) -> tuple[list[Finding], str]:
+    """Return the findings of a page, and what partitions do not say; empty in one process."""
+    if not evaluation.has_partitions:
+        return findings_of(evaluation), ""
+    from boxscore.validation.in_parts import findings_of_partitions, note_of_shares
+
+    findings, images = findings_of_partitions(evaluation)
+    return findings, note_of_shares(images)
+
+
 def _rows(evaluation: Evaluation) -> int:
     return len(evaluation.ground_truth) + len(evaluation.detections)
 

@@ -24,6 +24,7 @@ from boxscore._utils.text import counted
 from boxscore.data.alignment import concatenate
 from boxscore.data.operations import of_images, with_all_instances
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation import geometric, semantic, structural, unread
 from boxscore.validation._findings import MOST_EXAMPLES, Context, Finding, RowCheck, by_weight, image_rows
@@ -47,11 +48,11 @@ ADDED = (
 )
 """Codes of findings of all rows."""
 
-LEFT_OUT = {
-    "repeated-annotation-id": "ids of annotations that repeat",
-    "class-always-called-another": "classes that are always called another",
-}
+LEFT_OUT = {"repeated-annotation-id": "ids of annotations that repeat"}
 """Codes of findings that need all rows, and what they are of."""
+
+OF_CLASSES = ("class-always-called-another",)
+"""Codes of findings whose examples are classes, not rows of the sample."""
 
 SAMPLED = 2_000
 """Images of the sample."""
@@ -230,6 +231,22 @@ def findings_of_shares(shares: Iterable[Share], protocol: Protocol) -> tuple[lis
     return by_weight(one for one in findings if one.code not in follows), len(truth.images)
 
 
+def findings_of_partitions(evaluation: Evaluation) -> tuple[list[Finding], int]:
+    """Return the findings of an evaluation in partitions, which are read again, and the sample's images."""
+    parted: Any = evaluation
+    held = parted.partitions_again("findings about the input")
+    options = {"protocol": evaluation.protocol, "partitions": len(held.tasks)}
+    with held.engine.asked_again():
+        calls = [held.engine.submit("check", _share_of_task, task, options) for task in held.tasks]
+        shares = held.engine.results(calls, shown="reading again")
+    return findings_of_shares(shares, evaluation.protocol)
+
+
+def _share_of_task(task: Any, options: Mapping[str, Any]) -> Share:
+    share: Share = task.told(share_of, options)
+    return share
+
+
 def _joined(tables: Sequence[Any]) -> Any:
     """Put the tables of disjoint images of one data set into one."""
     return concatenate(with_all_instances(tables))[0]
@@ -278,13 +295,17 @@ def _of_sample(
     truth: GroundTruth, detections: Detections, protocol: Protocol, whole: Share
 ) -> Iterator[Finding]:
     """Return the findings of the sample that do not add up."""
-    for one in check(Context(truth, detections, protocol)):
+    context = Context(truth, detections, protocol)
+    vars(context).update(silent_classes=whole.per_class["detections"] == 0)  # of all images
+    for one in check(context):
         if one.code in ADDED or one.code in LEFT_OUT:
             continue
         if one.code == "score-floor" and whole.scores[0] < semantic.LEAST_FLOOR:
             continue
-        of = f"in a sample of {counted(len(truth.images), 'image')}: "
-        yield dataclasses.replace(one, message=of + one.message, examples=())
+        of = f" (in a sample of {counted(len(truth.images), 'image')})"
+        message = f"{one.head}{of}{one.message.removeprefix(one.head)}"
+        examples = one.examples if one.code in OF_CLASSES else ()
+        yield dataclasses.replace(one, message=message, examples=examples)
 
 
 def note_of_shares(images: int) -> str:

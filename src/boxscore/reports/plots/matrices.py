@@ -43,10 +43,11 @@ class ConfusionDisplay(Display):
     ) -> Self:
         """Count the confusions of an evaluation; see :func:`confusion_matrix`."""
         from boxscore.diagnostics import confusion_matrix as count
+        from boxscore.diagnostics.confusion import EVERY_SCORE
 
         checks.whole_number(most, 1, name="most")
         if score_threshold is None:
-            score_threshold = max(evaluation.operating_score, -1e300)
+            score_threshold = max(evaluation.operating_score, EVERY_SCORE)
         return cls.from_matrix(count(evaluation, score_threshold=score_threshold), most=most)
 
     @classmethod
