@@ -28,6 +28,7 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.given_paths import files_of, path_of
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import concatenate
+from boxscore.data.operations import of_images
 from boxscore.data.tables import Detections
 from boxscore.errors import InputError
 from boxscore.formats._box_order import SAMPLE_SIZE, warn_of_box_order
@@ -73,15 +74,21 @@ def results_in_blocks(path: Path, options: ReadOptions, most: int, *, oriented: 
             yield table if "masks" in options.instances else boxes
             are_oriented |= table.rotated is not None or table.quadrilaterals is not None
             are_ordered &= table.boxes_given
-            sample.append(boxes.take(boxes.columns[ROW] % step == 0))
+            sample.append(_every(boxes, step))
             while sum(map(len, sample)) > SAMPLE_SIZE:
                 step *= 2
-                sample = [some.take(some.columns[ROW] % step == 0) for some in sample]
+                sample = [_every(some, step) for some in sample]
     if are_oriented and not oriented:
         _warn_of_orientation(path)
     if are_ordered:
         given_sizes = file_format.boxes == "xywh"
         warn_of_box_order(concatenate(sample)[0], given_sizes=given_sizes, form=options.box_format)
+
+
+def _every(table: Detections, step: int) -> Detections:
+    """Return one row of so many, and no image besides."""
+    chosen = table.take(table.columns[ROW] % step == 0)
+    return of_images(chosen, np.unique(chosen.image).astype(np.int64))
 
 
 def check_one_form(given: Iterable[tuple[Path, str]]) -> None:
