@@ -190,8 +190,7 @@ def test_what_is_refused(call: list[str], message: str, parquet: str, run: Run) 
 
 @pytest.mark.parametrize("command", AT_ONCE)
 def test_what_needs_all_at_once_says_so(command: str, parquet: str, run: Run) -> None:
-    more = ["--output", "folder"] if command == "draw" else []
-    error = run.error(command, GT, parquet, *more, "--memory-limit", "1GB")
+    error = run.error(command, GT, parquet, "--memory-limit", "1GB")
     said = f"left out of {command}, which needs all detections at once; "
     assert error.startswith(f"boxscore: error: --memory-limit must be {said}")
 

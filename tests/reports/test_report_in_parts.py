@@ -135,6 +135,22 @@ def test_the_command_writes_the_folder_of_one_process(
         assert (parts / name).read_bytes() == files[name], name
 
 
+def test_the_worst_images_are_drawn(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits.small_partitions(monkeypatch, 50)
+    run("convert", "--gt", GT, "--dt", DT, "--to", "parquet", "--output", tmp_path / "found.parquet")
+    call = ["draw", GT, tmp_path / "found.parquet", "--worst", "3", "--workers", "1"]
+    run(*call, "--output", tmp_path / "one")
+    run(*call, "--output", tmp_path / "parts", "--memory-limit", "2GB")
+    one, parts = (
+        {path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()}
+        for folder in ("one", "parts")
+    )
+    assert len(one) == 3
+    assert one == parts
+    error = run.error(*call, "--images", "101", "--output", tmp_path / "none", "--memory-limit", "2GB")
+    assert "--images must be left out with --memory-limit" in error
+
+
 def test_what_a_report_of_partitions_refuses(tmp_path: Path, run: Run) -> None:
     found = tmp_path / "found.parquet"
     run("convert", "--gt", GT, "--dt", DT, "--to", "parquet", "--output", found)

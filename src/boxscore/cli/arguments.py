@@ -408,7 +408,6 @@ AT_ONCE = {
     "suspects": "every label is weighed by what it costs among all scores, with the boxes around it",
     "sweep": "each setting suppresses and matches the boxes again",
     "explain": "each step between two tools matches the boxes again",
-    "draw": "it ranks images by their boxes; boxscore images --memory-limit finds the worst",
     "view": "it goes from image to image, with their boxes",
 }
 """Why a command without ``--memory-limit`` has none, for those who type it."""

@@ -13,14 +13,18 @@ Examples
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
+
+import numpy as np
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_folder
 from boxscore._utils.user_warnings import warn_user
-from boxscore.cli.arguments import FOLDER_OUTPUT, INPUTS, PLOT_FORMS, Option
+from boxscore.cli.arguments import FOLDER_OUTPUT, INPUTS, MEMORY_LIMIT, PLOT_FORMS, Option
 from boxscore.cli.inputs import evaluate_inputs, existing_folder, read_inputs
 from boxscore.cli.output import picture
 from boxscore.cli.streams import say, show
@@ -44,13 +48,14 @@ OPTIONS = (
         kind=bool,
         default=False,
     ),
+    MEMORY_LIMIT,
     Option("form", "format of the pictures", default="png", choices=PLOT_FORMS),
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, draw; return the exit status."""
-    from boxscore.reports.choices import worst_images
+    from boxscore.reports.choices import images_alone, worst_images
     from boxscore.reports.plots._style import pyplot
 
     pyplot()
@@ -58,23 +63,37 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.at_score is not None:
         checks.number_between(arguments.at_score, -math.inf, math.inf, name="--at-score")
     existing_folder(arguments.image_folder, name="--image-folder")
-    inputs = read_inputs(arguments)
-    evaluation = evaluate_inputs(inputs)
-    score = arguments.at_score if arguments.at_score is not None else evaluation.operating_score
-    if inputs.images is not None:
-        rows = list(range(len(evaluation.ground_truth.images)))
-    else:
-        rows = worst_images(evaluation, score_threshold=score, most=arguments.worst)
-    if not rows:
-        say("no image has a mistake to draw")
-        return 0
-    images = evaluation.ground_truth.images
-    stems = [plain_file_name(str(images.file_names[row] or images.ids[row])) for row in rows]
-    names = [f"{number:03d}_{stem}.{arguments.form}" for number, stem in enumerate(stems, start=1)]
-    drawn = (_drawn(evaluation, row, score, arguments) for row in rows)
-    write_folder(arguments.output, zip(names, drawn, strict=True))
+    with _evaluated(arguments) as (evaluation, every):
+        score = arguments.at_score if arguments.at_score is not None else evaluation.operating_score
+        if every:
+            chosen = list(range(evaluation.image_count))
+        else:
+            chosen = worst_images(evaluation, score_threshold=score, most=arguments.worst)
+        if not chosen:
+            say("no image has a mistake to draw")
+            return 0
+        evaluation, among = images_alone(evaluation, np.array(chosen))
+        rows = chosen if among is None else np.searchsorted(among, chosen).tolist()
+        images = evaluation.ground_truth.images
+        stems = [plain_file_name(str(images.file_names[row] or images.ids[row])) for row in rows]
+        names = [f"{number:03d}_{stem}.{arguments.form}" for number, stem in enumerate(stems, start=1)]
+        drawn = (_drawn(evaluation, row, score, arguments) for row in rows)
+        write_folder(arguments.output, zip(names, drawn, strict=True))
     show("\n".join(str(arguments.output / name) for name in names))
     return 0
+
+
+@contextlib.contextmanager
+def _evaluated(arguments: argparse.Namespace) -> Iterator[tuple[Evaluation, bool]]:
+    """Evaluate, in partitions where memory is limited; whether every image is drawn, as chosen ones are."""
+    if arguments.memory_limit is None:
+        inputs = read_inputs(arguments)
+        yield evaluate_inputs(inputs), inputs.images is not None
+        return
+    from boxscore.cli.larger import evaluation_in_parts
+
+    with evaluation_in_parts(arguments) as evaluation:
+        yield evaluation, False
 
 
 def _drawn(evaluation: Evaluation, row: int, score: float, arguments: argparse.Namespace) -> bytes:

@@ -19,7 +19,7 @@ Conventions
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -248,7 +248,6 @@ def _answer_of(
         Named(images[rows[:MOST_NAMED]], [str(one) for one in ids[rows[:MOST_NAMED]].tolist()], len(rows))
         for rows in behind
     ]
-    mistakes = np.column_stack([images, image_errors(evaluation, score)])
     image, category = _mistakes(evaluation, score)
     K = len(evaluation.ground_truth.categories)
     of_worst = []
@@ -256,7 +255,7 @@ def _answer_of(
         counts = np.column_stack([images, np.bincount(image[category == k], minlength=len(images))])
         of_worst.append(_with_most(counts, slice(1, 2), IMAGES_OF_A_CLASS))
     return Answer(
-        _with_most(mistakes, slice(1, 3), most),
+        _worst_of(evaluation, place, score=score, most=most),
         Confident.joined([Confident.of(evaluation, place)], most),
         np.bincount(evaluation.ground_truth.category, minlength=K),
         np.bincount(np.unique(image * K + category) % max(K, 1), minlength=K),
@@ -325,7 +324,26 @@ def _mistakes(evaluation: Evaluation, score_threshold: float) -> tuple[IntArray,
 
 def worst_images(evaluation: Evaluation, *, score_threshold: float = -np.inf, most: int = 48) -> list[int]:
     """Row numbers of the images with most mistakes, worst first."""
-    counts = image_errors(evaluation, score_threshold)
-    counts = np.column_stack([np.arange(len(counts)), counts])
+    options = {"score": score_threshold, "most": most}
+    with pieces_of(evaluation, "the worst images", _worst_of, options) as pieces:
+        counts = np.concatenate(pieces.values())
     worst: list[int] = _with_most(counts, slice(1, 3), most)[:, 0].tolist()
     return worst
+
+
+def _worst_of(evaluation: Evaluation, place: Place, *, score: float, most: int) -> IntArray:
+    """Image, false positives, missed and true positives of those with most mistakes, [n, 4]."""
+    images = rows_among_all(np.arange(evaluation.image_count), place)
+    return _with_most(np.column_stack([images, image_errors(evaluation, score)]), slice(1, 3), most)
+
+
+def images_alone(evaluation: Evaluation, rows: IntArray) -> tuple[Evaluation, IntArray | None]:
+    """Return an evaluation that has the tables of some images, and their rows among all, ascending.
+
+    One process has all of them, and None; of partitions those of these images are read again.
+    """
+    if not evaluation.has_partitions:
+        return evaluation, None
+    parted: Any = evaluation
+    rows = np.unique(rows)
+    return parted.of_images(rows), rows

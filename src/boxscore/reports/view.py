@@ -31,7 +31,7 @@ from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.summary import SUMMARY_KINDS
 from boxscore.reports import diagnosis
-from boxscore.reports.choices import Choices
+from boxscore.reports.choices import Choices, images_alone
 from boxscore.reports.conclusions import conclusions, threshold_advice
 from boxscore.reports.curve_view import curve_view, significant
 from boxscore.reports.gallery import Gallery
@@ -185,7 +185,8 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     stage("images to show")
     choices = Choices.of(evaluation, most=options.gallery)
     score = choices.score_threshold
-    gallery = _gallery(evaluation, choices)
+    alone, among = images_alone(evaluation, choices.images)
+    gallery = Gallery(alone, score_threshold=score, among=among)
     pointed = worst_classes(evaluation, choices.mistakes, score_threshold=score)
     shown: dict[str, Any] = {
         "worst": [[gallery.add(image), *counts] for image, *counts in choices.worst.tolist()],
@@ -274,16 +275,6 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     view["image_rows"] = gallery.rows
     view["pictures"] = pictures
     return view
-
-
-def _gallery(evaluation: Evaluation, choices: Choices) -> Gallery:
-    """Return what draws images; of partitions those are read again that may be shown."""
-    score = choices.score_threshold
-    if not evaluation.has_partitions:
-        return Gallery(evaluation, score_threshold=score)
-    parted: Any = evaluation
-    images = choices.images
-    return Gallery(parted.of_images(images), score_threshold=score, among=images)
 
 
 def _crop(gallery: Gallery, crop: Crop, folder: Path) -> str | None:
