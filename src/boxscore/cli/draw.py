@@ -90,9 +90,9 @@ def _evaluated(arguments: argparse.Namespace) -> Iterator[tuple[Evaluation, bool
         inputs = read_inputs(arguments)
         yield evaluate_inputs(inputs), inputs.images is not None
         return
-    from boxscore.cli.larger import evaluation_in_parts
+    from boxscore.cli.larger import DRAWN, evaluation_in_parts
 
-    with evaluation_in_parts(arguments) as evaluation:
+    with evaluation_in_parts(arguments, drawn=DRAWN) as evaluation:
         yield evaluation, False
 
 

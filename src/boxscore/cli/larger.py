@@ -61,6 +61,9 @@ NOT_STRICT = (
     "boxscore validate --memory-limit has them"
 )
 
+DRAWN = 80_000_000
+"""Bytes of what the first process loads and holds where it writes a page or pictures."""
+
 MANY = 1 << 23
 """Boxes of detections from which they are evaluated in partitions unless something needs all at once."""
 
@@ -124,7 +127,8 @@ def evaluate_larger(
 
     ``then`` is called with the result while partitions can be read again.
     """
-    with partitions_of(arguments, chosen_protocol(arguments)) as (engine, tasks, plan):
+    drawn = DRAWN if arguments.report else 0
+    with partitions_of(arguments, chosen_protocol(arguments), drawn=drawn) as (engine, tasks, plan):
         parts = engine.match(tasks)
         result = _scored(engine, parts, plan, tasks if arguments.report else ())
         with _named_where_refused():
@@ -150,13 +154,16 @@ def shard_of(arguments: argparse.Namespace) -> Shard:
 
 
 @contextlib.contextmanager
-def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
-    """Evaluate for a further question: in partitions that stay on disk, if ``--memory-limit`` asks for it."""
+def evaluation_in_parts(arguments: argparse.Namespace, *, drawn: int = 0) -> Iterator[Evaluation]:
+    """Evaluate for a further question: in partitions that stay on disk, if ``--memory-limit`` asks for it.
+
+    The first process needs ``drawn`` bytes besides.
+    """
     if arguments.memory_limit is None or not is_larger(arguments):
         yield evaluate_inputs(read_inputs(arguments))
         return
     with (
-        partitions_of(arguments, chosen_protocol(arguments)) as (engine, tasks, plan),
+        partitions_of(arguments, chosen_protocol(arguments), drawn=drawn) as (engine, tasks, plan),
         _named_where_refused(),
     ):
         yield _scored(engine, engine.match(tasks), plan, tasks, later=True)
@@ -241,9 +248,17 @@ def _told(task: StreamTask, function: Callable[..., Any], options: Mapping[str, 
 
 @contextlib.contextmanager
 def partitions_of(
-    arguments: argparse.Namespace, protocol: Protocol, *, bounds: bool = False, matched: bool = True
+    arguments: argparse.Namespace,
+    protocol: Protocol,
+    *,
+    bounds: bool = False,
+    matched: bool = True,
+    drawn: int = 0,
 ) -> Iterator[tuple[LocalEngine, list[Any], Plan]]:
-    """Cut the input into tasks; with what runs them, and how much is done at a time."""
+    """Cut the input into tasks; with what runs them, and how much is done at a time.
+
+    The first process needs ``drawn`` bytes besides.
+    """
     shard = shard_of(arguments)
     if matched:
         check_mergeable(protocol)
@@ -264,6 +279,7 @@ def partitions_of(
     if in_parquet:
         sides.append(ParquetGroups.open(truth, read_options(**truth_options)))
     load = Load.of(sides, None if in_parquet else truth).of_share(shard.shares)
+    load = load._replace(first=load.first + drawn)
     plan = plan_within(limit, load, workers, beside=beside)
     if arguments.strict and matched:
         say(f"note: {NOT_STRICT}", name="boxscore")

@@ -52,9 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_in_parts(arguments: argparse.Namespace) -> int:
     """Evaluate in partitions, and write while they can be read again."""
-    from boxscore.cli.larger import evaluation_in_parts
+    from boxscore.cli.larger import DRAWN, evaluation_in_parts
 
-    with remembered_warnings() as messages, evaluation_in_parts(arguments) as evaluation:
+    with remembered_warnings() as messages, evaluation_in_parts(arguments, drawn=DRAWN) as evaluation:
         save_report(evaluation, arguments, messages)
         text = evaluation_as(arguments.output, evaluation, messages=messages)
     show(text)
