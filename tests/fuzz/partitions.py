@@ -34,7 +34,6 @@ sys.path.insert(0, str(HERE.parent))
 import boxscore  # noqa: E402
 from boxscore.diagnostics import bootstrap_intervals  # noqa: E402
 from boxscore.distributed import Part, load_part, merge, scan  # noqa: E402
-from boxscore.distributed.parts import check_mergeable  # noqa: E402
 from boxscore.protocols import load_protocol, protocol_names  # noqa: E402
 from boxscore.similarity.registry import similarity_of  # noqa: E402
 from support.insides import LocalEngine, distributed_evaluation  # noqa: E402
@@ -436,9 +435,7 @@ def _by_files(one: Case, partitions: int, folder: Path) -> Any:
 
 
 def difference(one: Case, folder: Path, *, processes: bool = False) -> str | None:
-    """Say how partitions differ from all at once; None where they do not, or the protocol refuses them."""
-    if isinstance(_outcome(lambda: check_mergeable(load_protocol(one.protocol))), boxscore.ProtocolError):
-        return None
+    """Say how partitions differ from all at once; None where they do not, or the protocol refuses parts."""
     rng = one.rng
     at_once = _outcome(lambda: whole((one.truth, one.found), one.protocol))
     expected = at_once if isinstance(at_once, Exception) else bits(at_once)
@@ -463,7 +460,10 @@ def difference(one: Case, folder: Path, *, processes: bool = False) -> str | Non
     if processes:
         ways["processes"] = lambda: _by_engine(one, most, many, folder, 2)
     for name, way in ways.items():
-        text = _compared(name, expected, _outcome(way))
+        got = _outcome(way)
+        if isinstance(got, boxscore.ProtocolError) and "in parts" in str(got):
+            return None
+        text = _compared(name, expected, got)
         if text is not None:
             return text
     if isinstance(at_once, Exception):

@@ -127,6 +127,7 @@ class ConfusionMatrix(DiagnosticResult):
         of_truth = np.zeros(len(self.labels), dtype=np.int64)
         np.add.at(of_truth, self.truth, self.count)
         shares: NDArray[np.float64] = self.count / of_truth[self.truth]
+        shares.setflags(write=False)
         return shares
 
     def counts_of(self, rows: Sequence[int]) -> NDArray[np.int64]:

@@ -179,6 +179,8 @@ def _sentence(text: str) -> str:
 def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None) -> dict[str, Any]:
     """Collect everything the page of one evaluation shows, as JSON values and notes."""
     options = options or ReportOptions()
+    if not evaluation.has_partitions:
+        evaluation.require_overlaps("a report")
     # Error types need the lowest overlaps across classes: computed first, they serve the others.
     stage("error types")
     error_costs = diagnosis.errors_view(evaluation)
