@@ -122,6 +122,8 @@ def test_the_command_writes_the_folder_of_one_process(
     whole = run(*call, "--report", one)
     told = run(*call, "--report", parts, "--memory-limit", "2GB")
     assert told.out == whole.out
+    assert "note: left out with --memory-limit: tables/matches\n" in told.err
+    assert "left out" not in whole.err
     assert f"report written to {parts / 'report.html'}" in told.err
     pages = [payload((folder / "report.html").read_text(encoding="utf-8")) for folder in (one, parts)]
     assert pages[0]["pictures"]

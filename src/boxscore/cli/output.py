@@ -299,6 +299,9 @@ def picture(figure: Figure, form: str) -> bytes:
 
 # ---------------------------------------------------------------- reports
 
+WHOLE_TABLES, WHOLE_PLOTS = ("matches", "confidence_curve"), ("f1_curve",)
+"""Tables and plots that need all matches, or all scores, in one place."""
+
 
 def finding_lines_of(names: list[str], digests: list[Digest]) -> list[str]:
     """Say each finding once, after the names of the detectors whose finding it is."""
@@ -314,7 +317,22 @@ def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages:
     """Write the report folder that ``--report`` names."""
     from boxscore.reports.folder import write_report
 
-    write_report(evaluation, arguments.report, **_content(arguments, messages))
+    paths = write_report(evaluation, arguments.report, **_content(arguments, messages))
+    if evaluation.has_partitions:
+        _say_left_out(arguments, {(path.parent.name, path.stem) for path in paths})
+
+
+def _say_left_out(arguments: argparse.Namespace, written: Collection[tuple[str, str]]) -> None:
+    """Say which tables and plots partitions do not have."""
+    asked = {"tables": (arguments.tables, WHOLE_TABLES), "plots": (arguments.plots, WHOLE_PLOTS)}
+    left_out = [
+        f"{kind}/{name}"
+        for kind, (form, names) in asked.items()
+        for name in names
+        if form is not None and (kind, name) not in written
+    ]
+    if left_out:
+        say(f"note: left out with --memory-limit: {', '.join(left_out)}", name="boxscore")
 
 
 def report_written(folder: Path) -> None:
