@@ -32,10 +32,6 @@ class Pieces(NamedTuple):
         """Return what a function says of each."""
         return list(self.engine.results(self._submitted(function, *arguments)))
 
-    def values(self) -> list[Any]:
-        """Bring all here."""
-        return self.results(_itself)
-
     def then(self, function: Callable[..., Any], *arguments: Any) -> Pieces:
         """Put what a function makes of each in its place."""
         return self._replace(held=self.engine.held(self._submitted(function, *arguments)))
@@ -59,16 +55,31 @@ def pieces_of(
     parted: Any = evaluation
     held = parted.partitions_again(what)
     with held.engine.asked_again():
-        tasks = [
-            held.engine.submit("ask", _asked, task, place, function, options)
-            for task, place in zip(held.tasks, held.places(), strict=True)
-        ]
+        tasks = _submitted(held, function, options)
         yield Pieces(held.engine, held.engine.held(tasks, shown="reading again"), held.room)
+
+
+def answers_of(
+    evaluation: Evaluation, what: str, function: Callable[..., Any], options: Mapping[str, Any]
+) -> list[Any]:
+    """Ask as :func:`pieces_of`, and bring the answers here, which do not grow with the detections."""
+    if not evaluation.has_partitions:
+        evaluation.require_overlaps(what)
+        return [function(evaluation, 0, **options)]
+    parted: Any = evaluation
+    held = parted.partitions_again(what)
+    with held.engine.asked_again():
+        answers: list[Any] = held.engine.results(_submitted(held, function, options), shown="reading again")
+        return answers
+
+
+def _submitted(held: Any, function: Callable[..., Any], options: Mapping[str, Any]) -> list[Any]:
+    """Ask each partition, and say which rows its images have among all."""
+    return [
+        held.engine.submit("ask", _asked, task, place, function, options)
+        for task, place in zip(held.tasks, held.places(), strict=True)
+    ]
 
 
 def _asked(task: Any, place: Place, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
     return task.asked(function, {"place": place, **options})
-
-
-def _itself(answer: Any) -> Any:
-    return answer

@@ -30,7 +30,7 @@ from boxscore._utils.text import counted
 from boxscore.data.class_names import BACKGROUND, TRUTH
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import rows_among_all
-from boxscore.diagnostics._pieces import Place, pieces_of
+from boxscore.diagnostics._pieces import Place, answers_of
 from boxscore.diagnostics._reading import greedy_one_to_one, least_score, warn_of_subsets
 from boxscore.diagnostics._result import SHOWN_ROWS, DiagnosticResult, once_per_evaluation, over_images
 from boxscore.errors import InputError
@@ -335,9 +335,9 @@ def top_confusions(
     last, chosen = len(matrix.labels) - 1, matrix.largest(limit, background=background)
     truth, predicted = matrix.truth[chosen], matrix.predicted[chosen]
     asked = {**options, "truth": truth, "predicted": predicted}
-    with pieces_of(evaluation, "confusions", _images_among_all, asked) as pieces:
-        _check_room(int(matrix.count[chosen].sum()), pieces.room)
-        images = [np.sort(np.concatenate(same)) for same in zip(*pieces.values(), strict=True)]
+    _check_room(evaluation, int(matrix.count[chosen].sum()))
+    every = answers_of(evaluation, "confusions", _images_among_all, asked)
+    images = [np.sort(np.concatenate(same)) for same in zip(*every, strict=True)]
     return TopConfusions(
         matrix.labels,
         truth,
@@ -383,9 +383,12 @@ def _images_among_all(
     return [rows_among_all(one, place).astype(np.int32) for one in rows]
 
 
-def _check_room(listed: int, room: int | None) -> None:
-    """Refuse a list of images that does not fit."""
-    needed = PER_LISTED * listed
+def _check_room(evaluation: Evaluation, listed: int) -> None:
+    """Refuse a list of images that does not fit, before partitions are read for it."""
+    if not evaluation.has_partitions:
+        return
+    parted: Any = evaluation
+    needed, room = PER_LISTED * listed, parted.partitions_again("confusions").room
     if room is not None and needed > room:
         raise InputError(
             "--memory-limit",

@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.ordering import descending_order
 from boxscore.data.vocabulary import rows_among_all
 from boxscore.diagnostics import confusion_matrix
-from boxscore.diagnostics._pieces import Place, pieces_of
+from boxscore.diagnostics._pieces import Place, answers_of
 from boxscore.diagnostics.confusion import EVERY_SCORE, ConfusionMatrix, images_of_cells
 from boxscore.diagnostics.tide import missed_objects
 from boxscore.evaluation import Evaluation
@@ -204,8 +204,7 @@ class Choices(NamedTuple):
             "truth": matrix.truth[cells],
             "predicted": matrix.predicted[cells],
         }
-        with pieces_of(evaluation, "a report", _answer_of, options) as pieces:
-            answer = Answer.joined(pieces.values(), most)
+        answer = Answer.joined(answers_of(evaluation, "a report", _answer_of, options), most)
         return cls(
             score,
             matrix,
@@ -297,9 +296,7 @@ def image_errors(evaluation: Evaluation, score_threshold: float) -> IntArray:
     """Count the mistakes in each image, [images, 3]: false positives, missed, true positives."""
     truth, detections = evaluation.ground_truth, evaluation.detections
     N = len(truth.images)
-    outcomes = evaluation.outcomes
-    false = (outcomes.detection == FALSE_POSITIVE) & (ranked_by(detections) >= score_threshold)
-    outcome = outcomes.truth(score_threshold)
+    false, outcome = _at_score(evaluation, score_threshold)
     return np.stack(
         [
             np.bincount(detections.image[false], minlength=N),
@@ -313,20 +310,25 @@ def image_errors(evaluation: Evaluation, score_threshold: float) -> IntArray:
 def _mistakes(evaluation: Evaluation, score_threshold: float) -> tuple[IntArray, NDArray[np.int32]]:
     """Image and class of every mistake: false positives, then missed objects."""
     truth, detections = evaluation.ground_truth, evaluation.detections
-    outcomes = evaluation.outcomes
-    false = (outcomes.detection == FALSE_POSITIVE) & (ranked_by(detections) >= score_threshold)
-    missed = outcomes.truth(score_threshold) == MISSED
+    false, outcome = _at_score(evaluation, score_threshold)
+    missed = outcome == MISSED
     return (
         np.concatenate([detections.image[false], truth.image[missed]]).astype(np.int64),
         np.concatenate([detections.category[false], truth.category[missed]]),
     )
 
 
+def _at_score(evaluation: Evaluation, score_threshold: float) -> tuple[BoolArray, NDArray[np.int8]]:
+    """Whether each detection is a false positive from a score on, and what becomes of each object."""
+    outcomes = evaluation.outcomes
+    false = (outcomes.detection == FALSE_POSITIVE) & (ranked_by(evaluation.detections) >= score_threshold)
+    return false, outcomes.truth(score_threshold)
+
+
 def worst_images(evaluation: Evaluation, *, score_threshold: float = -np.inf, most: int = 48) -> list[int]:
     """Row numbers of the images with most mistakes, worst first."""
     options = {"score": score_threshold, "most": most}
-    with pieces_of(evaluation, "the worst images", _worst_of, options) as pieces:
-        counts = np.concatenate(pieces.values())
+    counts = np.concatenate(answers_of(evaluation, "the worst images", _worst_of, options))
     worst: list[int] = _with_most(counts, slice(1, 3), most)[:, 0].tolist()
     return worst
 
