@@ -23,7 +23,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import concatenate, with_labels
 from boxscore.data.lookup import chosen_images
 from boxscore.data.masks import Masks
-from boxscore.data.tables import BoxTable, GroundTruth
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
 
@@ -372,6 +372,33 @@ def with_all_instances(tables: Sequence[Table]) -> list[Table]:
         if any(present) and not all(present):
             raise InputError("boxes of tables to merge", f"all {what}, or none", got="both")
     return parts
+
+
+def of_one_data_set(tables: Sequence[Table]) -> Table:
+    """Put the tables of disjoint images of one data set into one, by ascending image."""
+    return concatenate(with_all_instances(tables))[0]
+
+
+def under_classes(table: Table, categories: Categories) -> Table:
+    """Return the table with the classes of a whole data set, of which its own are some."""
+    rows = categories.rows(table.categories.ids)
+    return table.replaced(categories=categories, category=rows[table.category])
+
+
+def no_detections(
+    categories: Categories, *, images: Images | None = None, columns: Mapping[str, NDArray[Any]] | None = None
+) -> Detections:
+    """Return detections without a row, with scores; of no image unless some are given."""
+    nothing: Any = []
+    return Detections.from_arrays(
+        nothing,
+        nothing,
+        np.empty((0, 4)),
+        nothing,
+        images=nothing if images is None else images,
+        categories=categories,
+        columns=columns or {},
+    )
 
 
 def _with_keypoints(table: Table, count: int) -> Table:

@@ -25,8 +25,8 @@ from boxscore._utils.read_only import read_only
 from boxscore._utils.resampling import WeightSets
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import concatenate, warn_left_out
-from boxscore.data.operations import with_all_instances
+from boxscore.data.alignment import warn_left_out
+from boxscore.data.operations import of_one_data_set
 from boxscore.data.scores import no_scores
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images, rows_among_all
@@ -482,7 +482,7 @@ class DistributedEvaluation(MergedEvaluation):
                 for task, place, header in zip(held.tasks, held.places(), held.headers, strict=True)
             ]
             tables = held.engine.results(asked, shown="reading images again")
-        truth, detections = (concatenate(with_all_instances(side))[0] for side in zip(*tables, strict=True))
+        truth, detections = (of_one_data_set(side) for side in zip(*tables, strict=True))
         evaluation: Evaluation = held.tasks[0].evaluation_of(truth, detections)
         return evaluation
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import IntArray
 from boxscore.data.alignment import concatenate
-from boxscore.data.operations import of_images
+from boxscore.data.operations import no_detections, of_images, under_classes
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories
 from boxscore.errors import FileFormatError, InputError
@@ -159,19 +159,8 @@ def table_of(files: Sequence[Path], categories: Categories) -> Detections:
     """Return the rows in some buckets of a file, in their order, with the classes of all."""
     tables: list[Detections] = [table for file in files for table in _pickled(file)]
     if not tables:
-        nothing: Any = []
-        return Detections.from_arrays(
-            nothing,
-            nothing,
-            np.empty((0, 4)),
-            nothing,
-            images=nothing,
-            categories=categories,
-            columns={ROW: np.empty(0, np.int64)},
-        )
-    table = concatenate(tables)[0]
-    category = categories.rows(table.categories.ids)[table.category]
-    table = table.replaced(categories=categories, category=category)
+        return no_detections(categories, columns={ROW: np.empty(0, np.int64)})
+    table = under_classes(concatenate(tables)[0], categories)
     table = table.take(np.argsort(table.columns[ROW]))
     if table.masks is None:
         return table

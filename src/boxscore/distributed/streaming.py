@@ -24,7 +24,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from boxscore._utils.progress import progress
 from boxscore.data.alignment import select
 from boxscore.data.column_names import ColumnParts
 from boxscore.data.lookup import UnlistedImagesError, find_images, unlisted_error
-from boxscore.data.operations import of_images
+from boxscore.data.operations import no_detections, of_images, under_classes
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary, as_ids, sort_key
 from boxscore.distributed.image_ranges import WHOLE, Cutter, IdRange, Ranges, Shard
@@ -153,11 +153,7 @@ class StreamTask(PicklesFields):
         """Read both sides, and keep some images, by their rows in the partition."""
         with _without_remarks():
             truth, detections = self._tables(named=True)
-            sides = (
-                of_images(table, images, np.flatnonzero(np.isin(table.image, images)))
-                for table in (truth, detections.replaced(columns={}))
-            )
-            return cast("tuple[GroundTruth, Detections]", tuple(sides))
+            return of_images(truth, images), of_images(detections.replaced(columns={}), images)
 
     def _tables(self, *, named: bool = False, keys: bool = False) -> tuple[GroundTruth, Detections]:
         """Read both sides; the file names of images, and the rows of ground truth, only where asked for."""
@@ -166,15 +162,7 @@ class StreamTask(PicklesFields):
             truth = truth.replaced(images=_without_names(truth.images))
         boxes = self.detections.read(self.source, self.ids)
         if boxes is None:
-            nothing: Any = []
-            return truth, Detections.from_arrays(
-                nothing,
-                nothing,
-                np.empty((0, 4)),
-                nothing,
-                images=truth.images,
-                categories=truth.categories,
-            )
+            return truth, no_detections(truth.categories, images=truth.images)
         side = self.detections
         rows = rows_of(boxes, side.options, truth, of_results=True, fractions=side.fractions)
         return truth, detections_of(dataclasses.replace(rows, named_by_id=True), side.options, truth)
@@ -204,9 +192,7 @@ class StreamTask(PicklesFields):
         options = self.truth.options
         rows = rows_of(table, options, None, of_results=False, fractions=self.truth.fractions)
         rows = dataclasses.replace(rows, stays_in_fractions=self.truth.stays_in_fractions)
-        truth = ground_truth_of(rows, options)
-        category = self.categories.rows(truth.categories.ids)[truth.category]
-        truth = truth.replaced(categories=self.categories, category=category)
+        truth = under_classes(ground_truth_of(rows, options), self.categories)
         return _with_bounded_columns(truth, self.protocol, {KEY} if keys else set())
 
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.user_warnings import warn_user
+from boxscore.data.operations import no_detections, under_classes
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.distributed.engine import Engine
@@ -132,15 +133,11 @@ class _OfRange(PicklesFields):
         """Read them, with the classes of all files."""
         side, boxes = self.side, self.side.read(self.source, self.ids)
         if boxes is None:
-            nothing: Any = []
-            return Detections.from_arrays(
-                nothing, nothing, np.empty((0, 4)), nothing, images=nothing, categories=categories
-            )
+            return no_detections(categories)
         rows = rows_of(boxes, side.options, None, of_results=True, fractions=side.fractions)
         table = detections_of(rows, side.options, None)
         columns = {name: column for name, column in table.columns.items() if name not in (KEY, AT)}
-        category = categories.rows(table.categories.ids)[table.category]
-        return table.replaced(columns=columns, categories=categories, category=category)
+        return under_classes(table.replaced(columns=columns), categories)
 
 
 def parquet_tasks(

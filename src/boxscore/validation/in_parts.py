@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import IntArray
 from boxscore._utils.text import counted
-from boxscore.data.alignment import concatenate
-from boxscore.data.operations import of_images, with_all_instances
+from boxscore.data.operations import of_images, of_one_data_set
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import Protocol
@@ -208,7 +207,7 @@ def findings_of_shares(shares: Iterable[Share], protocol: Protocol) -> tuple[lis
     whole = next(each)
     for one in each:
         whole += one
-    truth, detections = (_joined(tables) for tables in zip(*whole.sample, strict=True))
+    truth, detections = (of_one_data_set(tables) for tables in zip(*whole.sample, strict=True))
     nothing = np.empty(0, dtype=np.int64)
     context = Context(
         of_images(truth, nothing, nothing),
@@ -245,11 +244,6 @@ def findings_of_partitions(evaluation: Evaluation) -> tuple[list[Finding], int]:
 def _share_of_task(task: Any, options: Mapping[str, Any]) -> Share:
     share: Share = task.told(share_of, options)
     return share
-
-
-def _joined(tables: Sequence[Any]) -> Any:
-    """Put the tables of disjoint images of one data set into one."""
-    return concatenate(with_all_instances(tables))[0]
 
 
 def _of_all(context: Context, whole: Share) -> Iterator[Finding]:
