@@ -138,30 +138,30 @@ def weighted_boxes_fusion(
     >>> fused.boxes.round(7).tolist(), fused.scores.round(7).tolist()
     ([[0.0069565, 0.0, 0.4947826, 0.5052174]], [0.7666667])
     """
-    options = (weights, iou_threshold, score_threshold, confidence)
-    fused = fused_by_clusters(
-        boxes, scores, groups, *options, allow_overflow=allow_overflow, box_format=box_format
-    )[0]
+    models = Models(boxes, scores, groups, weights, score_threshold, box_format)
+    fused = fused_by_clusters(models, iou_threshold, confidence, allow_overflow=allow_overflow)[0]
     warn_of_scale(_largest(scores))
     return fused
 
 
+class Models(NamedTuple):
+    """What several models say, a list of each; as for :func:`weighted_boxes_fusion`."""
+
+    boxes: Sequence[ArrayLike]
+    scores: Sequence[ArrayLike]
+    groups: Sequence[ArrayLike] | None = None
+    weights: ArrayLike | None = None
+    score_threshold: float = 0.0
+    box_format: BoxFormat = "xyxy"
+
+
 def fused_by_clusters(
-    boxes: Sequence[ArrayLike],
-    scores: Sequence[ArrayLike],
-    groups: Sequence[ArrayLike] | None = None,
-    weights: ArrayLike | None = None,
-    iou_threshold: float = 0.55,
-    score_threshold: float = 0.0,
-    confidence: Confidence = "average",
-    *,
-    allow_overflow: bool = False,
-    box_format: BoxFormat = "xyxy",
+    models: Models, iou_threshold: float, confidence: Confidence = "average", *, allow_overflow: bool = False
 ) -> tuple[Fused, IntArray]:
     """Do :func:`weighted_boxes_fusion`; also return the best member of each fused box, [K], a row of all."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
     checks.one_of(confidence, get_args(Confidence), name="confidence")
-    ensemble = _gather(boxes, scores, groups, weights, score_threshold, box_format)
+    ensemble = _gather(*models)
     ranked = ensemble.ranked
     cluster = np.empty(len(ranked.order), dtype=np.int64)  # position of the first member
     for block in ranked.blocks():
@@ -170,7 +170,7 @@ def fused_by_clusters(
         here += block.start
     weight = ranked.scores.take(ranked.order)
     score = _confidence(ensemble, cluster, weight, confidence, allow_overflow=allow_overflow)
-    return _average(ensemble, cluster, weight, score, box_format)
+    return _average(ensemble, cluster, weight, score, models.box_format)
 
 
 def nmw(
@@ -194,23 +194,16 @@ def nmw(
     >>> fused.boxes.round(7).tolist(), fused.scores.tolist()
     ([[0.0069105, 0.0, 0.4950088, 0.5049912]], [0.9])
     """
-    fused = fused_into_best(boxes, scores, groups, weights, iou_threshold, score_threshold, box_format)[0]
+    models = Models(boxes, scores, groups, weights, score_threshold, box_format)
+    fused = fused_into_best(models, iou_threshold)[0]
     warn_of_scale(_largest(scores))
     return fused
 
 
-def fused_into_best(
-    boxes: Sequence[ArrayLike],
-    scores: Sequence[ArrayLike],
-    groups: Sequence[ArrayLike] | None = None,
-    weights: ArrayLike | None = None,
-    iou_threshold: float = 0.55,
-    score_threshold: float = 0.0,
-    box_format: BoxFormat = "xyxy",
-) -> tuple[Fused, IntArray]:
+def fused_into_best(models: Models, iou_threshold: float) -> tuple[Fused, IntArray]:
     """Do :func:`nmw`; also return the best member of each fused box, [K], a row of all."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
-    ensemble = _gather(boxes, scores, groups, weights, score_threshold, box_format)
+    ensemble = _gather(*models)
     ranked = ensemble.ranked
     cluster = np.empty(len(ranked.order), dtype=np.int64)
     weight = np.empty(len(ranked.order))
@@ -221,7 +214,7 @@ def fused_into_best(
         same = owner == np.arange(len(block))
         weight[here] = block.scores * np.where(same, 1.0, block.measure.between(owner, np.arange(len(block))))
     score = ranked.scores.take(ranked.order) / ensemble.weights.max(initial=0)
-    return _average(ensemble, cluster, weight, score, box_format)
+    return _average(ensemble, cluster, weight, score, models.box_format)
 
 
 def warn_of_scale(largest: float) -> None:

@@ -12,7 +12,7 @@ from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError
 from boxscore.suppression._ranked import boxes_of
-from boxscore.suppression.fusion import fused_by_clusters, fused_into_best, warn_of_scale
+from boxscore.suppression.fusion import Models, fused_by_clusters, fused_into_best, warn_of_scale
 from boxscore.suppression.result import Suppression
 from boxscore.suppression.suppressing import suppress
 
@@ -81,15 +81,14 @@ def _fused(
         for table in tables
     ]
     fuse = fused_by_clusters if method == "wbf" else fused_into_best
-    fused, best = fuse(
+    models = Models(
         [boxes_of(table) for table in tables],
         [table.scores for table in tables],
         groups,
-        weights=weights,
-        iou_threshold=iou_threshold,
-        score_threshold=score_threshold,
-        **options,
+        weights,
+        score_threshold,
     )
+    fused, best = fuse(models, iou_threshold, **options)
     image, category = np.divmod(fused.groups.astype(np.int64), max(len(categories), 1))
     table = Detections(
         images=images,
