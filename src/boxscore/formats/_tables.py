@@ -134,9 +134,8 @@ class Table(abc.ABC):
         used = np.zeros(len(cells) + 1, dtype=bool)
         used[positions] = True
         for number, (cell, is_used) in enumerate(zip(cells, used.tolist(), strict=False)):
-            if (
-                not is_used or cell is None or cell == ""
-            ):  # a dictionary may have values of rows that are gone
+            # A dictionary may have values of rows that are gone.
+            if not is_used or cell is None or cell == "":
                 continue
             if type(cell) is float:
                 if cell != cell:

@@ -308,11 +308,9 @@ class CocoFormat(Format):
 
     def rewrite_blocks(self, path: Path, survivors: SurvivorsInOrder, output: Path) -> None:
         """Write the remaining records of a list, each as it stood unless it changes."""
-        from boxscore.formats._coco_writing import rewrite_results
+        self.rewrite(path, survivors, output)
 
-        rewrite_results(path, survivors, output)
-
-    def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
+    def rewrite(self, path: Path, survivors: Survivors | SurvivorsInOrder, output: Path) -> None:
         """Write the remaining records, each as it stood unless it changes."""
         from boxscore.formats._coco_writing import rewrite_results
 
