@@ -129,7 +129,7 @@ class Diagnostic(NamedTuple):
                 digest = digest_of(evaluation, warned=messages) if in_memory else Digest([], {})
             if arguments.strict:
                 refuse_errors(digest)
-            if self.sort_without_scores and evaluation.protocol.matching.scores != "given":
+            if self.sort_without_scores and not evaluation.has_scores:
                 rows = rows_of(arguments, sort=self.sort_without_scores)
             self._print(evaluation, arguments, rows)
         for line in digest.lines:

@@ -36,7 +36,7 @@ def area_index(evaluation: Evaluation, area: str) -> int:
 def least_score(evaluation: Evaluation, score_threshold: float) -> float:
     """Return a score threshold, checked; none above 0 where detections have no scores, and all count."""
     least = float(checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold"))
-    if least > 0 and evaluation.protocol.matching.scores != "given":
+    if least > 0 and not evaluation.has_scores:
         rule = "be 0 or less where detections have no scores"
         raise InputError("score_threshold", rule, got=f"{least:g}", cause="every detection counts")
     return least

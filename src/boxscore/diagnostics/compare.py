@@ -549,7 +549,7 @@ def check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> Non
     check_one_truth(names, results)
     first = results[0]
     for name, other in zip(names[1:], results[1:], strict=True):
-        ranked = [result.protocol.matching.scores == "given" for result in (first, other)]
+        ranked = [result.has_scores for result in (first, other)]
         if ranked[0] != ranked[1]:
             scored, without = (names[0], name) if ranked[0] else (name, names[0])
             raise InputError(

@@ -72,7 +72,7 @@ def counted_alike(
 
 
 def _is_ranked(evaluation: Evaluation) -> bool:
-    return evaluation.protocol.matching.scores == "given"
+    return evaluation.has_scores
 
 
 def _cross_fitted(

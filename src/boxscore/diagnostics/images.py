@@ -170,7 +170,7 @@ def _ratio(part: Counts, whole: Counts) -> FloatArray:
 def _average_precision(evaluation: Evaluation, threshold: int, area: int) -> FloatArray:
     """AP of each image, [I]: to the curves every image and class is a class; NaN without scores."""
     matched = evaluation.matched
-    if evaluation.protocol.matching.scores != "given":
+    if not evaluation.has_scores:
         return np.full(len(matched.images), np.nan)
     classes = len(matched.categories)
     truth_group = matched.truth_image.astype(np.int64) * classes + matched.truth_category

@@ -186,11 +186,6 @@ class MergedEvaluation(Evaluation):
         )
 
     @property
-    def has_scores(self) -> bool:
-        """Whether the detections are ranked by scores."""
-        return self.protocol.matching.scores == "given"
-
-    @property
     def categories(self) -> Categories:
         """The classes of the ground truth, also where the protocol pools them."""
         return self.identity.categories
@@ -216,7 +211,7 @@ class MergedEvaluation(Evaluation):
 
     def require_scores(self) -> None:
         """Refuse what only scores can answer."""
-        if self.protocol.matching.scores != "given":
+        if not self.has_scores:
             raise no_scores("")
 
     def has_same_truth(self, other: Evaluation) -> bool:
@@ -526,7 +521,7 @@ class DistributedEvaluation(MergedEvaluation):
     @property
     def operating_score(self) -> float:
         """The score threshold of the best F1 of all classes together; minus infinity where there is none."""
-        if self._rates[1] or self.protocol.matching.scores != "given":
+        if self._rates[1] or not self.has_scores:
             return self._rates[0] if self._rates[1] else super().operating_score
         best = self.score_counts(keep=_best).best_score(len(self.labels))
         return best if best == best else -np.inf
@@ -568,16 +563,7 @@ class DistributedEvaluation(MergedEvaluation):
         return thinned_counts(held, Reading(threshold, area, keep, overlaps))
 
     def curves_under(self, ap: ApRules) -> Curves:
-        """Return the curves of the first area range and the largest max detections by other rules of AP.
-
-        Parameters
-        ----------
-        ap : ApRules
-
-        Returns
-        -------
-        Curves
-        """
+        """Compute curves as :meth:`boxscore.Evaluation.curves_under`, where the parts are."""
         held, protocol = self._there, dataclasses.replace(self.protocol, ap=ap)
         key = 0, len(protocol.caps) - 1
         with held.engine.asked_again():

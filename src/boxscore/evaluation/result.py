@@ -395,7 +395,7 @@ class Evaluation(PicklesFields):
     @property
     def operating_score(self) -> float:
         """The score threshold of the best F1 of all classes together; minus infinity where there is none."""
-        if self.protocol.matching.scores != "given":
+        if not self.has_scores:
             return -np.inf
         counts = self.score_counts()
         best = counts.best_score(len(counts.positive) - 1)
@@ -411,7 +411,7 @@ class Evaluation(PicklesFields):
         come first.
         """
         known = {*self.protocol.class_keys.values(), *self.protocol.rates_at_first}
-        unranked = self.protocol.matching.scores != "given"
+        unranked = not self.has_scores
         rates = self.once(
             "class rates",
             lambda: rates_of_classes(self._counts_at(0, 0), self.operating_score, counts_too=unranked),
@@ -756,7 +756,7 @@ class Evaluation(PicklesFields):
     @property
     def has_scores(self) -> bool:
         """Whether the detections are ranked by scores."""
-        return self.detections.scored
+        return self.protocol.matching.scores == "given"
 
     @property
     def categories(self) -> Categories:
@@ -879,7 +879,7 @@ class Evaluation(PicklesFields):
         InputError
             When the detections have no scores.
         """
-        if self.protocol.matching.scores != "given":
+        if not self.has_scores:
             raise no_scores(self.detections.source)
 
     def _counts_at(self, threshold: int, area: int) -> ScoreCounts:

@@ -160,7 +160,7 @@ def _markdown(frame: Any) -> str:
 
 def _figures(evaluation: Evaluation) -> tuple[str, ...]:
     """Choose what there is: no curve without scores."""
-    scored = evaluation.protocol.matching.scores == "given"
+    scored = evaluation.has_scores
     return tuple(kind for kind in FIGURES if scored or kind != "pr_curve")
 
 

@@ -191,7 +191,7 @@ def _operating_point(evaluation: Evaluation) -> dict[str, dict[str, float | None
     """Say at which score and IoU precision, recall and F1 per class are; nothing where there are none."""
     if not evaluation.class_rates:
         return {}
-    score = evaluation.operating_score if evaluation.protocol.matching.scores == "given" else None
+    score = evaluation.operating_score if evaluation.has_scores else None
     return {"operating_point": {"score": score, "iou": evaluation.protocol.matching.iou_thresholds[0]}}
 
 
