@@ -127,7 +127,7 @@ def test_boxes_with_more_than_corners_take_more(tmp_path: Path) -> None:
     assert nbytes["masks"] > 100 * count  # else masks of noise are packed as a plain box
 
 
-def test_bounds_and_scratch_need_no_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scratch_needs_no_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sides, scratch = written(tmp_path), tmp_path / "scratch"
     scratch.mkdir()
     command = ["evaluate", *sides, "--memory-limit", "2GB", "--scratch", str(scratch), "--output", "json"]
@@ -135,14 +135,8 @@ def test_bounds_and_scratch_need_no_cluster(tmp_path: Path, capsys: pytest.Captu
     exact = boxscore.evaluate(*sides)
     assert not list(scratch.iterdir())
     assert f'"AP": {exact["AP"]!r}' in capsys.readouterr().out
-    assert main([*command, "--bounds"]) == 0
-    assert '"exact": false' in capsys.readouterr().out
-    assert main(["evaluate", *sides, "--bounds", "--output", "csv"]) == 2
-    assert "--output must be text or json with --bounds" in capsys.readouterr().err
     assert main([*command, "--scratch", str(tmp_path / "none")]) == 2
     assert "--scratch must be a folder" in capsys.readouterr().err
-    assert main(["evaluate", *sides, "--bounds", "--report", str(tmp_path / "report")]) == 2
-    assert "--report must be left out with --bounds" in capsys.readouterr().err
 
 
 @pytest.mark.long

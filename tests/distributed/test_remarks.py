@@ -45,11 +45,10 @@ def messages(evaluate: Callable[[], Any]) -> list[str]:
     return [str(one.message) for one in caught if issubclass(one.category, boxscore.BoxscoreWarning)]
 
 
-@pytest.mark.parametrize("exact", [True, False])
-def test_upright_boxes_stand_in_for_corners(found: Path, exact: bool) -> None:
+def test_upright_boxes_stand_in_for_corners(found: Path) -> None:
     whole = messages(lambda: boxscore.evaluate(TRUTH, found, protocol="dota"))
     assert whole == [f"{found}: no corners; those of the upright boxes are compared."]
-    parts = messages(lambda: boxscore.scan(TRUTH, found, protocol="dota", partitions=4, exact=exact))
+    parts = messages(lambda: boxscore.scan(TRUTH, found, protocol="dota", partitions=4))
     assert parts == [f"partition 0 of {whole[0]} So in 3 more partitions."]
 
 

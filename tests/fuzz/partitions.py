@@ -4,7 +4,7 @@
     python tests/fuzz/partitions.py --repeat 1234 --keep FOLDER      # one case again, with its files
 
 Every result of partitions must have the bits of ``boxscore.evaluate`` on the same files, or both must refuse
-them with one kind of error; bounds must enclose the exact values. A case is its number.
+them with one kind of error. A case is its number.
 """
 
 from __future__ import annotations
@@ -470,7 +470,7 @@ def difference(one: Case, folder: Path, *, processes: bool = False) -> str | Non
         return None
     merged = _outcome(lambda: _by_files(one, partitions, folder))
     text = _compared("files", expected, merged if isinstance(merged, Exception) else bits(merged))
-    return text or _intervals(at_once, merged, rng) or _bounds(one, at_once, partitions)
+    return text or _intervals(at_once, merged, rng)
 
 
 def _compared(name: str, expected: Any, got: Any) -> str | None:
@@ -497,23 +497,6 @@ def _intervals(at_once: Any, merged: Any, rng: np.random.Generator) -> str | Non
     if isinstance(outcomes[0], Exception) and type(outcomes[0]) is type(outcomes[1]):
         return None
     return None if outcomes[0] == outcomes[1] else f"bootstrap: {outcomes[1]}; at once: {outcomes[0]}"
-
-
-def _bounds(one: Case, at_once: Any, partitions: int) -> str | None:
-    bounds = _outcome(
-        lambda: scan(one.truth, one.found, protocol=one.protocol, partitions=partitions, exact=False)
-    )
-    if isinstance(bounds, boxscore.ProtocolError):
-        return None
-    if isinstance(bounds, Exception):
-        return f"bounds: {_said(bounds)}"
-    for name, interval in _quiet(lambda: bounds.metrics).items():
-        exact = at_once.metrics[name]
-        if math.isnan(exact) != math.isnan(interval.low) or not (
-            math.isnan(exact) or interval.low <= exact <= interval.high
-        ):
-            return f"bounds: {name} is {exact!r}, not in {interval!r}"
-    return None
 
 
 # ---------------------------------------------------------------- running

@@ -20,7 +20,7 @@ from boxscore.protocols.acting import UNSAID, Act, Refusal, Scope, Way
 from boxscore.protocols.fields import Field, all_fields
 from boxscore.protocols.scope import ProtocolScope, describing_fields
 from support.each import each
-from support.insides import check_bounds, check_mergeable, prepared
+from support.insides import check_mergeable, prepared
 from support.scenes import BOX_PROTOCOLS, Scene, det, obj, outcomes, rules
 from support.scenes import evaluate as evaluate_scene
 
@@ -176,44 +176,6 @@ def old_parts(p: Protocol) -> Iterator[tuple[str, str, Any, str]]:
                 yield field, f"{rule} in parts where scores are stretched", got, cause
 
 
-def old_bounds(p: Protocol) -> Iterator[tuple[str, str, Any, str]]:
-    for wrong, field, rule, got in (
-        (p.matching.scores != "given", "matching.scores", "be 'given', for bounds", p.matching.scores),
-        (
-            p.ap.interpolation not in ("points", "area"),
-            "ap.interpolation",
-            "be 'points' or 'area', for bounds",
-            p.ap.interpolation,
-        ),
-        *(
-            (row.metric not in ("AP", "AR"), "summary", f"have no {row.metric}, for bounds", row.metric)
-            for row in p.rows
-        ),
-        (
-            any(row.harmonic_of or row.images != "all" for row in p.summary),
-            "summary",
-            "have no metric with harmonic_of or images, for bounds",
-            ONE,
-        ),
-        (bool(p.ap.score_steps), "ap.score_steps", "be 0, for bounds", p.ap.score_steps),
-        (
-            p.ap.class_mean == "by_images",
-            "ap.class_mean",
-            "be 'of_defined' or 'nanmean', for bounds",
-            p.ap.class_mean,
-        ),
-        (p.rounding.stretch_scores, "rounding.stretch_scores", "be false, for bounds", True),
-        (
-            p.matching.cap_scope == "data_set_class",
-            "matching.cap_scope",
-            "be 'class' or 'image', for bounds",
-            p.matching.cap_scope,
-        ),
-    ):
-        if wrong:
-            yield field, rule, got, "evaluate exactly, exact=True"
-
-
 def messages(old: Iterator[tuple[str, str, Any, str]]) -> list[str]:
     return [str(ProtocolError(field, rule, got=repr(got), cause=cause)) for field, rule, got, cause in old]
 
@@ -233,19 +195,6 @@ def test_parts_are_refused_in_the_same_words() -> None:
         assert sorted(map(str, protocol.scope.refusals("parts"))) == sorted(old), protocol
         assert message(check_mergeable, protocol) in (old or [""])
     assert sum(not protocol.scope.allows("parts") for protocol in every()) > 50
-
-
-@pytest.mark.long
-def test_bounds_are_refused_in_the_same_words() -> None:
-    for protocol in every():
-        old = messages(old_bounds(protocol))
-        assert message(check_bounds, protocol) in (old or [""]), protocol
-        assert {str(error) for error in protocol.scope.refusals("bounds")} == {
-            text for text in old if not text.startswith("summary") or "harmonic_of" in text
-        }
-    for name in protocol_names():
-        old = messages(old_bounds(load_protocol(name)))
-        assert message(check_bounds, load_protocol(name)) == (old or [""])[0]
 
 
 @pytest.mark.long

@@ -158,7 +158,7 @@ def test_under_image_weights(weighted: boxscore.Evaluation) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_in_partitions_and_within_bounds(weighted: boxscore.Evaluation, partitions: int) -> None:
+def test_in_partitions(weighted: boxscore.Evaluation, partitions: int) -> None:
     parts = boxscore.scan(*tables(3), protocol=weighted.protocol, partitions=partitions)
     assert np.array([*parts.metrics.values()]).tobytes() == np.array([*weighted.metrics.values()]).tobytes()
     assert parts.class_weights.tolist() == weighted.class_weights.tolist()  # type: ignore[union-attr]
@@ -166,9 +166,6 @@ def test_in_partitions_and_within_bounds(weighted: boxscore.Evaluation, partitio
     rows = weighted.protocol.rows
     ours, whole = (each.weighted_metrics(rows, draws).values for each in (parts, weighted))
     assert ours.tobytes() == whole.tobytes()
-    bounds = boxscore.scan(*tables(3), protocol=weighted.protocol, partitions=partitions, exact=False)
-    for key, interval in bounds.metrics.items():
-        assert math.isnan(weighted[key]) or interval.low - 1e-12 <= weighted[key] <= interval.high + 1e-12
 
 
 def test_saved_parts_and_the_evaluator(weighted: boxscore.Evaluation, tmp_path: Path) -> None:

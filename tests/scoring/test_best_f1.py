@@ -63,9 +63,3 @@ def test_a_tie_is_kept_or_left_as_a_whole() -> None:
     found = boxscore.Detections.from_arrays([1, 2, 2], ["cat"] * 3, [box, box, other], [0.5, 0.5, 0.5])
     protocol = {"extends": "coco", "summary": [{"key": "F1", "metric": "F1", "iou": 0.5}]}
     assert boxscore.evaluate(truth, found, protocol=protocol)["F1"] == 4 / 5
-
-
-def test_bounds_refuse_it_by_name() -> None:
-    protocol = {"extends": "coco", "name": "case", "summary": [{"key": "F1", "metric": "F1"}]}
-    with pytest.raises(boxscore.ProtocolError, match="have no F1, for bounds"):
-        boxscore.scan(*tables(3), protocol=protocol, exact=False)

@@ -18,12 +18,6 @@ FACES = {package: set(importlib.import_module(package).__all__) for package in P
 DOORS = ("support/insides.py", "support/limits.py")
 
 ALLOWED = {
-    "boxscore.distributed.bounds.added": "bounds of parts are added up in any groups",
-    "boxscore.distributed.bounds.bounded": "bounds of what was added up",
-    "boxscore.distributed.bounds.check_bounds": "what rules refuse, in their words",
-    "boxscore.distributed.bounds.histogram_of": "what a part adds to bounds",
-    "boxscore.distributed.bins.Bins": "counts of bounded number, which add up in any order",
-    "boxscore.distributed.bins.score_keys": "keys of the bins, in the order of the scores",
     "boxscore.distributed.cluster.evaluate_tasks": "a cluster whose tasks die or wait",
     "boxscore.distributed.cluster.local_cluster": "the cluster that --scheduler local starts",
     "boxscore.distributed.engine.Here": "parts to a result as on a cluster, in one process",
@@ -61,8 +55,6 @@ ALLOWED = {
     "boxscore.scoring.weight_sums.weight_table": "what such a kernel takes",
     **dict.fromkeys(
         (
-            "boxscore.distributed.bin_counts",
-            "boxscore.distributed.bins",
             "boxscore.distributed.cluster",
             "boxscore.distributed.local",
             "boxscore.distributed.plan",

@@ -7,8 +7,6 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 - ``heaviest_matching``: the pairs of the largest sum, each row and column once.
 - ``WeightSums``: sums of image weights up to positions of a list; ``weight_table``: what it takes.
 - ``components``, ``most_and_heaviest``, ``match_whole_groups``, ``Pairs``: the most pairs, and of these the largest sum; in blocks.
-- ``BoundBins``, ``score_keys``: counts of bounded number, which add up in any order.
-- ``bounds_of``, ``largest_cell``: bounds of parts, added up in groups of one's choice.
 - ``distributed_evaluation``, ``Here``, ``LocalEngine``: parts to a result as on a cluster, without one.
 - ``asked_again``: a result whose partitions are read again for questions about boxes.
 - ``plan_within``, ``Load``, ``bytes_of_plan``: how large partitions may be within a memory limit; ``check_partition``: whether
@@ -17,7 +15,7 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 - ``partition_of``, ``most_of``, ``headers_of``: what sizes follow from the data on a cluster.
 - ``score_classes``, ``StreamTask``: where a worker is held up, to be killed while it scores or matches.
 - ``evaluate_tasks``, ``local_cluster``: a cluster, and tasks that die on it.
-- ``check_mergeable``, ``check_bounds``, ``prepared``: what rules refuse, and what they make of tables.
+- ``check_mergeable``, ``prepared``: what rules refuse, and what they make of tables.
 - ``packed``, ``match_part``, ``Cut``, ``cut``, ``MergedParts``, ``bit_type``: the roads of a column from matches to parts and back.
 """
 
@@ -28,10 +26,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from boxscore.distributed import BoundedEvaluation, DistributedEvaluation, Part, local
-from boxscore.distributed.bins import Bins as BoundBins
-from boxscore.distributed.bins import score_keys
-from boxscore.distributed.bounds import added, bounded, check_bounds, histogram_of
+from boxscore.distributed import DistributedEvaluation, local
 from boxscore.distributed.cluster import evaluate_tasks, local_cluster
 from boxscore.distributed.engine import Here
 from boxscore.distributed.local import Load, LocalEngine, check_partition, plan_within
@@ -57,7 +52,6 @@ from boxscore.scoring.kinds.ji import heaviest_matching
 from boxscore.scoring.weight_sums import WeightSums, weight_table
 
 __all__ = [
-    "BoundBins",
     "Cut",
     "Here",
     "Load",
@@ -69,10 +63,8 @@ __all__ = [
     "WeightSums",
     "asked_again",
     "bit_type",
-    "bounds_of",
     "buckets_of",
     "bytes_of_plan",
-    "check_bounds",
     "check_mergeable",
     "check_partition",
     "components",
@@ -81,7 +73,6 @@ __all__ = [
     "evaluate_tasks",
     "headers_of",
     "heaviest_matching",
-    "largest_cell",
     "local_cluster",
     "match_part",
     "match_whole_groups",
@@ -94,20 +85,9 @@ __all__ = [
     "plan_within",
     "prepared",
     "score_classes",
-    "score_keys",
     "weight_table",
     "write_pieces",
 ]
-
-
-def bounds_of(*groups: Sequence[Part]) -> BoundedEvaluation:
-    """Return the bounds of parts: each group is added up, then the groups."""
-    return bounded(added([added([histogram_of(part) for part in group]) for group in groups]))
-
-
-def largest_cell(bounds: BoundedEvaluation) -> int:
-    """Return how many detections are in one bin at most."""
-    return int(bounds.histogram.bins.counts.max(initial=1))
 
 
 def distributed_evaluation(

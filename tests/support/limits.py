@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from boxscore.distributed import (
-    bin_counts,
-    bins,
     cluster,
     local,
     plan,
@@ -120,16 +118,6 @@ def few_detections_rated(patch: pytest.MonkeyPatch, count: int) -> None:
 def heavy_detections(patch: pytest.MonkeyPatch, size: int) -> None:
     """Let each detection that is scored take so many bytes of a memory limit."""
     patch.setattr(local, "SCORED", size)
-
-
-def few_bins_of_bounds(patch: pytest.MonkeyPatch, count: int) -> None:
-    """Count the detections of bounds in at most so many bins."""
-    patch.setattr(bins, "MOST", count)
-
-
-def few_true_positives_of_exact_areas(patch: pytest.MonkeyPatch, count: int) -> None:
-    """Bound the areas of classes with more true positives than so many by sums in another order."""
-    patch.setattr(bin_counts, "EXPANDED", count)
 
 
 def few_values_of_curves(patch: pytest.MonkeyPatch, count: int, *, summed: int = 200) -> None:

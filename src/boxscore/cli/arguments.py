@@ -385,18 +385,7 @@ SCHEDULER = Option(
     metavar="ADDRESS",
     key="evaluation.scheduler",
 )
-CLUSTER = (
-    SCHEDULER,
-    SCRATCH,
-    Option(
-        "bounds",
-        "print an interval that contains each metric, from counts whose size does not grow with the data; "
-        "exact up to 2 million detections, narrow beyond",
-        kind=bool,
-        default=False,
-        key="evaluation.bounds",
-    ),
-)
+CLUSTER = (SCHEDULER, SCRATCH)
 MEMORY_LIMIT = Option(
     "memory-limit",
     "for detections in Parquet: evaluate in partitions that fit in this much memory, e.g. 8GB; an error at "

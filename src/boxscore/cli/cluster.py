@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from boxscore.cli.inputs import (
     chosen_protocol,
@@ -16,6 +16,9 @@ from boxscore.cli.inputs import (
 )
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.errors import InputError
+
+if TYPE_CHECKING:
+    from boxscore.distributed.result import DistributedEvaluation
 
 LOCAL = "local"
 """In place of an address: a cluster on this machine for this command, of ``--workers`` processes."""
@@ -33,13 +36,8 @@ NEEDS_ROWS = {
 """Options that need the rows here, and what they are called."""
 
 
-def evaluate_on_cluster(arguments: argparse.Namespace) -> Any:
-    """Evaluate on the cluster that ``--scheduler`` names.
-
-    Returns
-    -------
-    DistributedEvaluation, or BoundedEvaluation with ``--bounds``
-    """
+def evaluate_on_cluster(arguments: argparse.Namespace) -> DistributedEvaluation:
+    """Evaluate on the cluster that ``--scheduler`` names."""
     refuse_needs_of_rows(arguments)
     with cluster_of(arguments) as client:
         return evaluate_by(client, arguments)
@@ -68,7 +66,7 @@ def cluster_of(arguments: argparse.Namespace) -> Iterator[Any]:
         yield client
 
 
-def evaluate_by(client: Any, arguments: argparse.Namespace) -> Any:
+def evaluate_by(client: Any, arguments: argparse.Namespace) -> DistributedEvaluation:
     """Evaluate on a cluster; its parts stay there for as long as the result is held."""
     from boxscore.distributed.cluster import evaluate
 
@@ -81,7 +79,6 @@ def evaluate_by(client: Any, arguments: argparse.Namespace) -> Any:
             arguments.detections,
             protocol=chosen_protocol(arguments),
             client=client,
-            exact=not getattr(arguments, "bounds", False),
             scratch=arguments.scratch,
             truth_options=ground_truth_arguments(arguments),
             options=options,

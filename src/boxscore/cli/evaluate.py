@@ -39,7 +39,7 @@ from boxscore.cli.output import (
     save_report,
 )
 from boxscore.cli.streams import say, show
-from boxscore.errors import InputError, VerificationError
+from boxscore.errors import VerificationError
 from boxscore.formats.registry import is_parquet
 
 if TYPE_CHECKING:
@@ -119,8 +119,6 @@ def _larger(arguments: argparse.Namespace, messages: Sequence[str]) -> Distribut
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
     rows_of(arguments)  # which refuses what is none
-    if arguments.bounds:
-        return _run_bounds(arguments)
     if arguments.scheduler is None and arguments.verify:
         from boxscore.compat.verification import check_protocol, verify
 
@@ -169,25 +167,4 @@ def _written(evaluation: Evaluation, arguments: argparse.Namespace, messages: Se
 def _on_cluster(arguments: argparse.Namespace) -> DistributedEvaluation:
     from boxscore.cli.cluster import evaluate_on_cluster
 
-    result: DistributedEvaluation = evaluate_on_cluster(arguments)
-    return result
-
-
-def _run_bounds(arguments: argparse.Namespace) -> int:
-    """Print the interval of each metric."""
-    if arguments.output not in ("text", "json"):
-        raise InputError("--output", "be text or json with --bounds", got=repr(arguments.output))
-    if arguments.per_class and arguments.output == "text":
-        raise InputError(
-            "--per-class", "be left out with --bounds", got="both", cause="--output json has them"
-        )
-    if arguments.scheduler is not None:
-        from boxscore.cli.cluster import evaluate_on_cluster
-
-        result = evaluate_on_cluster(arguments)
-    else:
-        from boxscore.cli.larger import bounds_larger
-
-        result = bounds_larger(arguments)
-    show(result.to_json() if arguments.output == "json" else repr(result))
-    return 0
+    return evaluate_on_cluster(arguments)

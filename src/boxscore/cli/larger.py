@@ -26,16 +26,10 @@ from boxscore.cli.inputs import (
     unlisted_in_partitions,
 )
 from boxscore.cli.streams import say
-from boxscore.distributed.bounds import (
-    BoundedEvaluation,
-    bounds_of,
-    check_bounds,
-    memory_of_adding,
-)
-from boxscore.distributed.engine import Here, value_of
+from boxscore.distributed.engine import value_of
 from boxscore.distributed.image_ranges import WHOLE, Shard
 from boxscore.distributed.local import Load, LocalEngine, Plan, bytes_of_text, check_scoring, plan_within
-from boxscore.distributed.parts import check_mergeable, part_of, save_parts
+from boxscore.distributed.parts import check_mergeable, save_parts
 from boxscore.distributed.plan import asked_keys
 from boxscore.distributed.result import (
     NO_ROWS,
@@ -70,7 +64,7 @@ MANY = 1 << 23
 NEEDS_ROWS = {"verify": "--verify", "images": "--images", "scoreless": "--scoreless", "report": "--report"}
 """Options that need all rows at once, and what they are called; a report within a memory limit does not."""
 
-CHOOSES_PARTITIONS = {"memory_limit": "--memory-limit", "bounds": "--bounds", "shard": "--shard"}
+CHOOSES_PARTITIONS = {"memory_limit": "--memory-limit", "shard": "--shard"}
 """Options that choose partitions, and what they are called."""
 
 
@@ -206,26 +200,6 @@ def _scored(
     )
 
 
-def bounds_larger(arguments: argparse.Namespace) -> BoundedEvaluation:
-    """Bound the metrics: in partitions where detections are in Parquet, else of all rows at once."""
-    check_bounds(chosen_protocol(arguments))
-    for option in ("report", "verify", "save-part"):
-        if getattr(arguments, option.replace("-", "_"), None) not in (None, False):
-            cause = "only counts are stored"
-            raise InputError(f"--{option}", "be left out with --bounds", got="both", cause=cause)
-    path: Path = arguments.detections
-    in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
-    if not in_parquet or arguments.images is not None or arguments.class_map is not None:
-        if arguments.memory_limit is not None:
-            is_larger(arguments)  # which refuses it
-        part = part_of(evaluate_inputs(read_inputs(arguments)))
-        return bounds_of(Here(), [dataclasses.replace(part, row_order="shared")])  # by no other part
-    with partitions_of(arguments, chosen_protocol(arguments), bounds=True) as (engine, tasks, _):
-        bounds = bounds_of(engine, engine.match(tasks))
-        warn_of_parts([bounds.histogram.header])
-        return bounds
-
-
 def told_of_partitions(
     arguments: argparse.Namespace,
     protocol: Protocol,
@@ -251,7 +225,6 @@ def partitions_of(
     arguments: argparse.Namespace,
     protocol: Protocol,
     *,
-    bounds: bool = False,
     matched: bool = True,
     drawn: int = 0,
 ) -> Iterator[tuple[LocalEngine, list[Any], Plan]]:
@@ -274,13 +247,12 @@ def partitions_of(
     refuse_unlisted(options.pop("unlisted_images"))
     truth, truth_options = arguments.ground_truth, ground_truth_arguments(arguments)
     sides = [ParquetGroups.open(arguments.detections, read_options(**options))]
-    beside = memory_of_adding(sides[0].boxes) if bounds else 0
     in_parquet = is_parquet(truth, "ground truth")
     if in_parquet:
         sides.append(ParquetGroups.open(truth, read_options(**truth_options)))
     load = Load.of(sides, None if in_parquet else truth).of_share(shard.shares)
     load = load._replace(first=load.first + drawn)
-    plan = plan_within(limit, load, workers, beside=beside)
+    plan = plan_within(limit, load, workers)
     if arguments.strict and matched:
         say(f"note: {NOT_STRICT}", name="boxscore")
     by_option = _chosen_by(arguments) is not None  # else another call takes the option that the message names

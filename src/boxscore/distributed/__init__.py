@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 from boxscore._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from boxscore.distributed.bounds import BoundedEvaluation as BoundedEvaluation
-    from boxscore.distributed.bounds import Interval as Interval
     from boxscore.distributed.cluster import evaluate as evaluate
     from boxscore.distributed.parts import Part as Part
     from boxscore.distributed.parts import load_part as load_part
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from boxscore.distributed.scanning import scan as scan
 else:
     _NAMES = {
-        "bounds": "BoundedEvaluation Interval",
         "cluster": "evaluate",
         "parts": "Part load_part part_of",
         "result": "DistributedEvaluation MergedEvaluation merge",

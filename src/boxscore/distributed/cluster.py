@@ -39,10 +39,9 @@ from boxscore._utils.progress import progress
 from boxscore._utils.unfinished import unfinished
 from boxscore._version import __version__
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.distributed.bounds import bounds_of, check_bounds
 from boxscore.distributed.parts import Part, check_mergeable
 from boxscore.distributed.plan import MOST, most_of, partition_of
-from boxscore.distributed.result import evaluation_of, headers_of, warn_of_parts
+from boxscore.distributed.result import DistributedEvaluation, evaluation_of, headers_of, warn_of_parts
 from boxscore.distributed.scanning import Task, run_task, streamed, table_tasks
 from boxscore.distributed.streaming import PARTITION, StreamTask
 from boxscore.errors import InputError, MissingDependencyError
@@ -87,11 +86,10 @@ def evaluate(
     protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
     client: Any = None,
     partitions: int | None = None,
-    exact: bool = True,
     scratch: str | Path | None = None,
     truth_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
-) -> Any:
+) -> DistributedEvaluation:
     """Evaluate on a Dask cluster.
 
     Parameters
@@ -107,8 +105,6 @@ def evaluate(
         The current one when not given; without any, a cluster of this machine's processors for this call.
     partitions : int, optional
         How many, about; as many as have about a million boxes each, when not given.
-    exact : bool, default True
-        False: only intervals, from counts whose size does not grow with the number of detections.
     scratch : str or Path, optional
         A folder that client and workers see, for what is written on the way; the temporary folder of this
         machine when not given, which is enough where the workers are here.
@@ -118,8 +114,8 @@ def evaluate(
 
     Returns
     -------
-    DistributedEvaluation, or BoundedEvaluation where ``exact`` is False
-        The first with the bits of :func:`boxscore.evaluate`, whatever the partitions and workers.
+    DistributedEvaluation
+        With the bits of :func:`boxscore.evaluate`, whatever the partitions and workers.
 
     Raises
     ------
@@ -135,8 +131,6 @@ def evaluate(
     """
     chosen = load_protocol(protocol)
     check_mergeable(chosen)
-    if not exact:
-        check_bounds(chosen)
     if partitions is not None:
         checks.whole_number(partitions, 1, name="partitions", high=1 << 20)
     with contextlib.ExitStack() as stack:
@@ -171,19 +165,15 @@ def evaluate(
                     read_options(**common, **(options or {})),
                 )
             tasks = table_tasks(*tables_of(truth, detections, chosen), chosen, partitions)
-        return evaluate_tasks(tasks, client, exact=exact)
+        return evaluate_tasks(tasks, client)
 
 
-def evaluate_tasks(tasks: Sequence[Task], client: Any, *, exact: bool = True) -> Any:
+def evaluate_tasks(tasks: Sequence[Task], client: Any) -> DistributedEvaluation:
     """Evaluate the tasks of a data set on a cluster; as :func:`evaluate`."""
     with _answering():
         engine = DaskEngine(client)
         with engine.given_up_on_errors():
             parts = engine.match(tasks)
-            if not exact:
-                bounds = bounds_of(engine, parts)
-                warn_of_parts([bounds.histogram.header])
-                return bounds
             headers = headers_of(engine, parts)
             warn_of_parts(headers)
             return evaluation_of(engine, parts, headers, most=most_of(headers, MOST, _memory_of_task(client)))

@@ -125,13 +125,13 @@ def _further(side: ParquetGroups) -> int:
     return SHAPED * numbers + MASKED * nbytes // max(side.boxes, 1)
 
 
-def plan_within(limit: int | None, load: Load, workers: int, *, beside: int = 0) -> Plan:
-    """Choose partitions so that all processes stay within a limit, with ``beside`` bytes in each to spare."""
+def plan_within(limit: int | None, load: Load, workers: int) -> Plan:
+    """Choose partitions so that all processes stay within a limit."""
     share = max(-(-load.boxes // workers), WORTH)
     if limit is None:
         return Plan(min(PARTITION, share), MOST, None)
     first = BASE + load.first + (0 if workers == 1 else load.read)
-    each = beside + load.read + (0 if workers == 1 else BASE)
+    each = load.read + (0 if workers == 1 else BASE)
     room = (limit - first) // workers - each
     if room < load.box * load.least:
         needed = first + workers * (each + load.box * load.least)

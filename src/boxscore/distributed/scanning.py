@@ -15,7 +15,7 @@ import dataclasses
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,14 +31,6 @@ from boxscore.data.lookup import UnlistedImagesError
 from boxscore.data.operations import of_images
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
-from boxscore.distributed.bounds import (
-    BoundedEvaluation,
-    Histogram,
-    added,
-    bounded,
-    check_bounds,
-    histogram_of,
-)
 from boxscore.distributed.image_ranges import WHOLE, Shard
 from boxscore.distributed.parts import Part, check_mergeable, match_part
 from boxscore.distributed.result import MergedEvaluation, merge, warn_of_parts
@@ -54,11 +46,7 @@ from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of, similarity_of
 
-TOGETHER = 16
-"""Tasks whose histograms are held before they are added up."""
-
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-Given = TypeVar("Given", Part, Histogram)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,8 +100,7 @@ def scan(
     protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
     partitions: int | Sequence[Sequence[Id]] | None = None,
     map: Any = builtins.map,
-    exact: bool = True,
-) -> Any:
+) -> MergedEvaluation:
     """Evaluate a data set partition by partition, over any ``map``.
 
     Parameters
@@ -129,13 +116,11 @@ def scan(
     map : callable, default the built-in
         ``map(function, tasks)`` gives what the function returns for each task, in any order: that of an
         executor, of a pool, or of a cluster. Function, tasks and results pickle.
-    exact : bool, default True
-        False: only intervals, from counts whose size does not grow with the number of detections.
 
     Returns
     -------
-    MergedEvaluation, or BoundedEvaluation where ``exact`` is False
-        The first with the bits of :func:`boxscore.evaluate`, whatever the partitions.
+    MergedEvaluation
+        With the bits of :func:`boxscore.evaluate`, whatever the partitions.
 
     Raises
     ------
@@ -160,9 +145,6 @@ def scan(
     """
     chosen = load_protocol(protocol)
     check_mergeable(chosen)
-    if not exact:
-        check_bounds(chosen)
-    finish = _merged if exact else _bounded
     partitions = _checked(partitions)
     if isinstance(detections, (str, Path)) and is_parquet(path_of(detections)):
         if partitions is not None and not isinstance(partitions, int):
@@ -174,43 +156,20 @@ def scan(
             )
         truth = ground_truth if isinstance(ground_truth, GroundTruth) else path_of(ground_truth)
         with streamed(truth, path_of(detections), chosen, partitions=partitions) as stream:
-            return finish(stream, map)
-    return finish(table_tasks(*tables_of(ground_truth, detections, chosen), chosen, partitions), map)
+            return _merged(stream, map)
+    return _merged(table_tasks(*tables_of(ground_truth, detections, chosen), chosen, partitions), map)
 
 
 def _merged(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:
-    """Run tasks and merge their parts; warn once of the detections that were left out."""
-    parts = _of_every_task(run_all, run_task, tasks, Part)
+    """Run tasks and merge their parts; refuse a ``map`` that does not give one for each."""
+    parts = list(run_all(run_task, tasks))
+    wrong = next((one for one in parts if not isinstance(one, Part)), None)
+    if wrong is not None or len(parts) != len(tasks):
+        got = f"{len(parts)} of {len(tasks)}" if wrong is None else f"a {type(wrong).__name__}"
+        cause = "did a task fail without a word?"
+        raise InputError("map", "give the part of every task", got=got, cause=cause)
     warn_of_parts(parts)
     return merge(parts)
-
-
-def _bounded(tasks: Sequence[Task], run_all: Map) -> BoundedEvaluation:
-    """Bound the scores of the tasks of a data set, some at a time; warn once of what was left out."""
-    total: list[Histogram] = []
-    for low in range(0, len(tasks), TOGETHER):
-        some = tasks[low : low + TOGETHER]
-        total = [added([*total, *_of_every_task(run_all, _histogram_of, some, Histogram)])]
-    warn_of_parts([total[0].header])
-    return bounded(total[0])
-
-
-def _of_every_task(
-    run_all: Map, function: Callable[[Any], Given], tasks: Sequence[Task], kind: type[Given]
-) -> list[Given]:
-    """Return what ``map`` gives for every task, each of a kind; refuse anything else."""
-    every = list(run_all(function, tasks))
-    wrong = next((one for one in every if not isinstance(one, kind)), None)
-    if wrong is not None or len(every) != len(tasks):
-        got = f"{len(every)} of {len(tasks)}" if wrong is None else f"a {type(wrong).__name__}"
-        rule, cause = f"give the {kind.__name__.lower()} of every task", "did a task fail without a word?"
-        raise InputError("map", rule, got=got, cause=cause)
-    return every
-
-
-def _histogram_of(task: Task) -> Histogram:
-    """Run one task and count its part; a function, so that any ``map`` can send it away."""
-    return histogram_of(task.run())
 
 
 @contextlib.contextmanager

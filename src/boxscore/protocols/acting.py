@@ -40,7 +40,7 @@ part, what is matched and what counts, or how matches become numbers.
 """
 
 Way = Literal[
-    "together", "batches", "parts", "streams", "ranges", "bounds", "cuts", "plain_tables", "unlabelled_images"
+    "together", "batches", "parts", "streams", "ranges", "cuts", "plain_tables", "unlabelled_images"
 ]
 """Ways of computing.
 
@@ -55,8 +55,6 @@ streams
     ranges bound.
 ranges
     A class by ranges of scores, each in another place.
-bounds
-    Numbers from counts of detections, each between two.
 cuts
     Matched once, and detections below a score left out afterwards.
 plain_tables
@@ -64,9 +62,6 @@ plain_tables
 unlabelled_images
     Images of which no label says which classes were verified.
 """
-
-EXACTLY = "evaluate exactly, exact=True"
-"""What to do where there are no bounds."""
 
 
 class Acts(NamedTuple):

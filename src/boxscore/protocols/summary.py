@@ -9,7 +9,7 @@ from typing import Any, Literal
 from boxscore._utils import checks
 from boxscore._utils.records import part, record
 from boxscore.errors import ProtocolError
-from boxscore.protocols.acting import EXACTLY, Refusal, Scope, scores
+from boxscore.protocols.acting import Refusal, Scope, scores
 from boxscore.protocols.fields import (
     Check,
     Rules,
@@ -160,10 +160,8 @@ def _refused_ways() -> Iterator[Refusal]:
         "be 'classes' where a metric is of the images with objects",
         field="ap.pool",
     )
-    rule = "have no metric with harmonic_of or images"
-    cause = "evaluate all images at once"
-    yield Refusal("parts", _beyond_one_curve, f"{rule}, in parts", got="one", cause=cause)
-    yield Refusal("bounds", _beyond_one_curve, f"{rule}, for bounds", got="one", cause=EXACTLY)
+    rule = "have no metric with harmonic_of or images, in parts"
+    yield Refusal("parts", _beyond_one_curve, rule, got="one", cause="evaluate all images at once")
     yield Refusal("ranges", _beyond_one_curve)
 
 

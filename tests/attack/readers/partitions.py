@@ -91,9 +91,8 @@ def _make_parquet(rng: random.Random) -> Mutant:
     kinds = ["fifo", "folder", "link:nowhere", "link:0.parquet", "link:../dt", "link:/dev/zero"]
     special = (("dt/2.parquet", rng.choice(kinds)),) if rng.random() < 0.1 else ()
     protocol = rng.choice(["coco", "voc2012", "lvis", "padilla-coco"])
-    more = rng.choice([(), (), (), ("--bounds",)])
     arguments = ("evaluate", "gt.parquet", "dt", "--protocol", protocol, "--output", "json", "--no-digest")
-    return Mutant(files, (*arguments, "--memory-limit", "2GB", *more), steps, not more, special)
+    return Mutant(files, (*arguments, "--memory-limit", "2GB"), steps, True, special)
 
 
 def _at_once(folder: Path, mutant: Mutant, output: str) -> Judged:
@@ -159,7 +158,7 @@ def _make_part(rng: random.Random) -> Mutant:
     at = rng.randrange(2)
     parts[at] = _spoilt_part(parts[at], rng)
     files = {f"{number}.npz": content for number, content in enumerate(parts)}
-    more = rng.choice([(), ("--per-class",), ("--output", "json"), ("--bounds",)])
+    more = rng.choice([(), ("--per-class",), ("--output", "json")])
     return Mutant(files, ("merge", *files, *more), compare=False)
 
 

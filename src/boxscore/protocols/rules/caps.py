@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import EXACTLY, Refusal, Scope, ranks
+from boxscore.protocols.acting import Refusal, Scope, ranks
 from boxscore.protocols.fields import Rules, Step, Word, choice, list_of, rule, whole
 
 CapScope = Literal["class", "image", "image_each", "data_set_class"]
@@ -34,7 +34,6 @@ def _scope(protocol: Any) -> Scope:
 
 _REFUSALS = (
     Refusal("ranges", _over_data_set),
-    Refusal("bounds", _over_data_set, "be 'class' or 'image', for bounds", cause=EXACTLY),
     Refusal(
         "batches",
         _over_data_set,

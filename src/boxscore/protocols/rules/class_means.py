@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import EXACTLY, Refusal, Scope, scores
+from boxscore.protocols.acting import Scope, scores
 from boxscore.protocols.fields import Rules, Step, Word, choice, rule
 
 AbsentClasses = Literal["skip", "zero", "all_zero"]
 ClassMean = Literal["of_defined", "nanmean", "by_images"]
-
-
-def _by_images(protocol: Any) -> bool:
-    return bool(protocol.ap.class_mean == "by_images")
 
 
 @part(frozen=True)
@@ -48,5 +44,4 @@ class ClassMeanField(Rules):
         word=Word("classmean", silent="of_defined"),
         step="ap.absent_classes",
         scope=scores(Scope.DATA_SET),
-        refuses=(Refusal("bounds", _by_images, "be 'of_defined' or 'nanmean', for bounds", cause=EXACTLY),),
     )

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import EXACTLY, Refusal, Scope, scores
+from boxscore.protocols.acting import Refusal, Scope, scores
 from boxscore.protocols.fields import Rules, Step, Word, choice, flag, grid_of, number, rule, whole
 from boxscore.protocols.grids import MOST_VALUES, colon, grid, grid_text, number_text
 
@@ -84,15 +84,7 @@ class CurveFields(Rules):
         ),
         step=Step("curve", "scoring", _interpolation),
         scope=scores(Scope.CLASS),
-        refuses=(
-            Refusal(
-                "bounds",
-                lambda protocol: protocol.ap.interpolation not in ("points", "area"),
-                "be 'points' or 'area', for bounds",
-                cause=EXACTLY,
-            ),
-            Refusal("ranges", lambda protocol: protocol.ap.interpolation == "ends_of_ties"),
-        ),
+        refuses=(Refusal("ranges", lambda protocol: protocol.ap.interpolation == "ends_of_ties"),),
     )
     recall_points: tuple[float, ...] = rule(
         tuple(np.linspace(0, 1, 101).tolist()),
@@ -144,9 +136,6 @@ class ScoreStepsField(Rules):
                 "together",
                 lambda protocol: protocol.ap.score_steps and protocol.ap.interpolation != "area",
                 'be 0 unless ap.interpolation is "area"',
-            ),
-            Refusal(
-                "bounds", lambda protocol: protocol.ap.score_steps > 0, "be 0, for bounds", cause=EXACTLY
             ),
         ),
     )

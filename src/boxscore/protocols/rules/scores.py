@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import EXACTLY, Refusal, Scope, prepares
+from boxscore.protocols.acting import Refusal, Scope, prepares
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.fields import Rules, Step, choice, rule
 
@@ -91,7 +91,6 @@ class ScoresField(Rules):
                 field="ap.interpolation",
             ),
             Refusal("ranges", _not_given),
-            Refusal("bounds", _not_given, "be 'given', for bounds", cause=EXACTLY),
             Refusal("cuts", _not_given),
         ),
     )

@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import EXACTLY, Refusal, Scope, prepares, refused_in_parts
+from boxscore.protocols.acting import Refusal, Scope, prepares, refused_in_parts
 from boxscore.protocols.fields import Rules, Step, Word, flag, rule
 
 
@@ -30,7 +30,6 @@ _in_parts = functools.partial(
 
 _REFUSALS = (
     Refusal("ranges", _scales),
-    Refusal("bounds", _scales, "be false, for bounds", cause=EXACTLY),
     Refusal(
         "batches",
         _scales,

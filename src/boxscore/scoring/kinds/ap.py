@@ -24,4 +24,4 @@ def _values(curves: Curves, protocol: Protocol) -> Values:
     return curves.interpolated_values if pointwise else HeldValues(curves.average_precision)
 
 
-KIND = Kind("AP", _fields, _values, _fold, bounded=True, of_numbers=True, of_classes_alone=True)
+KIND = Kind("AP", _fields, _values, _fold, of_numbers=True, of_classes_alone=True)

@@ -10,7 +10,6 @@ KIND = Kind(
     compute=lambda curves, protocol: {},
     values=lambda curves, protocol: HeldValues(curves.recall),
     fold=lambda protocol: {},
-    bounded=True,
     of_numbers=True,
     of_classes_alone=True,
 )

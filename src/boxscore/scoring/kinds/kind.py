@@ -25,8 +25,6 @@ class Kind:
     """From curves, and the fields that :meth:`state` has of them, to what means are taken over."""
     fold: Callable[[Protocol], Folds] | None
     """How each field follows over ranges; None: one owner of a class."""
-    bounded: bool = False
-    """Whether a true positive that is moved up never makes it worse, so that bins bound it."""
     of_numbers: bool = False
     """Whether the numbers of closed curves are enough."""
     of_classes_alone: bool = False
