@@ -5,11 +5,9 @@ Exact COCO and PASCAL VOC evaluation, box overlaps and non-maximum suppression, 
 Names and sub-packages load when they are first used; importing the package changes nothing in the process.
 """
 
-from typing import TYPE_CHECKING
+from boxscore._utils.lazy import lazy_imports
 
-from boxscore._utils.lazy import lazy_names
-
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from boxscore import compat as compat
     from boxscore import diagnostics as diagnostics
     from boxscore import distributed as distributed
@@ -104,55 +102,3 @@ if TYPE_CHECKING:
     from boxscore.suppression.soft import soft_nms as soft_nms
     from boxscore.suppression.suppressing import suppress as suppress
     from boxscore.suppression.suppressing import suppress_boxes as suppress_boxes
-else:
-    _NAMES = {
-        "": "compat diagnostics distributed formats label_maps protocols reports suppression validation",
-        "_version": "__version__",
-        "compat": "init_as_faster_coco_eval init_as_lvis init_as_pycocotools",
-        "data.anchors": "Anchors table_anchors",
-        "data.boxes": "box_convert",
-        "data.hierarchy": "Hierarchy expand_classes",
-        "data.image_labels": "ImageLabels",
-        "data.masks": "Masks",
-        "data.operations": "filter_objects merge_tables remap_classes sample_images split_images",
-        "data.patches": "merge_patches",
-        "data.quadrilaterals": "rotated_convert",
-        "data.statistics": "TableStatistics table_statistics",
-        "data.tables": "Detections GroundTruth",
-        "diagnostics.compare": "compare_detectors",
-        "distributed.scanning": "scan",
-        "errors": (
-            "BoxscoreError BoxscoreWarning FileFormatError FindingWarning InputError MissingDependencyError "
-            "ProtocolError VerificationError"
-        ),
-        "evaluation": "Evaluation evaluate",
-        "evaluator": "Evaluator",
-        "formats": "load_detections load_ground_truth save_as save_columns",
-        "formats.parsed_answers": "Answer parse_answer",
-        "label_maps.panoptic": "PanopticQuality panoptic_quality",
-        "label_maps.semantic": "SemanticIoU semantic_iou",
-        "protocols.loading": "load_protocol",
-        "protocols.protocol": "Protocol",
-        "reports": "plots",
-        "similarity.boundary": "boundary_iou mask_boundary",
-        "similarity.box": "box_area box_iof box_iou complete_box_iou distance_box_iou generalized_box_iou",
-        "similarity.keypoints": "object_keypoint_similarity",
-        "similarity.mask": "mask_area mask_iof mask_iou mask_to_box",
-        "similarity.probiou": "probiou",
-        "similarity.quadrilateral": "quadrilateral_iou",
-        "similarity.rotated": "rotated_box_iou",
-        "suite.reading": "Suite SuiteSet",
-        "suite.result": "SuiteResult",
-        "suite.running": "run_suite",
-        "suppression.fast": "cluster_nms fast_nms",
-        "suppression.fusion": "nmw weighted_boxes_fusion",
-        "suppression.hard": "batched_nms diou_nms nms",
-        "suppression.masks": "mask_nms",
-        "suppression.matrix": "matrix_nms",
-        "suppression.merging": "greedy_nmm nmm",
-        "suppression.result": "Suppression",
-        "suppression.rotated": "quadrilateral_nms rotated_nms",
-        "suppression.soft": "soft_nms",
-        "suppression.suppressing": "suppress suppress_boxes",
-    }
-    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES, public_module=__name__)

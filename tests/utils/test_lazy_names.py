@@ -2,47 +2,107 @@
 
 from __future__ import annotations
 
-import json
+import builtins
+import importlib
+import itertools
 import subprocess
 import sys
-import xml
-import xml.sax
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from boxscore._utils.lazy import lazy_names
+import boxscore
+from boxscore._utils.lazy import lazy_imports
+
+NAMES = itertools.count()
 
 
-def test_a_name_loads_when_it_is_first_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(json, "JSONDecoder")
-    load, listed, given = lazy_names("json", {"decoder": "JSONDecoder", "nowhere": "nothing"})
-    assert given == ["JSONDecoder", "nothing"]
-    assert {"JSONDecoder", "nothing", "__name__"} <= set(listed())
-    assert not hasattr(json, "JSONDecoder")
-    assert load("JSONDecoder") is sys.modules["json.decoder"].JSONDecoder is json.JSONDecoder
+@pytest.fixture
+def face(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
+    """Make a package of some modules, each given by its text, and a face of the text."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def made(block: str, **modules: str) -> ModuleType:
+        package = f"lazy_face_{next(NAMES)}"
+        folder = tmp_path / package
+        folder.mkdir()
+        for name, text in modules.items():
+            (folder / f"{name}.py").write_text(text)
+        lines = [f"    {line}" for line in block.replace("PACKAGE", package).splitlines()]
+        head = ["from boxscore._utils.lazy import lazy_imports", "with lazy_imports(__name__):"]
+        (folder / "__init__.py").write_text("\n".join([*head, *lines]))
+        importlib.invalidate_caches()
+        return importlib.import_module(package)
+
+    return made
+
+
+def test_a_name_loads_when_it_is_first_used(face: Callable[..., ModuleType]) -> None:
+    block = "from PACKAGE.decoder import Decoder as Decoder\nfrom PACKAGE.nowhere import nothing as nothing"
+    package = face(block, decoder="class Decoder: pass")
+    assert package.__all__ == ["Decoder", "nothing"]
+    assert {"Decoder", "nothing", "__name__"} <= set(dir(package))
+    assert not {"Decoder", "decoder", "nothing"} & set(vars(package))
+    assert f"{package.__name__}.decoder" not in sys.modules
+    assert package.Decoder is sys.modules[f"{package.__name__}.decoder"].Decoder
+    assert "Decoder" in vars(package)
     with pytest.raises(ModuleNotFoundError, match="nowhere"):
-        load("nothing")
-    with pytest.raises(AttributeError, match="module 'json' has no attribute 'dumsp'"):
-        load("dumsp")
+        package.nothing  # noqa: B018
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'decodr'"):
+        package.decodr  # noqa: B018
 
 
-def test_modules() -> None:
-    load, _, given = lazy_names("xml", {"": "sax", "dom": "Node"})
-    assert given == ["Node", "sax"]
-    assert load("sax") is xml.sax
-    assert load("dom") is sys.modules["xml.dom"]  # a module that names come from is there too
+def test_modules(face: Callable[..., ModuleType]) -> None:
+    package = face(
+        "from PACKAGE import sax as sax\nfrom PACKAGE.dom import Node as Node", sax="", dom="Node = 1"
+    )
+    assert package.__all__ == ["Node", "sax"]
+    assert package.sax is sys.modules[f"{package.__name__}.sax"]
+    assert package.dom is sys.modules[f"{package.__name__}.dom"]  # a module that names come from is there too
 
 
-def test_capitals_come_first() -> None:
-    assert lazy_names("a", {"m": "b C", "n": "__d__ E_F"})[2] == ["C", "E_F", "__d__", "b"]
+@pytest.mark.parametrize("first", ["face.sweep", "import face.sweep", "from face.sweep import other"])
+def test_a_module_never_shadows_the_name_that_it_gives(face: Callable[..., ModuleType], first: str) -> None:
+    """The import system binds each submodule in its package, before or after the name was used."""
+    package = face("from PACKAGE.sweep import sweep as sweep", sweep="def sweep(): pass\nother = 1")
+    name = package.__name__
+    exec(first.replace("face", name), {name: package})
+    space: dict[str, object] = {}
+    exec(f"from {name} import sweep", space)
+    importlib.import_module(f"{name}.sweep")
+    assert space["sweep"] is package.sweep is sys.modules[f"{name}.sweep"].sweep
+    package.sweep = 2  # what a program sets stays
+    assert package.sweep == 2
+
+
+def test_capitals_come_first(face: Callable[..., ModuleType]) -> None:
+    names = ", ".join(f"{name} as {name}" for name in ("b", "C", "__d__", "E_F"))
+    assert face(f"from m import {names}").__all__ == ["C", "E_F", "__d__", "b"]
+
+
+def test_imports_of_other_modules_run_meanwhile() -> None:
+    """While one thread records a face's imports another imports as ever."""
+    import_ = builtins.__import__
+    module = ModuleType("lazy_face")
+    sys.modules["lazy_face"] = module
+    try:
+        with lazy_imports("lazy_face"):
+            found: list[ModuleType] = []
+            thread = threading.Thread(target=lambda: found.append(__import__("json.decoder")))
+            thread.start()
+            thread.join()
+        assert found == [sys.modules["json"]]
+    finally:
+        del sys.modules["lazy_face"]
+    assert builtins.__import__ is import_
 
 
 def test_what_loads_says_whose_it_is() -> None:
-    load, _, _ = lazy_names("support", {"each": "each"}, public_module="somebody")
-    each = load("each")
-    assert each.__module__ == "somebody"
-    each.__module__ = "support.each"
-    sys.modules["support"].__dict__["each"] = sys.modules["support.each"]
+    assert boxscore.evaluate.__module__ == boxscore.Evaluation.__module__ == "boxscore"
+    assert boxscore.diagnostics.tie_bounds.__module__ == "boxscore.diagnostics.ties"
 
 
 def in_new_process(code: str) -> list[int]:

@@ -9,11 +9,9 @@ Conventions
 - Undefined is NaN. Rows for all classes together have the ``class`` ``(all)``.
 """
 
-from typing import TYPE_CHECKING
+from boxscore._utils.lazy import lazy_imports
 
-from boxscore._utils.lazy import lazy_names
-
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from boxscore.diagnostics._result import DiagnosticResult as DiagnosticResult
     from boxscore.diagnostics._tools import tool_names as tool_names
     from boxscore.diagnostics.agreement import Agreement as Agreement
@@ -63,35 +61,3 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.ties import tie_bounds as tie_bounds
     from boxscore.diagnostics.vetting import VettedSuspects as VettedSuspects
     from boxscore.diagnostics.vetting import vetted_suspects as vetted_suspects
-else:
-    _NAMES = {
-        "_result": "DiagnosticResult",
-        "_tools": "tool_names",
-        "agreement": "Agreement AnnotatorPair annotator_agreement labels_by_annotator",
-        "analysis": "error_areas error_curves",
-        "bootstrap": "bootstrap_intervals",
-        "calibration": "calibration_error reliability",
-        "compare": "compare_detectors",
-        "confidence": "confidence_curve operating_points",
-        "confusion": "confusion_matrix top_confusions",
-        "explaining": "Explanation Reading Readings ablation expansions explain find_number readings",
-        "froc": "froc_curve froc_scores",
-        "guarantee": "threshold_guarantee",
-        "images": "image_scores",
-        "label_edits": "LabelEdits",
-        "leave_one_out": "LabelCosts label_costs",
-        "keypoint_distances": "correct_keypoints",
-        "misplaced_keypoints": "keypoint_errors",
-        "annotator_sigmas": "keypoint_sigmas",
-        "lrp": "localisation_recall_precision",
-        "overlaps": "pair_overlaps",
-        "power": "ComparisonPlan plan_comparison",
-        "sequential": "compare_sequentially",
-        "slices": "slice_names slice_scores",
-        "suspects": "label_suspects",
-        "sweeping": "best_settings sweep",
-        "tide": "error_list error_types",
-        "ties": "tie_bounds",
-        "vetting": "VettedSuspects vetted_suspects",
-    }
-    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

@@ -6,11 +6,9 @@
 - :func:`evaluate`: the same on a Dask cluster, where no process holds all parts.
 """
 
-from typing import TYPE_CHECKING
+from boxscore._utils.lazy import lazy_imports
 
-from boxscore._utils.lazy import lazy_names
-
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from boxscore.distributed.cluster import evaluate as evaluate
     from boxscore.distributed.parts import Part as Part
     from boxscore.distributed.parts import load_part as load_part
@@ -19,11 +17,3 @@ if TYPE_CHECKING:
     from boxscore.distributed.result import MergedEvaluation as MergedEvaluation
     from boxscore.distributed.result import merge as merge
     from boxscore.distributed.scanning import scan as scan
-else:
-    _NAMES = {
-        "cluster": "evaluate",
-        "parts": "Part load_part part_of",
-        "result": "DistributedEvaluation MergedEvaluation merge",
-        "scanning": "scan",
-    }
-    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from boxscore._utils.lazy import lazy_names
+from boxscore._utils.lazy import lazy_imports
 from boxscore._utils.processes import Workers
 from boxscore.data.boxes import WrittenFormat
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.formats.reading import load_both, read_detections, read_ground_truth, read_options
 from boxscore.formats.registry import detect_format, format_named, format_names
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from boxscore.formats.converting import save_as, writable_formats
-else:
-    __getattr__, __dir__, _ = lazy_names(__name__, {"converting": "save_as writable_formats"})
 
 __all__ = [
     "detect_format",

@@ -8,11 +8,9 @@ Conventions
 - What tools do differently is data: the TOML files in ``panoptic_rules`` and ``semantic_rules``.
 """
 
-from typing import TYPE_CHECKING
+from boxscore._utils.lazy import lazy_imports
 
-from boxscore._utils.lazy import lazy_names
-
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from boxscore.label_maps.folders import panoptic_quality_of_files as panoptic_quality_of_files
     from boxscore.label_maps.folders import semantic_iou_of_folders as semantic_iou_of_folders
     from boxscore.label_maps.panoptic import PanopticQuality as PanopticQuality
@@ -26,15 +24,3 @@ if TYPE_CHECKING:
     from boxscore.label_maps.rules import semantic_rule_names as semantic_rule_names
     from boxscore.label_maps.semantic import SemanticIoU as SemanticIoU
     from boxscore.label_maps.semantic import semantic_iou as semantic_iou
-else:
-    _NAMES = {
-        "folders": "panoptic_quality_of_files semantic_iou_of_folders",
-        "panoptic": "PanopticQuality panoptic_quality",
-        "resampled": "MetricIntervals",
-        "rules": (
-            "PanopticRules SemanticRules load_panoptic_rules load_semantic_rules panoptic_rule_names "
-            "semantic_rule_names"
-        ),
-        "semantic": "SemanticIoU semantic_iou",
-    }
-    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

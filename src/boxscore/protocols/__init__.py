@@ -1,10 +1,8 @@
 """The rules, as data: what a protocol is, and how it is read."""
 
-from typing import TYPE_CHECKING
+from boxscore._utils.lazy import lazy_imports
 
-from boxscore._utils.lazy import lazy_names
-
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from boxscore.protocols.changing import changed_protocol as changed_protocol
     from boxscore.protocols.changing import without_scores as without_scores
     from boxscore.protocols.loading import IOU_TYPES as IOU_TYPES
@@ -14,10 +12,3 @@ if TYPE_CHECKING:
     from boxscore.protocols.loading import protocol_toml as protocol_toml
     from boxscore.protocols.loading import read_toml as read_toml
     from boxscore.protocols.protocol import Protocol as Protocol
-else:
-    _NAMES = {
-        "changing": "changed_protocol without_scores",
-        "loading": "IOU_TYPES load_protocol protocol_names protocol_of_type protocol_toml read_toml",
-        "protocol": "Protocol",
-    }
-    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

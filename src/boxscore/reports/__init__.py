@@ -1,10 +1,8 @@
 """Writing results for people and for the next tool. Adds nothing to the numbers."""
 
-from typing import TYPE_CHECKING
+from boxscore._utils.lazy import lazy_imports
 
-from boxscore._utils.lazy import lazy_names
-
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from boxscore.reports import plots as plots
     from boxscore.reports.folder import write_comparison as write_comparison
     from boxscore.reports.folder import write_report as write_report
@@ -13,13 +11,3 @@ if TYPE_CHECKING:
     from boxscore.reports.text import as_json as as_json
     from boxscore.reports.text import flat_metrics as flat_metrics
     from boxscore.reports.view import ReportOptions as ReportOptions
-else:
-    _NAMES = {
-        "": "plots",
-        "folder": "write_comparison write_report",
-        "history": "read_history",
-        "papers": "paper_table",
-        "text": "as_json flat_metrics",
-        "view": "ReportOptions",
-    }
-    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

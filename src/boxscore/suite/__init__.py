@@ -8,15 +8,10 @@ Conventions
 - Cells are kept with the hash of their inputs, so that a suite that was stopped goes on where it was.
 """
 
-from typing import TYPE_CHECKING
+from boxscore._utils.lazy import lazy_imports
 
-from boxscore._utils.lazy import lazy_names
-
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from boxscore.suite.reading import Suite as Suite
     from boxscore.suite.reading import SuiteSet as SuiteSet
     from boxscore.suite.result import SuiteResult as SuiteResult
     from boxscore.suite.running import run_suite as run_suite
-else:
-    _NAMES = {"reading": "Suite SuiteSet", "result": "SuiteResult", "running": "run_suite"}
-    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

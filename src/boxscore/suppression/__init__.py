@@ -19,11 +19,9 @@ indices into the input. Everything is float64. NaN, inverted boxes and unequal l
 no boxes at all is a legal input.
 """
 
-from typing import TYPE_CHECKING
+from boxscore._utils.lazy import lazy_imports
 
-from boxscore._utils.lazy import lazy_names
-
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from boxscore.suppression.fast import cluster_nms as cluster_nms
     from boxscore.suppression.fast import fast_nms as fast_nms
     from boxscore.suppression.fusion import Fused as Fused
@@ -42,17 +40,3 @@ if TYPE_CHECKING:
     from boxscore.suppression.soft import soft_nms as soft_nms
     from boxscore.suppression.suppressing import suppress as suppress
     from boxscore.suppression.suppressing import suppress_boxes as suppress_boxes
-else:
-    _NAMES = {
-        "fast": "cluster_nms fast_nms",
-        "fusion": "Fused nmw weighted_boxes_fusion",
-        "hard": "batched_nms diou_nms nms",
-        "masks": "mask_nms",
-        "matrix": "matrix_nms",
-        "merging": "greedy_nmm nmm",
-        "result": "Suppression",
-        "rotated": "quadrilateral_nms rotated_nms",
-        "soft": "soft_nms",
-        "suppressing": "suppress suppress_boxes",
-    }
-    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

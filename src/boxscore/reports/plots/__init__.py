@@ -15,11 +15,9 @@ Conventions
 - Class and file names are drawn as written: no mathematics, no control or direction marks.
 """
 
-from typing import TYPE_CHECKING
+from boxscore._utils.lazy import lazy_imports
 
-from boxscore._utils.lazy import lazy_names
-
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from boxscore.reports.plots.bars import CompareDisplay as CompareDisplay
     from boxscore.reports.plots.bars import ErrorsDisplay as ErrorsDisplay
     from boxscore.reports.plots.bars import PerClassDisplay as PerClassDisplay
@@ -47,18 +45,3 @@ if TYPE_CHECKING:
     from boxscore.reports.plots.runs import history as history
     from boxscore.reports.plots.sweeps import SweepDisplay as SweepDisplay
     from boxscore.reports.plots.sweeps import sweep as sweep
-else:
-    _NAMES = {
-        "bars": "CompareDisplay ErrorsDisplay PerClassDisplay compare errors per_class",
-        "boxes": "draw_boxes",
-        "choosing": "plot_of",
-        "curves": (
-            "ConfidenceDisplay ErrorCurvesDisplay FrocDisplay MissRateDisplay PrecisionRecallDisplay "
-            "error_curves f1_curve froc miss_rate pr_curve"
-        ),
-        "matrices": "ConfusionDisplay ReliabilityDisplay confusion_matrix reliability",
-        "pairs": "draw_pairs",
-        "runs": "HistoryDisplay history",
-        "sweeps": "SweepDisplay sweep",
-    }
-    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)
