@@ -23,11 +23,11 @@ SECONDS ?= 60
 fuzz: $(VENV)/.test
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check faster-coco-eval
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: atheris
-	$(BIN)/python tests/fuzz/differential.py --cases $(CASES) --seed $(SEED)
-	$(BIN)/python tests/fuzz/partitions.py --cases 200 --seed $(SEED)
-	$(BIN)/python tests/fuzz/vocabularies.py --cases 20000 --seed $(SEED)
-	$(BIN)/python tests/fuzz/mutants.py answers --count 20000 --seed $(SEED)
-	$(BIN)/python tests/fuzz/coverage_guided.py --seconds $(SECONDS) --seed $(SEED)
+	$(BIN)/python qa/fuzz/differential.py --cases $(CASES) --seed $(SEED)
+	$(BIN)/python qa/fuzz/partitions.py --cases 200 --seed $(SEED)
+	$(BIN)/python qa/fuzz/vocabularies.py --cases 20000 --seed $(SEED)
+	$(BIN)/python qa/fuzz/mutants.py answers --count 20000 --seed $(SEED)
+	$(BIN)/python qa/fuzz/coverage_guided.py --seconds $(SECONDS) --seed $(SEED)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 	BOXSCORE_EXAMPLES=4 $(BIN)/python -m pytest -n auto --dist worksteal -m 'property and not slow'
 
@@ -36,8 +36,8 @@ fuzz: $(VENV)/.test
 # TOOLS="--tools globox --folder /tmp/tools" takes one and keeps it.
 TOOLS ?=
 tools: $(VENV)/.test
-	$(BIN)/python tests/tools/run.py $(TOOLS)
-	$(BIN)/python tests/tools/benchmarks.py $(TOOLS)
+	$(BIN)/python qa/tools/run.py $(TOOLS)
+	$(BIN)/python qa/tools/benchmarks.py $(TOOLS)
 
 # The adapters of boxscore.integrations inside the frameworks themselves, which are fetched (some GB, torch) into an environment
 # of their own. FRAMEWORKS="torchmetrics lightning" fetches and tests some; tests of the others are skipped.
@@ -55,16 +55,16 @@ frameworks: $(BIN)/python
 # Files and options that mean harm, then signals, closed streams and races: about an hour. A short run:
 # make attack MUTANTS=2000 SCRIPTS=
 MUTANTS ?= 1000000
-SCRIPTS ?= $(filter-out %/__init__.py %/mutants.py %/test_attack.py,$(wildcard tests/attack/*.py))
+SCRIPTS ?= $(filter-out %/__init__.py %/mutants.py qa/attack/test_%,$(wildcard qa/attack/*.py))
 attack: $(VENV)/.test
-	$(BIN)/python tests/attack/mutants.py --cases tests/attack/cases
-	$(BIN)/python tests/attack/mutants.py --count $(MUTANTS) --seed $(SEED)
+	$(BIN)/python qa/attack/mutants.py --cases qa/attack/cases
+	$(BIN)/python qa/attack/mutants.py --count $(MUTANTS) --seed $(SEED)
 	for script in $(SCRIPTS); do $(BIN)/python $$script || exit 1; done
 
 # Every small change of the code that decides a score: does a test notice? An hour or two.
 mutate: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check cosmic-ray
-	$(BIN)/python tests/mutation/run.py
+	$(BIN)/python qa/mutation/run.py
 
 # The oldest and the newest dependencies, on every Python that is here.
 matrix: $(BIN)/python

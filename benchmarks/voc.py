@@ -4,7 +4,7 @@ Goal
 ----
 YOLOv2 on VOC 2007 test (4,952 images, 98,023 detections): seconds to read the folders, to evaluate, and the
 mean AP. The VOC devkit itself needs Matlab or Octave. That boxscore gives its numbers to the last bit is
-tested in ``tests/real/test_real_voc.py``, not here.
+tested in ``qa/real/test_real_voc.py``, not here.
 
 Usage
 -----

@@ -8,14 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from attack import overwriting
 from boxscore import load_ground_truth, save_as
-from boxscore._utils.given_paths import path_of
 from boxscore.cli import main
 from support.running import Run
 from support.samples import SHAPES, SHAPES_VOC
-
-LINKED = [pair for pair in overwriting.pairs() if pair.other.kind in (Path, path_of)]
 
 
 @pytest.fixture
@@ -33,32 +29,6 @@ def refusal(run: Run, *arguments: str) -> str:
     assert {path: path.read_bytes() for path in sorted(Path.cwd().rglob("*")) if path.is_file()} == files
     assert output == ""
     return errors.removeprefix("boxscore: error: ").removesuffix("\n")
-
-
-def test_outputs_and_inputs_are_found() -> None:
-    """What is tried is derived from the options: were none found, nothing would fail."""
-    names = {(pair.command, pair.output.name, pair.other.name) for pair in LINKED}
-    assert len(names) == len(LINKED) > 180
-    assert {
-        ("evaluate", "output", "detections"),
-        ("evaluate", "save-part", "hierarchy"),
-        ("check", "history", "no-regression"),
-        ("check", "junit", "history"),
-        ("convert", "output-image-labels", "remap-classes"),
-        ("sweep", "plot", "ground-truth"),
-        ("panoptic", "report", "dt-folder"),
-        ("merge", "output", "parts"),
-    } <= names
-
-
-@pytest.mark.parametrize("command", sorted({pair.command for pair in LINKED}))
-def test_every_output_on_every_input(command: str, tmp_path: Path) -> None:
-    faults = []
-    for number, pair in enumerate(pair for pair in LINKED if pair.command == command):
-        kind = ("hard link", "symbolic link", "same")[number % 3]
-        (tmp_path / str(number)).mkdir()
-        faults.append(overwriting.fault_of(pair, kind, tmp_path / str(number)))
-    assert set(faults) == {""}
 
 
 @pytest.mark.parametrize(

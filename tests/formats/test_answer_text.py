@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from boxscore import InputError, parse_answer
 from boxscore.formats._answer_text import ReadAnswer, read_answer
 from boxscore.formats.coordinates import COORDINATES, Evidence
-from fuzz import answer_mutants
 from support.each import each
 from support.real_data import real
 
@@ -176,26 +174,6 @@ def test_depth_is_no_matter() -> None:
     deep = "[" * 30_000 + f"{CAT}" + "]" * 30_000
     assert boxes_of(read_answer(deep)) == BOTH[:1]
     assert boxes_of(read_answer('{"a": ' * 30_000 + CAT)) == BOTH[:1]
-
-
-@pytest.mark.long
-def test_mutants(tmp_path: Path) -> None:
-    answers = answer_mutants.prepare(tmp_path)
-    statuses = {
-        answer_mutants.one(np.random.default_rng([11, number]), answers, tmp_path) for number in range(300)
-    }
-    assert statuses >= {"read", "repaired", "truncated", "unreadable"}
-    assert {answer_mutants.check(answer) for answer in answers} == {"read", "repaired"}
-
-
-def test_a_box_counted_twice_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def twice(text: str, *, loose: bool = False) -> ReadAnswer:
-        read = read_answer(text, loose=loose)
-        return read._replace(boxes=read.boxes * 2)
-
-    monkeypatch.setattr(answer_mutants, "read_answer", twice)
-    with pytest.raises(AssertionError, match="2 times, there 1 times"):
-        answer_mutants.check(f"[{CAT}]")
 
 
 # ---------------------------------------------------------------- what the numbers are

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import re
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -18,9 +17,7 @@ import boxscore
 from boxscore.cli import main
 from boxscore.data.boxes import check_sizes_fit, corners_and_sizes
 from boxscore.data.vocabulary import Images
-from fuzz import archive_mutants, xml_mutants
-from fuzz.archive_mutants import Arrays, member_bytes, tables
-from fuzz.mutants import main as run_mutants
+from support.column_archives import Arrays, member_bytes, prepare, tables
 
 Change = Callable[[Arrays], object]
 
@@ -28,7 +25,7 @@ Change = Callable[[Arrays], object]
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Arrays]:
     """The members of good files."""
-    return archive_mutants.prepare(tmp_path_factory.mktemp("good"))
+    return prepare(tmp_path_factory.mktemp("good"))
 
 
 def write(path: Path, arrays: Arrays) -> Path:
@@ -348,29 +345,3 @@ def test_repeated_annotation_ids_are_told(tmp_path: Path) -> None:
         boxscore.BoxscoreWarning, match=r"1 annotation ids occur more than once; each row counts"
     ):
         assert boxscore.load_ground_truth(tmp_path / "gt.npz").ids.tolist() == [7, 7]
-
-
-# ---------------------------------------------------------------- mutants
-
-
-@pytest.mark.parametrize("kind", ["gt", "dt"])
-def test_mutants_are_refused_or_are_what_they_say(kind: str, tmp_path: Path) -> None:
-    good = archive_mutants.prepare(tmp_path)
-    outcomes = [
-        archive_mutants.one(
-            np.random.default_rng([3, number]), {kind: good[kind]}, tmp_path, commands=float(number == 0)
-        )
-        for number in range(60)
-    ]
-    assert 5 < outcomes.count("taken") < 40
-
-
-def test_mutants_of_xml_are_refused_or_are_what_they_say(tmp_path: Path) -> None:
-    xml_mutants.prepare(tmp_path)
-    outcomes = [xml_mutants.one(np.random.default_rng([3, number]), None, tmp_path) for number in range(60)]
-    assert 2 < outcomes.count("taken") < 40
-
-
-def test_the_program_that_runs_many(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_mutants(["xml", "--count", "20"]) == 0
-    assert re.search(r"^20 mutants, .* refused, .*\n0 faults in 0 places", capsys.readouterr().out)

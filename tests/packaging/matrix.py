@@ -39,7 +39,7 @@ TESTS = {
             "tests/matching",
             "tests/scoring",
         ),
-        *("tests/evaluation", "tests/cli", "tests/utils", "tests/fuzz/test_readers.py"),
+        *("tests/evaluation", "tests/cli", "tests/utils", "qa/fuzz/test_readers.py"),
         *("tests/reports/test_report_files.py", "tests/diagnostics"),
     ],
     "smoke": [
@@ -47,7 +47,7 @@ TESTS = {
             "tests/golden",
             "tests/formats",
             "tests/evaluation/test_evaluation.py",
-            "tests/fuzz/test_readers.py",
+            "qa/fuzz/test_readers.py",
         ),
     ],
 }

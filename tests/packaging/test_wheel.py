@@ -30,7 +30,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / name, folder)
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
     shutil.copytree(ROOT / "src", folder / "src", ignore=ignored)
-    (folder / "tests").mkdir()
+    for name in ("tests", "qa"):
+        (folder / name).mkdir()
+        (folder / name / "file.py").touch()
     return folder
 
 
@@ -127,7 +129,9 @@ def test_the_source_distribution_has_what_the_makefile_needs(
     shutil.unpack_archive(built, folder, filter="data")
     (unpacked,) = [path for path in folder.iterdir() if path.is_dir()]
     assert (unpacked / "src" / "boxscore" / "protocols" / "coco.toml").is_file()
-    assert {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"} <= {p.name for p in unpacked.iterdir()}
+    names = {path.name for path in unpacked.iterdir()}
+    assert {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "tests"} <= names
+    assert "qa" not in names
 
 
 @pytest.mark.slow

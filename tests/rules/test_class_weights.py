@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.scoring.test_curves import K, tables
 
 import boxscore
 from boxscore._utils.resampling import Draws
@@ -18,6 +17,7 @@ from boxscore.diagnostics import error_types, froc_scores, localisation_recall_p
 from boxscore.formats.class_weights import class_weights_in_file
 from boxscore.protocols import changed_protocol, load_protocol
 from support import limits
+from support.curves import K, tables
 from support.every_cell import weighted_summary
 from support.running import Run
 from support.samples import SHAPES

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.scoring.test_curves import RANGES, tables
 
 import boxscore
+from support.curves import RANGES, tables
 from support.every_cell import with_every_cell
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.scoring.test_curves import RULES, tables
 
 import boxscore
 from boxscore.data.vocabulary import Categories
 from boxscore.protocols import load_protocol
 from support import limits
+from support.curves import RULES, tables
 from support.examples import first_of
 
 

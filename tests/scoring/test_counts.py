@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.scoring.test_curves import RANGES, K, outcomes_at, tables
 
 import boxscore
 from boxscore.diagnostics import confidence_curve, localisation_recall_precision
+from support.curves import RANGES, K, outcomes_at, tables
 
 
 @pytest.mark.long

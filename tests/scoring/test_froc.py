@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.scoring.test_curves import RANGES, K, tables
 
 import boxscore
 from boxscore.diagnostics import bootstrap_intervals, froc_curve, froc_scores
 from boxscore.protocols import load_protocol
+from support.curves import RANGES, K, tables
 from support.every_cell import summary_of, weighted_summary, with_every_cell
 from support.weights import evaluated_anew
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.scoring.test_curves import K, tables
 
 import boxscore
 from boxscore.diagnostics import froc_scores
+from support.curves import K, tables
 
 FPPI = (0.125, 0.25, 0.5, 1, 2, 4, 8)
 CASES = [(seed, levels) for seed in range(4) for levels in (3, 12, 10**9)]

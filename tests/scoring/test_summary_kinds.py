@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.scoring.test_curves import K, tables
 
 import boxscore
 from boxscore.protocols.rules.pooling import OF_IMAGES
 from boxscore.protocols.summary import SUMMARY_KINDS
+from support.curves import K, tables
 
 
 def case(thresholds: int, points: int, kind: str = "AP") -> boxscore.Evaluation:

@@ -6,7 +6,6 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.scoring.test_curves import RANGES, RULES, tables
 
 import boxscore
 from boxscore._utils.resampling import Groups
@@ -14,6 +13,7 @@ from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.rules.pooling import OF_IMAGES
 from boxscore.protocols.rules.score_levels import LEVEL_METRICS
 from boxscore.protocols.summary import SUMMARY_KINDS
+from support.curves import RANGES, RULES, tables
 from support.every_cell import summary_of, weighted_summary, with_every_cell
 from support.examples import first_of
 from support.scenes import CROWDS

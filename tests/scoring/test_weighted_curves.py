@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.scoring.test_curves import tables
 from tests.scoring.test_weighted import variations
 
 import boxscore
 from boxscore._utils.array_types import FloatArray
+from support.curves import tables
 from support.every_cell import summary_of, with_every_cell
 from support.limits import few_true_positives_together
 from support.weights import evaluated_anew

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from support.kinds import KINDS, LEFT_TO_CI, MAKE_TEST, TESTS
+from support.kinds import KINDS, LEFT_TO_CI, MAKE_TEST, QA, TESTS
 from support.skipped import left_to_ci, sentences
 
 if sys.version_info >= (3, 11):
@@ -34,25 +35,22 @@ def test_every_kind_is_registered_and_documented() -> None:
 
 @pytest.mark.parametrize("place", KINDS)
 def test_a_kind_is_of_a_place_that_is_there(place: str) -> None:
-    assert (TESTS / place).exists()
+    assert (TESTS / place).exists() or (QA / place).exists()
 
 
 def test_folders_of_tests_are_packages_of_the_source_or_kinds() -> None:
     packages = {path.name.lstrip("_") for path in (ROOT / "src" / "boxscore").iterdir() if path.is_dir()}
     kinds = {place for place in KINDS if "/" not in place}
-    shared = {
-        "support",
-        "oracles",
-        "evaluation",
-        "bad_input",
-        "faults",
-        "limits",
-        "mutation",
-        "tools",
-        "attack",
-    }
+    shared = {"support", "oracles", "evaluation", "bad_input", "faults", "limits"}
     folders = {path.parent.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/*.py")} - {"node_modules"}
     assert folders <= packages | kinds | shared, folders - packages - kinds - shared
+
+
+def test_tests_use_no_program_of_qa() -> None:
+    """The source archive has the tests, and not these programs."""
+    programs = "|".join(path.name for path in QA.iterdir() if path.is_dir() and path.name != "__pycache__")
+    imports = re.compile(rf"^\s*(?:from|import) (?:{programs})\b", re.MULTILINE)
+    assert [path for path in TESTS.rglob("*.py") if imports.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_this_test_is_of_its_folders_kind(request: pytest.FixtureRequest) -> None:
@@ -110,7 +108,7 @@ def lines_of_run(folder: Path, *options: str) -> list[str]:
     marks = "".join(f"\n    {kind}: as here" for kind in LEFT_TO_CI)
     folder.joinpath("pytest.ini").write_text(f"[pytest]\nmarkers ={marks}\n    property: as here\n")
     command = [sys.executable, "-m", "pytest", "-p", "conftest", "-q", *options]
-    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(TESTS)])}
     environment = {key: value for key, value in environment.items() if not key.startswith("PYTEST_")}
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert "1 passed" in ended.stdout, ended.stdout + ended.stderr

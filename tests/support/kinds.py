@@ -1,4 +1,4 @@
-"""Kinds of tests, by folder and file; tests/conftest.py makes markers of them."""
+"""Kinds of tests, by folder and file; conftest.py makes markers of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
+QA = TESTS.parent / "qa"
 
 KINDS = {
     "rules": ["rules", "oracle"],
@@ -20,14 +21,14 @@ KINDS = {
     "golden": ["golden"],
     "properties": ["property"],
     "suppression/test_nms_properties.py": ["property"],
-    "fuzz": ["fuzz"],
-    "attack": ["fuzz"],
     "docs": ["docs"],
     "typing": ["typing"],
     "source": ["source"],
     "packaging": ["packaging"],
     "reports/test_browser.py": ["browser"],
     "reports/test_live_page.py": ["browser"],
+    "fuzz": ["fuzz"],
+    "attack": ["fuzz"],
     "real": ["real"],
 }
 """The kinds of what stands in a folder or file; whatever hypothesis makes cases for is a property as well."""
@@ -42,7 +43,8 @@ MAKE_TEST = " and ".join(f"not {kind}" for kind in ("slow", "browser", "real", "
 
 def kinds_of(path: Path) -> list[str]:
     """Return the kinds of what stands in a file."""
-    place = path.relative_to(TESTS).as_posix() if path.is_relative_to(TESTS) else ""
+    root = next((root for root in (TESTS, QA) if path.is_relative_to(root)), None)
+    place = path.relative_to(root).as_posix() if root else ""
     return [
         kind
         for start, kinds in KINDS.items()
