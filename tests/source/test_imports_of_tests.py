@@ -49,6 +49,8 @@ ALLOWED = {
     "boxscore.matching.matches.bit_type": "the type of bits over thresholds",
     "boxscore.matching.matches.merge": "how it merges",
     "boxscore.matching.packed.packed": "a road of a column",
+    "boxscore.matching.points.POINTS": "the signatures of points, which rules keep",
+    "boxscore.matching.points.functions_at": "in which order the functions of a point run",
     "boxscore.matching.preparing.prepared": "what rules make of tables",
     "boxscore.scoring.kinds.ji.heaviest_matching": "a kernel: the pairs of the largest sum",
     "boxscore.scoring.weight_sums.WeightSums": "a kernel: sums of weights up to some positions",

@@ -40,7 +40,7 @@ def test_only_matches_reads_its_bits(file: str) -> None:  # and packed.py copies
 BITS_OF_RULES = {name: name.upper() for name, column in EXTRA_COLUMNS.items() if column.kind == "bits"}
 """Columns of bits that rules declare, and what their declarations are called."""
 
-MAKES_BITS = "matching/matcher.py"
+MAKES_BITS = "matching/groups.py"
 
 
 def test_rules_declare_bits() -> None:
@@ -49,7 +49,7 @@ def test_rules_declare_bits() -> None:
 
 @each([file for file in FILES if file != "matching/matches.py" and not file.startswith("protocols/")])
 def test_only_matches_reads_the_bits_that_rules_declare(file: str) -> None:
-    """Who makes them has the declaration as a key, and asks it for nothing but whether it is asked for."""
+    """The function of the rule makes them, under the name that the declaration gives."""
     nodes = nodes_of(file)
     read = [
         f"line {node.lineno}: {node.attr}"
@@ -60,7 +60,7 @@ def test_only_matches_reads_the_bits_that_rules_declare(file: str) -> None:
     imported = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names} & {
         *BITS_OF_RULES.values()
     }
-    assert read == []
+    assert read == [] or file == MAKES_BITS
     assert named == set()
     assert imported == set() or file == MAKES_BITS
 
@@ -98,6 +98,8 @@ RULES = {"protocol", "load_protocol", "rules", "ignore", "chosen", "base", "Igno
 
 FLAG_READERS = {
     "matching/ignoring.py": "the place where they get their meaning",
+    "matching/regions.py": "a rule: objects of no class get the flag `ignore`",
+    "matching/shares.py": "a rule: a crowd outside of a range counts twice",
     "data": "they are columns of the tables",
     "formats": "files are read into the columns, and written from them",
     "validation": "says what is odd about them",

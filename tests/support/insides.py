@@ -45,6 +45,7 @@ from boxscore.matching.matches import Matches, bit_type
 from boxscore.matching.matches import merge as merge_matches
 from boxscore.matching.packed import packed
 from boxscore.matching.pairs import Pairs
+from boxscore.matching.points import POINTS, functions_at
 from boxscore.matching.preparing import prepared
 from boxscore.matching.whole_groups import match_whole_groups
 from boxscore.protocols import Protocol
@@ -52,6 +53,7 @@ from boxscore.scoring.kinds.ji import heaviest_matching
 from boxscore.scoring.weight_sums import WeightSums, weight_table
 
 __all__ = [
+    "POINTS",
     "Cut",
     "Here",
     "Load",
@@ -71,6 +73,7 @@ __all__ = [
     "cut",
     "distributed_evaluation",
     "evaluate_tasks",
+    "functions_at",
     "headers_of",
     "heaviest_matching",
     "local_cluster",

@@ -7,13 +7,23 @@ import argparse
 from boxscore._utils.text import text_table
 from boxscore.cli.arguments import Option
 from boxscore.cli.streams import show, table_width
-from boxscore.protocols import load_protocol, protocol_names, protocol_toml
+from boxscore.matching.points import POINTS
+from boxscore.protocols import Protocol, load_protocol, protocol_names, protocol_toml
+from boxscore.protocols.fields import all_fields
 
-OPTIONS = (Option("name", "print this protocol's TOML", positional=True),)
+OPTIONS = (
+    Option("name", "print this protocol's TOML", positional=True),
+    Option(
+        "stages", "print which rules of this protocol act on matching, and where", kind=bool, default=False
+    ),
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print; return the exit status."""
+    if arguments.stages:
+        show(_stages(load_protocol(arguments.name or "coco")))
+        return 0
     if arguments.name:
         show(protocol_toml(arguments.name).removesuffix("\n"))
         return 0
@@ -25,3 +35,14 @@ def run(arguments: argparse.Namespace) -> int:
     }
     show(text_table(columns, longest=400, width=table_width(), first_out=["signature"]))
     return 0
+
+
+def _stages(protocol: Protocol) -> str:
+    """List what rules do at each point of matching, beyond COCO's own rules."""
+    rules = [(field.path, each) for field in all_fields(protocol) for each in field.rule.does]
+    asked = sorted((each for each in rules if each[1].when(protocol)), key=lambda each: each[1].order)
+    rows = [(point, path, each.function) for point in POINTS for path, each in asked if each.point == point]
+    if not rows:
+        return f"{protocol.name}: only the rules that every protocol has act on matching."
+    columns = dict(zip(("point", "rule", "function"), map(list, zip(*rows, strict=True)), strict=True))
+    return text_table(columns, longest=400, width=table_width())

@@ -25,7 +25,7 @@ from boxscore.distributed.parts import Part
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import Placed, unpacked
-from boxscore.matching.preparing import min_max_scaled
+from boxscore.matching.stretching import min_max_scaled
 from boxscore.protocols.fields import all_fields
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.scope import describing_fields

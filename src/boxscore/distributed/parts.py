@@ -44,8 +44,8 @@ from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import PackedMatches, packed
 from boxscore.matching.packed_reading import packed_of_arrays
-from boxscore.matching.preparing import GivenScores
 from boxscore.matching.ranking import scored_enough
+from boxscore.matching.stretching import GivenScores
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.kinds import counted_for
 

@@ -14,6 +14,7 @@ https://github.com/facebookresearch/sam3, ``sam3/eval/cgf1_eval.py`` (``_select_
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,9 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray
-from boxscore.data.tables import GroundTruth
+from boxscore.data.alignment import select_rows
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.matching.ignoring import Ignoring
 from boxscore.matching.matches import Matches
-from boxscore.protocols.rules.annotators import ANNOTATOR, ANNOTATORS, BETWEEN
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.annotators import ANNOTATOR, ANNOTATORS, BETWEEN, EXHAUSTIVE
 
 EPSILON = 1e-4
 """What SAM 3 adds to every denominator of counts."""
@@ -41,6 +45,32 @@ class SmoothedRates(NamedTuple):
         """Divide counts of true positives, false positives and missed objects."""
         precision, recall = true / (true + false + EPSILON), true / (true + missed + EPSILON)
         return cls(precision, recall, 2 * precision * recall / (precision + recall + EPSILON))
+
+
+def exhaustive_images(
+    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, share: bool
+) -> tuple[GroundTruth, Detections]:
+    """Leave out the images whose column says that they are not annotated in full."""
+    if EXHAUSTIVE not in ground_truth.images.columns:
+        return ground_truth, detections
+    exhaustive = np.flatnonzero(ground_truth.images.columns[EXHAUSTIVE])
+    return select_rows(ground_truth, detections, images=exhaustive)
+
+
+def ignoring_other_annotators(
+    ground_truth: GroundTruth,
+    protocol: Protocol,
+    ignoring: Ignoring,
+    matched: Callable[[GroundTruth, Protocol], Matches] | None,
+) -> Ignoring:
+    """Delete the objects of annotators by whom the detections of their image do not do best."""
+    if matched is None:
+        return ignoring
+    match = matched
+    labels = dataclasses.replace(protocol.labels, annotators="all")
+    alone = dataclasses.replace(protocol, labels=labels)
+    others = of_other_annotators(ground_truth, lambda truth: match(truth, alone))
+    return ignoring._replace(ignored=ignoring.ignored | others, deleted=ignoring.deleted | others)
 
 
 def of_other_annotators(ground_truth: GroundTruth, matched: Callable[[GroundTruth], Matches]) -> BoolArray:

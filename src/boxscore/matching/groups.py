@@ -21,21 +21,76 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import run_starts, stable_order
+from boxscore.data.tables import GroundTruth
 from boxscore.matching.greedy import best_of_each
-from boxscore.matching.matches import Bits
+from boxscore.matching.ignoring import Ignoring
+from boxscore.matching.matches import Bits, Matches
 from boxscore.matching.pairs import Outcome, Pairs
-from boxscore.matching.sources import Match, PairSource
+from boxscore.matching.sources import Asked, Match, PairSource
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
 from boxscore.protocols.tables import MatchingRules
+from boxscore.similarity.base import box_only
 
 LATER_PASSES = 3
-"""Passes after the first; see :func:`~boxscore.matching.ignoring.matching_passes`."""
+"""Passes after the first; see :func:`_matching_passes`."""
+
+
+def ignoring_groups(
+    ground_truth: GroundTruth, protocol: Protocol, ignoring: Ignoring, matched: Any
+) -> Ignoring:
+    """Measure groups by intersection over the detection; those of weight 0 are ignored."""
+    ignored, group = ignoring.ignored, ground_truth.group
+    if protocol.group.weight == 0:
+        ignored = ignored | group
+    return ignoring._replace(ignored=ignored, by_foreground=ignoring.by_foreground | group)
+
+
+def ignoring_box_only(
+    ground_truth: GroundTruth, protocol: Protocol, ignoring: Ignoring, matched: Any
+) -> Ignoring:
+    """Ignore objects that only have a box, where masks are compared."""
+    return ignoring._replace(ignored=ignoring.ignored | box_only(ground_truth))
+
+
+def in_passes(asked: Asked, before: Callable[[], PairSource]) -> PairSource:
+    """Return a source that matches groups, and objects without a mask, after the others."""
+    of_pass = _matching_passes(asked.ordered_truth, asked.protocol)
+    return InPasses(before(), of_pass, asked.score, asked.protocol.matching)
+
+
+def with_group_columns(asked: Asked, matches: Matches) -> Matches:
+    """Add the columns by which groups count."""
+    protocol, group = asked.protocol, asked.ground_truth.group
+    columns: dict[str, NDArray[Any]] = {}
+    if TRUTH_WEIGHT.asked_for(protocol):
+        columns[TRUTH_WEIGHT.name] = np.where(group, protocol.group.weight, 1.0)
+    if asked.absorbed is not None:
+        columns[ABSORBED_BITS.name] = asked.absorbed
+    matches = matches.with_extra(columns)
+    if GROUP_TRUE_POSITIVES.asked_for(protocol):
+        matches = matches.with_extra({GROUP_TRUE_POSITIVES.name: matches.detections_ever_true(group)})
+    return matches
+
+
+def _matching_passes(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.int8]:
+    """In which pass each ground truth is matched, [G].
+
+    Objects come first, then groups, then objects that only have a box (2), then such groups (3).
+    """
+    of_pass = np.zeros(len(ground_truth), dtype=np.int8)
+    if protocol.group.treatment == "merge":
+        of_pass += ground_truth.group
+    if protocol.masks_may_lack:
+        of_pass[box_only(ground_truth)] += 2
+    return of_pass
 
 
 class InPasses(NamedTuple):

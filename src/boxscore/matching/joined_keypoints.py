@@ -14,7 +14,7 @@ xtcocotools 1.14.3, ``cocoeval.py``: ``_prepare``, ``computeOks``.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from boxscore._utils.text import counted_of
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
+from boxscore.matching.ignoring import Ignoring
 from boxscore.protocols.protocol import Protocol
 
 JOINED = "parts_joined"
@@ -32,7 +33,7 @@ Table = TypeVar("Table", bound=BoxTable)
 
 
 def with_compared_keypoints(
-    ground_truth: GroundTruth, detections: Detections, protocol: Protocol
+    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, share: bool
 ) -> tuple[GroundTruth, Detections]:
     """Return both tables with the keypoints, scores, areas and counts that the protocol compares."""
     rules = protocol.keypoints
@@ -53,6 +54,15 @@ def with_compared_keypoints(
         labelled = (ground_truth.keypoints[:, :, 2] > 0).sum(axis=1)
         ground_truth = ground_truth.replaced(keypoint_count=labelled)
     return ground_truth, detections
+
+
+def ignoring_unlabelled(
+    ground_truth: GroundTruth, protocol: Protocol, ignoring: Ignoring, matched: Any
+) -> Ignoring:
+    """Ignore ground truths without a labelled keypoint."""
+    if ground_truth.keypoint_count is None:
+        return ignoring
+    return ignoring._replace(ignored=ignoring.ignored | (ground_truth.keypoint_count == 0))
 
 
 def _joined(table: Table, protocol: Protocol) -> Table:

@@ -19,8 +19,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,33 +37,14 @@ from boxscore.matching.candidates import (
     candidate_pairs,
     candidate_shares,
 )
-from boxscore.matching.eligibility import eligible, inexhaustive, may_match
 from boxscore.matching.greedy import match_greedily
-from boxscore.matching.ignoring import (
-    Ignoring,
-    Ranges,
-    ignoring,
-    images_in_ranges,
-    inside_column_ranges,
-    inside_ranges,
-    matching_passes,
-    of_right_height,
-    times_ignored,
-    zero_ids,
-)
+from boxscore.matching.ignoring import Ignoring, Ranges, eligible, ignoring, inside_ranges, zero_ids
 from boxscore.matching.matches import Bits, Matches, bit_type, merge, pack_bits
-from boxscore.matching.pairs import Outcome, Overlaps, Pairs
-from boxscore.matching.preparing import shares_of_regions
+from boxscore.matching.pairs import Overlaps
+from boxscore.matching.points import functions_at
 from boxscore.matching.ranking import Ranking, rank_detections, ranked_by
-from boxscore.matching.sources import Blocks, Match, PairSource, RangeByRange, SharedOut
-from boxscore.protocols.extra_columns import ExtraColumn
+from boxscore.matching.sources import Asked, Blocks, Match, PairSource, SharedOut
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.candidates import RANKED
-from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
-from boxscore.protocols.rules.jaccard import TRUTH_SHARE
-from boxscore.protocols.rules.recall import TAKES_PART
-from boxscore.protocols.rules.score_levels import LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED
-from boxscore.protocols.rules.scores import PAIR_IOU
 from boxscore.protocols.tables import MatchingRules
 from boxscore.similarity.pairs import TooManyPairsError
 from boxscore.similarity.registry import similarity_of
@@ -148,17 +129,11 @@ class Matcher:
     @functools.cached_property
     def ignoring(self) -> Ignoring:
         """How each ground truth is treated, in the order of the given table."""
-        flags = ignoring(self.ground_truth, self.protocol)
-        if self.protocol.labels.annotators == "all":
-            return flags
-        from boxscore.matching.annotators import of_other_annotators
-
-        labels = dataclasses.replace(self.protocol.labels, annotators="all")
-        alone = dataclasses.replace(self.protocol, labels=labels)
-        others = of_other_annotators(
-            self.ground_truth, lambda truth: Matcher(truth, self.detections, alone).match()
+        return ignoring(
+            self.ground_truth,
+            self.protocol,
+            lambda truth, protocol: Matcher(truth, self.detections, protocol).match(),
         )
-        return flags._replace(ignored=flags.ignored | others, deleted=flags.deleted | others)
 
     @functools.cached_property
     def eligible(self) -> BoolArray | None:
@@ -171,8 +146,11 @@ class Matcher:
     def inexhaustive(self) -> BoolArray:
         """Whether each detection of the given table is ignored where it matches nothing, [D]."""
         rows = np.arange(len(self.detections))
-        ignored = inexhaustive(self.ground_truth.image_labels, self.detections, rows, self.protocol)
-        return np.zeros(len(rows), dtype=bool) if ignored is None else ignored
+        ignored = np.zeros(len(rows), dtype=bool)
+        for counts in self._counts_unmatched(rows, self.protocol):
+            if counts.ndim == 1:  # in every range
+                ignored |= ~counts
+        return ignored
 
     @property
     def areas(self) -> FloatArray:
@@ -184,11 +162,9 @@ class Matcher:
     def match(self, *, workers: int = 1) -> Matches:
         """Match all detections; the number of threads, or of processes, does not change the result."""
         if workers == 1 or self.similarity.forks_for(self.detections):
-            ranking = self._rank()
-            ranges = self._ranges(self._ordered_detections, ranking, self.protocol)
-            source = self._source(ranking, ranges, workers)  # first: masks that are compared are measured too
-            areas = self._ordered(self.areas)
-            return self._matches(self._ordered_detections, ranking, ranges, source, areas, self.protocol)
+            asked = self._asked(self._rank(), self.protocol, workers=workers)
+            source = self._source(asked, workers)  # first: masks that are compared are measured too
+            return self._matches(asked, source, self._ordered(self.areas))
         from boxscore._utils.threads import in_threads
 
         bounds = np.linspace(0, len(self.ground_truth.images), workers + 1).round().astype(int)
@@ -203,12 +179,9 @@ class Matcher:
         chosen = np.flatnonzero(~np.isnan(lowered))
         detections = dataclasses.replace(self._ordered_detections.take(chosen), scores=lowered[chosen])
         ranking = rank_detections(detections, self.protocol, self._eligible_of(rows, scores, chosen))
-        ranges = self._ranges(detections, ranking, self.protocol)
-        grouped = chosen[ranking.rows[ranking.grouped]]
-        find = functools.partial(self._known_pairs, grouped, ranking.grouped)
-        source = self._source_of(find, detections, ranking, ranges)
-        areas = self._ordered(self.areas)[chosen]
-        return self._matches(detections, ranking, ranges, source, areas, self.protocol, rows=chosen)
+        asked = self._asked(ranking, self.protocol, some=(detections, chosen))
+        source = _source_of(asked, lambda: asked.find(asked.ordered_ignoring))
+        return self._matches(asked, source, self._ordered(self.areas)[chosen])
 
     def match_ranges(
         self,
@@ -229,11 +202,8 @@ class Matcher:
             ),
         )
         values = None if detection_values is None else self._ordered(detection_values)
-        ranking = self._rank()
-        inside = self._ranges(self._ordered_detections, ranking, protocol, truth_values)
-        source = self._source(ranking, inside)
-        matches = self._matches(self._ordered_detections, ranking, inside, source, values, protocol)
-        return matches, protocol
+        asked = self._asked(self._rank(), protocol, truth_values=truth_values)
+        return self._matches(asked, self._source(asked), values), protocol
 
     def across_classes(
         self,
@@ -279,38 +249,41 @@ class Matcher:
 
     # ------------------------------------------------------------ parts
 
-    def _extra(self, protocol: Protocol, iou: FloatArray, absorbed: Bits | None) -> dict[str, NDArray[Any]]:
-        """Make the columns that the protocol's rules ask for.
-
-        Of the pairs are ``iou``, [P], and ``absorbed``, bits, [P, A].
-        """
-        truth, flags = self.ground_truth, self.ignoring
-        makers: dict[ExtraColumn, Callable[[], NDArray[Any]]] = {
-            TRUTH_WEIGHT: lambda: np.where(truth.group, protocol.group.weight, 1.0),
-            TAKES_PART: lambda: ~flags.deleted,
-            PAIR_IOU: lambda: iou,
-            TRUTH_SHARE: lambda: shares_of_regions(truth, flags.by_foreground, self.protocol),
-        }
-        if absorbed is not None:
-            makers[ABSORBED_BITS] = lambda: absorbed
-        return {column.name: make() for column, make in makers.items() if column.asked_for(protocol)}
-
-    def _score_levels(
-        self, protocol: Protocol, rows: NDArray[np.int64], score: FloatArray, ranges: Ranges
-    ) -> dict[str, NDArray[Any]]:
-        """Make the columns of objects that choose their detections; ``rows`` and ``score`` of the ranked."""
-        if not LEVEL_COUNTS.asked_for(protocol):
-            return {}
-        from boxscore.matching.score_levels import score_levels
-
-        truth, detections = self.ground_truth, self.detections
-        scores, ranked = detections.scores.copy(), np.zeros(len(detections), dtype=bool)
-        scores[rows], ranked[rows] = score, True
-        regions = self.ignoring.by_foreground
-        overlaps = self._across(protocol.matching.lowest_threshold, regions)
-        levels = score_levels(truth, detections, overlaps, scores, ranked, ranges.counted, regions, protocol)
-        columns = (LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED)
-        return {column.name: values[rows] for column, values in zip(columns, levels, strict=True)}
+    def _asked(
+        self,
+        ranking: Ranking,
+        protocol: Protocol,
+        *,
+        some: tuple[Detections, Rows] | None = None,
+        truth_values: FloatArray | None = None,
+        workers: int = 1,
+    ) -> Asked:
+        """Gather what one matching is about; ``some`` detections have other scores, and are these rows."""
+        if some is None:
+            detections = self._ordered_detections
+            rows = self._given_rows(ranking.rows)
+            find = functools.partial(self._pairs_under, ranking, workers=workers)
+        else:
+            detections, chosen = some
+            rows = self._given_rows(chosen[ranking.rows])
+            find = functools.partial(
+                self._known_pairs, chosen[ranking.rows[ranking.grouped]], ranking.grouped
+            )
+        return Asked(
+            protocol=protocol,
+            ground_truth=self.ground_truth,
+            detections=self.detections,
+            ignoring=self.ignoring,
+            ordered_truth=self._ordered_truth,
+            ordered_detections=detections,
+            ordered_ignoring=self._ordered_ignoring,
+            ranking=ranking,
+            rows=rows,
+            score=np.take(ranked_by(detections), ranking.rows),
+            ranges=self._ranges(detections, ranking, protocol, truth_values),
+            find=find,
+            across=self._across,
+        )
 
     def _ordered(self, values: Values) -> Values:
         """Values of the given detections, in the order in which they are matched."""
@@ -321,7 +294,7 @@ class Matcher:
         return (rows if self._rows is None else self._rows[rows]).astype(np.int64, copy=False)
 
     @functools.cached_property
-    def _truth_ignoring(self) -> Ignoring:
+    def _ordered_ignoring(self) -> Ignoring:
         """``ignoring`` in the order in which ground truths are matched."""
         if self._truth_rows is None:
             return self.ignoring
@@ -343,43 +316,28 @@ class Matcher:
             every_row[rows] = eligible(self.ground_truth, some, lambda: areas, self.ignoring, self.protocol)
         return self._ordered(every_row)[chosen]
 
-    def _source(self, ranking: Ranking, ranges: Ranges, workers: int = 1) -> PairSource:
-        """Return what finds the candidate pairs of all detections: held, shared out to processes, or here."""
+    def _source(self, asked: Asked, workers: int = 1) -> PairSource:
+        """Return what finds the candidate pairs of all detections."""
+        return _source_of(asked, functools.partial(self._plain_source, asked, workers))
+
+    def _plain_source(self, asked: Asked, workers: int) -> PairSource:
+        """Find the pairs that all ranges share: held, by several processes, or here."""
         if self._held is not None:
             return self._held
 
         def here() -> PairSource:
-            find = functools.partial(self._pairs_under, ranking, workers=workers)
-            source = self._source_of(find, self._ordered_detections, ranking, ranges)
+            source = asked.find(asked.ordered_ignoring)
             if source.lasting and not self._shares_known:
                 self._held = source
             return source
 
-        by_range = self.protocol.ignore.range_by_range
-        if workers == 1 or self.similarity.shares_pairs or self._shares_known or by_range:
+        if workers == 1 or self.similarity.shares_pairs or self._shares_known:
             return here()
-        asked = self._ordered_truth, self._ordered_detections, ranking, self.protocol, self._truth_ignoring
-        return SharedOut(candidate_shares(*asked, shares=workers, most=MOST_PAIRS // workers), here)
-
-    def _source_of(
-        self, find: Callable[[Ignoring], Blocks], detections: Detections, ranking: Ranking, ranges: Ranges
-    ) -> PairSource:
-        """Return a source of pairs that are made once, or anew for each range if that decides about them."""
-        if self.protocol.ignore.share == "sum":
-            from boxscore.matching.shares import SummedShares, shares_on
-
-            truth, flags = self._ordered_truth, self._truth_ignoring
-            return SummedShares(
-                find,
-                flags,
-                ranges,
-                lambda outside: times_ignored(truth, flags, outside, self.protocol),
-                lambda times: shares_on(truth, detections, ranking, times),
-                self.protocol.matching,
-            )
-        if self.protocol.ignore.range_by_range:
-            return RangeByRange(find, self._truth_ignoring, ranges, self.protocol.ignore.outside)
-        return find(self._truth_ignoring)
+        tables = asked.ordered_truth, asked.ordered_detections, asked.ranking
+        shares = candidate_shares(
+            *tables, self.protocol, asked.ordered_ignoring, shares=workers, most=MOST_PAIRS // workers
+        )
+        return SharedOut(shares, here)
 
     def _pairs_under(self, ranking: Ranking, flags: Ignoring, *, workers: int = 1) -> Blocks:
         """Find the candidate pairs of all detections with ground truths measured as flags say.
@@ -426,34 +384,15 @@ class Matcher:
         ).match()
         return dataclasses.replace(block, row=rows[block.row], truth_row=truth_rows[block.truth_row])
 
-    def _matches(
-        self,
-        detections: Detections,
-        ranking: Ranking,
-        ranges: Ranges,
-        source: PairSource,
-        areas: FloatArray | None,
-        protocol: Protocol,
-        *,
-        rows: Rows | None = None,
-    ) -> Matches:
-        """Match candidate pairs of ranked detections; ground truths come back in the order given.
-
-        ``rows`` are those of ``detections`` in the table that is matched, where they are some of it.
-        """
-        truth, back = self._ordered_truth, self._truth_rows
-        score = np.take(ranked_by(detections), ranking.rows)
-        given_rows = self._given_rows(ranking.rows if rows is None else rows[ranking.rows])
-        match = self._choosing(ranges, detections, ranking, given_rows, protocol)
-        of_pass = matching_passes(truth, protocol)
-        if of_pass is not None:
-            from boxscore.matching.groups import InPasses
-
-            source = InPasses(source, of_pass, score, protocol.matching)
-        outcome = source.matched(match)
-        pairs, absorbed = outcome.pairs, outcome.absorbed
+    def _matches(self, asked: Asked, source: PairSource, areas: FloatArray | None) -> Matches:
+        """Match the candidate pairs of ranked detections; ground truths come back in the order given."""
+        truth, back, ranking, ranges = self._ordered_truth, self._truth_rows, asked.ranking, asked.ranges
+        protocol = asked.protocol
+        outcome = source.matched(_match_of(asked))
+        pairs = outcome.pairs
+        # Pairs ascend by detection, and keep the order of ground truths inside one: the sort is stable.
         order = stable_order(pairs.detection, len(ranking.rows))
-        truth_of_pair, iou = pairs.ground_truth.take(order), pairs.iou.take(order)
+        truth_of_pair = pairs.ground_truth.take(order)
         counted_bits = pack_bits(ranges.counted)
         truth_category = truth.category
         if back is not None:  # classes are pooled
@@ -464,31 +403,28 @@ class Matcher:
         matches = Matches(
             images=truth.images,
             categories=truth.categories,
-            image=np.take(detections.image, ranking.rows),
-            category=np.take(detections.category, ranking.rows),
-            score=score,
+            image=np.take(asked.ordered_detections.image, ranking.rows),
+            category=np.take(asked.ordered_detections.category, ranking.rows),
+            score=asked.score,
             rank=ranking.rank,
-            row=given_rows,
-            in_range_bits=self._in_range_bits(areas, ranking, given_rows, ranges.near, protocol),
+            row=asked.rows,
+            in_range_bits=self._in_range_bits(asked, areas),
             truth_image=self.ground_truth.image,
             truth_category=truth_category,
             truth_row=np.arange(len(truth), dtype=np.int64),
             counted_bits=counted_bits,
             pair_detection=pairs.detection.take(order),
             pair_truth=truth_of_pair,
-            iou=iou,
+            iou=pairs.iou.take(order),
             matched_bits=outcome.bits.take(order, axis=0),
             threshold_count=len(protocol.matching.iou_thresholds),
             equal_scores=protocol.matching.equal_scores,
             every_pair=outcome.every_pair,
-            extra=self._extra(protocol, iou, None if absorbed is None else absorbed[order])
-            | self._score_levels(protocol, given_rows, score, ranges),
         )
-        if GROUP_TRUE_POSITIVES.asked_for(protocol):
-            of_groups = matches.detections_ever_true(self.ground_truth.group)
-            matches = dataclasses.replace(
-                matches, extra={**matches.extra, GROUP_TRUE_POSITIVES.name: of_groups}
-            )
+        if outcome.absorbed is not None:
+            asked = asked._replace(absorbed=outcome.absorbed[order])
+        for act in functions_at("after", protocol):
+            matches = act(asked, matches)
         if protocol.matching.equal_scores == "last_first":
             matches = matches.in_class_order()
         if protocol.matching.annotation_id_zero == "unmatched":
@@ -505,73 +441,61 @@ class Matcher:
         """Compute what lies in which range, by the areas of ground truths or by other values [G]."""
         values = self.similarity.truth_areas(self.ground_truth) if truth_values is None else truth_values
         inside = inside_ranges(values, protocol.ignore.bounds)
-        bounded = inside_column_ranges(self.ground_truth, protocol)
-        if bounded is not None:
-            inside &= bounded
-        of_images = images_in_ranges(self.ground_truth.images, protocol)
-        if of_images is not None:
-            inside &= of_images[self.ground_truth.image]
+        near: BoolArray | None = None
+        for act in functions_at("ranges", protocol):
+            of_truth, of_detections = act(self.ground_truth, detections, protocol)
+            if of_truth is not None:
+                inside &= of_truth
+            if of_detections is not None:
+                near = of_detections if near is None else near & of_detections
         if self._truth_rows is not None:
             inside = inside[self._truth_rows]
-        near = of_right_height(detections, protocol)
         if near is not None:
             near = np.take(near, ranking.rows, axis=0)
-        return Ranges(inside, inside & ~self._truth_ignoring.ignored[:, None], near)
+        return Ranges(inside, inside & ~self._ordered_ignoring.ignored[:, None], near)
 
-    def _choosing(
-        self,
-        ranges: Ranges,
-        detections: Detections,
-        ranking: Ranking,
-        given_rows: NDArray[np.int64],
-        protocol: Protocol,
-    ) -> Match:
-        """Return what matches pairs of ranked detections, whose rows in the given table are these."""
-        truth, flags = self._ordered_truth, self._truth_ignoring
-        group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
-        asked: dict[str, Any] = {
-            "group": group,
-            "counted": ranges.counted,
-            "absorbs": flags.absorbs,
-            "rules": protocol.matching,
-            "class_names": truth.categories.names if protocol.matching.class_thresholds else None,
-        }
-        if protocol.matching.candidate in RANKED:
-            match: Match = functools.partial(match_greedily, **asked)
-        else:
-            from boxscore.matching.whole_groups import match_whole_groups
-
-            boxes = (lambda rows: detections.boxes[ranking.rows[rows]], lambda rows: truth.boxes[rows])
-            match = functools.partial(match_whole_groups, **asked, boxes=boxes)
-        may = may_match(self.ground_truth, self.detections, self.ignoring, protocol)
-        return match if may is None else functools.partial(_of_some, match, may[given_rows])
-
-    def _in_range_bits(
-        self,
-        areas: FloatArray | None,
-        ranking: Ranking,
-        given_rows: NDArray[np.int64],
-        near: BoolArray | None,
-        protocol: Protocol,
-    ) -> Bits:
+    def _in_range_bits(self, asked: Asked, areas: FloatArray | None) -> Bits:
         """Ranges in which each ranked detection counts where it matches nothing, as bits, [D]."""
-        bounds = protocol.ignore.bounds
+        bounds, near = asked.protocol.ignore.bounds, asked.ranges.near
         if areas is None:
             every = bit_type(len(bounds))
-            in_range = np.full(len(ranking.rows), np.iinfo(every).max, every)
+            in_range = np.full(len(asked.rows), np.iinfo(every).max, every)
         else:
-            in_range = pack_bits(inside_ranges(np.take(areas, ranking.rows), bounds))
+            in_range = pack_bits(inside_ranges(np.take(areas, asked.ranking.rows), bounds))
         if near is not None:
             in_range &= pack_bits(near)
-        of_images = images_in_ranges(self.ground_truth.images, protocol)
-        if of_images is not None:
-            in_range &= pack_bits(of_images)[self.detections.image[given_rows]]
-        ignored = inexhaustive(self.ground_truth.image_labels, self.detections, given_rows, protocol)
-        if ignored is not None:
-            in_range[ignored] = 0
+        for counts in self._counts_unmatched(asked.rows, asked.protocol):
+            if counts.ndim == 1:  # in every range
+                in_range[~counts] = 0
+            else:
+                in_range &= pack_bits(counts)
         return in_range
 
+    def _counts_unmatched(self, rows: NDArray[np.int64], protocol: Protocol) -> list[BoolArray]:
+        """Ask the rules whether detections of the given table count where they match nothing."""
+        rules = functions_at("unmatched", protocol)
+        answers = [act(self.ground_truth, self.detections, rows, protocol) for act in rules]
+        return [counts for counts in answers if counts is not None]
 
-def _of_some(match: Match, chosen: BoolArray, blocks: Iterable[Pairs], **asked: Any) -> Outcome:
-    """Match the pairs of some detections alone, by position in class order, [D]."""
-    return match((block.of_detections(chosen) for block in blocks), **asked)
+
+def _source_of(asked: Asked, plain: Callable[[], PairSource]) -> PairSource:
+    """Return a source of pairs: the plain one, or what rules make of it or in its place."""
+    for act in functions_at("pairs", asked.protocol):
+        plain = functools.partial(act, asked, plain)
+    return plain()
+
+
+def _match_of(asked: Asked) -> Match:
+    """Return what matches the pairs of ranked detections."""
+    truth, rules = asked.ordered_truth, asked.protocol.matching
+    match: Match = functools.partial(
+        match_greedily,
+        group=truth.image.astype(np.int64) * len(truth.categories) + truth.category,
+        counted=asked.ranges.counted,
+        absorbs=asked.ordered_ignoring.absorbs,
+        rules=rules,
+        class_names=truth.categories.names if rules.class_thresholds else None,
+    )
+    for act in functions_at("match", asked.protocol):
+        match = act(asked, match)
+    return match

@@ -380,6 +380,10 @@ class Matches(PicklesFields):
         columns: dict[str, Any] = {name: change(name, getattr(self, name)) for name in names}
         return dataclasses.replace(self, **columns)
 
+    def with_extra(self, columns: Mapping[str, NDArray[Any]]) -> Matches:
+        """Add columns that a rule declares."""
+        return dataclasses.replace(self, extra={**self.extra, **columns})
+
     def reordered(self, order: NDArray[np.intp]) -> Matches:
         """Return the matches with detections in another order, [D]."""
         detection = inverse_order(order)[self.pair_detection]

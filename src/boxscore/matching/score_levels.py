@@ -35,8 +35,11 @@ from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.ordering import ragged_ranges
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.ignoring import evaluated
+from boxscore.matching.matches import Matches
 from boxscore.matching.pairs import Overlaps
+from boxscore.matching.sources import Asked
 from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.score_levels import LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED
 
 UNKNOWN_ANGLE = -10.0
 """KITTI's alpha of what has no orientation."""
@@ -51,6 +54,22 @@ class ScoreLevels(NamedTuple):
     """[D, T, A]"""
     oriented: BoolArray
     """[D]"""
+
+
+def with_score_levels(asked: Asked, matches: Matches) -> Matches:
+    """Add the columns of objects that choose their detections."""
+    truth, detections, protocol = asked.ground_truth, asked.detections, asked.protocol
+    scores, ranked = detections.scores.copy(), np.zeros(len(detections), dtype=bool)
+    scores[asked.rows], ranked[asked.rows] = asked.score, True
+    regions = asked.ignoring.by_foreground
+    overlaps = asked.across(protocol.matching.lowest_threshold, regions)
+    levels = score_levels(
+        truth, detections, overlaps, scores, ranked, asked.ranges.counted, regions, protocol
+    )
+    columns = (LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED)
+    return matches.with_extra(
+        {column.name: values[asked.rows] for column, values in zip(columns, levels, strict=True)}
+    )
 
 
 def score_levels(

@@ -29,9 +29,23 @@ from boxscore.matching.ignoring import Ignoring, Ranges
 from boxscore.matching.matches import bit_type
 from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.matching.ranking import Ranking
-from boxscore.matching.sources import Blocks, Match
+from boxscore.matching.sources import Asked, Blocks, Match, PairSource
+from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables import MatchingRules
 from boxscore.similarity.mask_pairs import MaskBlock, overlaps_of_pairs
+
+
+def summed_shares(asked: Asked, before: Callable[[], PairSource]) -> PairSource:
+    """Return a source of the shares of detections on all ignored objects together."""
+    truth, flags = asked.ordered_truth, asked.ordered_ignoring
+    return SummedShares(
+        asked.find,
+        flags,
+        asked.ranges,
+        lambda outside: times_ignored(truth, flags, outside, asked.protocol),
+        lambda times: shares_on(truth, asked.ordered_detections, asked.ranking, times),
+        asked.protocol.matching,
+    )
 
 
 @record(frozen=True, eq=False)
@@ -85,6 +99,21 @@ def _noting(blocks: Iterable[Pairs], best: FloatArray) -> Iterator[Pairs]:
         known = block.detection < len(best)
         np.maximum.at(best, block.detection[known], block.iou[known])
         yield block
+
+
+def times_ignored(
+    ground_truth: GroundTruth, ignored: Ignoring, outside: BoolArray, protocol: Protocol
+) -> NDArray[np.int64]:
+    """How often what lies on a ground truth counts as ignored, [G]; those ``outside`` of a range, [G].
+
+    What is ignored by its flag, and is also outside, counts once; a crowd twice.
+    """
+    crowd = ground_truth.crowd & (protocol.ignore.crowd in ("iof", "ignore"))
+    times = (ignored.ignored & ~crowd).astype(np.int64)
+    times |= outside & ~crowd
+    times += crowd.astype(np.int64) * (1 + outside)
+    times[ignored.deleted] = 0
+    return times
 
 
 def shares_on(ground_truth: GroundTruth, detections: Detections, ranking: Ranking, times: IntArray) -> Pairs:

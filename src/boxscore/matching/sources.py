@@ -1,9 +1,10 @@
-"""Where pairs come from: from blocks, from processes, or anew for each range. Each is asked in one way.
+"""Where pairs come from: from blocks that are held or made as they are read, or from several processes.
 
 Conventions
 -----------
 - A source finds candidate pairs and hands them to ``match``, in blocks in group order. Nothing
-  else knows where it does so, in this process or in others, and whether once or range by range.
+  else knows where it does so, in this process or in others. Rules of a protocol add sources of their own
+  (point ``pairs`` of :mod:`boxscore.matching.points`).
 - ``match`` takes by keyword what is other than for all: flags of the ground truths, thresholds.
 """
 
@@ -12,21 +13,28 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple
+from typing import Protocol as Interface
 
 import numpy as np
+from numpy.typing import NDArray
 
+from boxscore._utils.array_types import BoolArray
 from boxscore._utils.processes import Forked
 from boxscore._utils.records import record
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.ignoring import Ignoring, Ranges
-from boxscore.matching.pairs import Outcome, Pairs
+from boxscore.matching.matches import Bits
+from boxscore.matching.pairs import Outcome, Overlaps, Pairs
+from boxscore.matching.ranking import Ranking
+from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.pairs import TooManyPairsError
 
-Match = Callable[..., Outcome]
+Match = functools.partial[Outcome]
 """:func:`~boxscore.matching.greedy.match_greedily` with all but the blocks given, which keywords replace."""
 
 
-class PairSource(Protocol):
+class PairSource(Interface):
     """Finds pairs, and has them matched."""
 
     @property
@@ -75,36 +83,29 @@ def _matched_share(pairs: Callable[[], Pairs], match: Match) -> Outcome:
     return match([pairs()])
 
 
-@record(frozen=True, eq=False)
-class RangeByRange:
-    """Pairs that are matched range by range: a range decides how they are measured, or who takes part."""
+class Asked(NamedTuple):
+    """One matching: the given tables, and what is matched of them in the order in which it is matched."""
 
-    under: Callable[[Ignoring], Blocks]
-    """Finds the pairs with ground truths measured as flags say."""
-    flags: Ignoring
+    protocol: Protocol
+    ground_truth: GroundTruth
+    """As given, G rows."""
+    detections: Detections
+    """As given; those that are matched may be some of them, with other scores."""
+    ignoring: Ignoring
+    """Of the given ground truths."""
+    ordered_truth: GroundTruth
+    ordered_detections: Detections
+    ordered_ignoring: Ignoring
+    ranking: Ranking
+    """Of ``ordered_detections``, D of them."""
+    rows: NDArray[np.int64]
+    """Row of each ranked detection in ``detections``, [D]."""
+    score: NDArray[np.float64]
+    """By which each ranked detection is ranked, [D]."""
     ranges: Ranges
-    outside: str
-    """``ignore.outside`` of the protocol."""
-    lasting: bool = False
-
-    def matched(self, match: Match) -> Outcome:
-        """Match range by range."""
-        same = None if self.outside == "iof" else Blocks.held(self.under(self.flags).blocks)
-        areas = range(self.ranges.inside.shape[1])
-        return Outcome.joined([self._of_range(area, same, match) for area in areas])
-
-    def _of_range(self, area: int, same: Blocks | None, match: Match) -> Outcome:
-        """Match one range, by ``same`` pairs or, without them, by those measured for it."""
-        flags, beyond = self.flags, ~self.ranges.inside[:, area]
-        if self.outside != "ignore":
-            flags = flags._replace(absorbs=flags.absorbs | beyond)
-        if self.outside == "iof":
-            flags = flags._replace(by_foreground=flags.by_foreground | beyond)
-        blocks = self.under(flags).blocks if same is None else same.blocks
-        near = self.ranges.near
-        if near is not None:
-            blocks = (block.of_detections(near[:, area]) for block in blocks)
-        outcome = match(blocks, counted=self.ranges.counted[:, area : area + 1], absorbs=flags.absorbs)
-        bits = np.zeros((len(outcome.bits), self.ranges.inside.shape[1]), dtype=outcome.bits.dtype)
-        bits[:, area] = outcome.bits[:, 0]
-        return outcome._replace(bits=bits)
+    find: Callable[[Ignoring], Blocks]
+    """Find the candidate pairs with ground truths measured as flags say."""
+    across: Callable[[float, BoolArray | None], Overlaps]
+    """Overlaps from a floor on, across classes; flags [G] say which ground truths are by foreground."""
+    absorbed: Bits | None = None
+    """After matching: bits at which another detection stands for the group of a pair, [P, A]."""

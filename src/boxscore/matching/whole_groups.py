@@ -10,6 +10,7 @@ Conventions
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -22,10 +23,20 @@ from boxscore.matching.assignment import BoxesOf, most_pairs, ranks, up_to
 from boxscore.matching.greedy import lanes_of, match_in_rounds
 from boxscore.matching.matches import bit_type
 from boxscore.matching.pairs import Outcome, Pairs
+from boxscore.matching.sources import Asked, Match
 from boxscore.protocols.tables import MatchingRules
 
 Choose = Callable[[Pairs, Positions], NDArray[np.uint64]]
 """Chooses among pairs that reach so many thresholds each, [P]; bits, [P]."""
+
+
+def matching_whole_groups(asked: Asked, match: Match) -> Match:
+    """Return what matches whole groups, by the candidate rule of the protocol."""
+    boxes = (
+        lambda rows: asked.ordered_detections.boxes[asked.ranking.rows[rows]],
+        lambda rows: asked.ordered_truth.boxes[rows],
+    )
+    return functools.partial(match_whole_groups, **match.keywords, boxes=boxes)
 
 
 def match_whole_groups(

@@ -112,6 +112,34 @@ class Refusal(NamedTuple):
     cause: str = ""
 
 
+Point = Literal["prepare", "ignore", "eligible", "ranges", "pairs", "match", "unmatched", "after"]
+"""The points at which a rule can act on matching, in the order in which they come.
+
+:mod:`boxscore.matching.points` says what each point calls and what it expects back.
+"""
+
+
+class Does(NamedTuple):
+    """What a rule does to matching: one function at one point.
+
+    Attributes
+    ----------
+    point : Point
+    function : str
+        ``"module:function"``, imported when a protocol asks for it.
+    when : callable
+        Whether a protocol asks for it.
+    order : int
+        Functions of one point run by ascending order. At ``prepare`` those below 0 run before scores are read
+        and values are rounded.
+    """
+
+    point: Point
+    function: str
+    when: Callable[[Any], Any]
+    order: int = 0
+
+
 def refused_in_parts(
     asks: Callable[[Any], Any],
     where: str,

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 from boxscore._utils import checks
 from boxscore._utils.records import NamedTuple
 from boxscore.errors import InputError, ProtocolError
-from boxscore.protocols.acting import UNSAID, Acts, Refusal
+from boxscore.protocols.acting import UNSAID, Acts, Does, Refusal
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.grids import fppi_points, grid, number_text
 from boxscore.protocols.other_names import OTHER_NAMES
@@ -121,6 +121,8 @@ class Rule(NamedTuple):
         Columns of matches that it alone asks for.
     reads : Reads, optional
         Keys of files that are read for it.
+    does : sequence of Does
+        What it does to matching, other than COCO's rules do.
     """
 
     check: Check
@@ -132,6 +134,7 @@ class Rule(NamedTuple):
     refuses: Sequence[Refusal] = ()
     columns: Sequence[ExtraColumn] = ()
     reads: Reads | None = None
+    does: Sequence[Does] = ()
 
 
 def rule(
@@ -146,9 +149,10 @@ def rule(
     refuses: Sequence[Refusal] = (),
     columns: Sequence[ExtraColumn] = (),
     reads: Reads | None = None,
+    does: Sequence[Does] = (),
 ) -> Any:
     """Make a field of a protocol from all that is said of it; see :class:`Rule`."""
-    metadata = {"rule": Rule(check, doc, word, step, scope, replaces, refuses, columns, reads)}
+    metadata = {"rule": Rule(check, doc, word, step, scope, replaces, refuses, columns, reads, does)}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)

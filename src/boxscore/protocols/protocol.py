@@ -24,12 +24,12 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from boxscore._utils.records import part, record
 from boxscore.errors import ProtocolError
-from boxscore.protocols.acting import DESCRIBES
+from boxscore.protocols.acting import DESCRIBES, Does, Point
 from boxscore.protocols.fields import Check, Rules, all_fields, list_of, read, rule, text, with_attributes
 from boxscore.protocols.grids import grid_text
 from boxscore.protocols.rules.similarity import SimilarityField
@@ -92,6 +92,13 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
     def read(cls, values: Mapping[str, Any]) -> Protocol:
         """Build a protocol from the values of a TOML file."""
         return read(cls, {"name": "custom", **values}, name="")
+
+    @functools.cached_property
+    def does(self) -> Mapping[Point, Sequence[Does]]:
+        """What its rules do to matching, by point, in the order in which they run."""
+        asked = [each for each in DOES if each.when(self)]
+        points = dict.fromkeys(each.point for each in asked)
+        return {point: [each for each in asked if each.point == point] for point in points}
 
     def asks_for(self, metric: str) -> bool:
         """Whether the summary has a metric of a kind."""
@@ -191,3 +198,8 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
 
 EXTRA_COLUMNS = {column.name: column for field in all_fields(Protocol) for column in field.rule.columns}
 """Columns of matches that one rule alone asks for, by name, in the order of the fields that declare them."""
+
+DOES = sorted(
+    (each for field in all_fields(Protocol) for each in field.rule.does), key=lambda each: each.order
+)
+"""Everything that rules do to matching, by ascending order."""

@@ -13,10 +13,17 @@ import numpy as np
 
 from boxscore._utils.array_types import FloatArray
 from boxscore.errors import InputError
+from boxscore.matching.matches import Matches
+from boxscore.matching.sources import Asked
 from boxscore.protocols.rules.scores import PAIR_IOU
 from boxscore.scoring.curves import Curves
 
 HALF = 2.0**27
+
+
+def with_pair_iou(asked: Asked, matches: Matches) -> Matches:
+    """Add the overlap of every pair as a column, which parts of a data set keep."""
+    return matches.with_extra({PAIR_IOU.name: matches.iou})
 
 
 def overlap_sums(curves: Curves) -> FloatArray:

@@ -20,8 +20,7 @@ from boxscore._utils.ordering import distinct_rows
 from boxscore._utils.text import counted, verb
 from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.tables import BoxTable, Detections
-from boxscore.matching.eligibility import eligible
-from boxscore.matching.ignoring import ignoring
+from boxscore.matching.ignoring import eligible, ignoring
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.rules.labels import LabelRules
 from boxscore.validation._findings import (

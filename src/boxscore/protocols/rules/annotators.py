@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import Refusal, Scope, matches, prepares
+from boxscore.protocols.acting import Does, Refusal, Scope, matches, prepares
 from boxscore.protocols.fields import Reads, Rules, Step, Word, choice, rule
 
 Annotators = Literal["all", "best"]
@@ -46,6 +46,7 @@ class AnnotatorFields(Rules):
             Refusal("streams", _best, "be 'all' where Parquet is read in partitions", cause=_NOT_READ),
         ),
         reads=Reads("rows", lambda protocol: (ANNOTATOR,) if _best(protocol) else ()),
+        does=(Does("ignore", "boxscore.matching.annotators:ignoring_other_annotators", _best),),
     )
     inexhaustive_images: InexhaustiveImages = rule(
         "count",
@@ -59,4 +60,5 @@ class AnnotatorFields(Rules):
             Refusal("streams", _drops, "be 'count' where Parquet is read in partitions", cause=_NOT_READ),
         ),
         reads=Reads("images", lambda protocol: (EXHAUSTIVE, ANNOTATORS) if _drops(protocol) else ()),
+        does=(Does("prepare", "boxscore.matching.annotators:exhaustive_images", _drops, -30),),
     )

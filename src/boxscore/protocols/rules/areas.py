@@ -11,7 +11,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.records import part
 from boxscore.errors import ProtocolError
-from boxscore.protocols.acting import Refusal, Scope, matches
+from boxscore.protocols.acting import Does, Refusal, Scope, matches
 from boxscore.protocols.fields import Check, Reads, Rules, Step, Word, choice, flag, number, rule, text
 from boxscore.protocols.grids import number_text
 
@@ -67,6 +67,19 @@ def _image_ranges_text(protocol: Any) -> str:
 def _image_columns(protocol: Any) -> tuple[str, ...]:
     """Columns of images that bound a range."""
     return tuple(name for columns in protocol.ignore.image_ranges.values() for name in columns)
+
+
+def _bounds_columns(protocol: Any) -> bool:
+    return len(protocol.ignore.column_ranges) > 0
+
+
+def _bounds_images(protocol: Any) -> bool:
+    return len(protocol.ignore.image_ranges) > 0
+
+
+def _differs_by_range(protocol: Any) -> bool:
+    """Whether a range decides how pairs are measured or which detections take part, shares added up aside."""
+    return bool(protocol.ignore.range_by_range and protocol.ignore.share == "each")
 
 
 def _bounds_text(ranges: Mapping[str, Mapping[str, tuple[float, float]]]) -> str:
@@ -135,7 +148,8 @@ class AreaFields(Rules):
         step=Step("subsets", "tables", _column_ranges_text),
         scope=matches(Scope.ROW),
         replaces=True,
-        refuses=(Refusal("plain_tables", lambda protocol: len(protocol.ignore.column_ranges) > 0),),
+        refuses=(Refusal("plain_tables", _bounds_columns),),
+        does=(Does("ranges", "boxscore.matching.column_ranges:in_column_ranges", _bounds_columns, 10),),
     )
     image_ranges: Mapping[str, Mapping[str, tuple[float, float]]] = rule(
         {},
@@ -147,6 +161,10 @@ class AreaFields(Rules):
         scope=matches(Scope.ROW),
         replaces=True,
         reads=Reads("images", _image_columns),
+        does=(
+            Does("ranges", "boxscore.matching.column_ranges:in_image_ranges", _bounds_images, 20),
+            Does("unmatched", "boxscore.matching.column_ranges:counted_in_image_ranges", _bounds_images),
+        ),
     )
     outside: Outside = rule(
         "ignore",
@@ -174,6 +192,7 @@ class AreaFields(Rules):
         word=Word("dtheight", silent=0.0),
         step=Step("heights of detections", "ranking", {0.0: "any"}),
         scope=matches(Scope.ROW),
+        does=(Does("pairs", "boxscore.matching.column_ranges:range_by_range", _differs_by_range, 10),),
     )
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import Refusal, Scope, matches
+from boxscore.protocols.acting import Does, Refusal, Scope, matches
 from boxscore.protocols.fields import Rules, Step, Word, choice, rule
 
 Candidate = Literal[
@@ -56,6 +56,7 @@ class CandidateFields(Rules):
         step=Step("candidate", "matching"),
         scope=matches(Scope.IMAGE),
         refuses=_REFUSALS,
+        does=(Does("match", "boxscore.matching.whole_groups:matching_whole_groups", _whole, 10),),
     )
     equal_iou: EqualIou = rule(
         "last",

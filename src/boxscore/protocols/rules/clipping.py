@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import Refusal, Scope, prepares
+from boxscore.protocols.acting import Does, Refusal, Scope, prepares
 from boxscore.protocols.fields import Rules, Step, Word, choice, rule
 
 Clip = Literal["none", "image"]
@@ -24,4 +24,12 @@ class ClippingField(Rules):
         step=Step("boxes beyond the image", "tables", {"none": "as given", "image": "clipped"}),
         scope=prepares(lambda protocol: Scope.ROW if protocol.boxes.clip == "none" else Scope.IMAGE),
         refuses=(Refusal("plain_tables", lambda protocol: protocol.boxes.clip != "none"),),
+        does=(
+            Does(
+                "prepare",
+                "boxscore.matching.clipping:clipped",
+                lambda protocol: protocol.boxes.clip == "image",
+                30,
+            ),
+        ),
     )

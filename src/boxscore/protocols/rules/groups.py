@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from boxscore._utils.records import record
-from boxscore.protocols.acting import Refusal, Scope, matches, scores
+from boxscore.protocols.acting import Does, Refusal, Scope, matches, scores
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule, with_attributes
 from boxscore.protocols.grids import number_text
@@ -32,11 +32,16 @@ def _merges(protocol: Any) -> bool:
     return bool(protocol.group.treatment == "merge")
 
 
+def _in_passes(protocol: Any) -> bool:
+    """Whether some ground truths are matched after the others: groups, or objects without a mask."""
+    return bool(_merges(protocol) or protocol.masks_may_lack)
+
+
 ABSORBED_BITS = ExtraColumn(
     "absorbed_bits",
     "pair",
     "bits",
-    asked_for=lambda protocol: _merges(protocol) or protocol.masks_may_lack,
+    asked_for=_in_passes,
     shape=lambda protocol: (len(protocol.ignore.area_ranges),),
 )
 """Bit ``t``: the pair is a match with a group for which another detection stands, [P, A]."""
@@ -83,6 +88,11 @@ class GroupRules(Rules):
                 field="matching.class_thresholds",
                 got="some",
             ),
+        ),
+        does=(
+            Does("ignore", "boxscore.matching.groups:ignoring_groups", _merges),
+            Does("pairs", "boxscore.matching.groups:in_passes", _in_passes, 20),
+            Does("after", "boxscore.matching.groups:with_group_columns", _in_passes),
         ),
     )
     weight: float = rule(

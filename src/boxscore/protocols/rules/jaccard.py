@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from boxscore._utils.records import record
-from boxscore.protocols.acting import Scope, refused_in_parts, scores
+from boxscore.protocols.acting import Does, Scope, refused_in_parts, scores
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.fields import Rules, Word, list_of, number, rule, with_attributes
 from boxscore.protocols.grids import number_text
@@ -82,4 +82,5 @@ class JaccardRules(Rules):
         scope=scores(Scope.CLASS),
         columns=(TRUTH_SHARE, CROWDS),
         refuses=_REFUSALS,
+        does=(Does("after", "boxscore.matching.crowd_shares:with_truth_shares", _asks),),
     )

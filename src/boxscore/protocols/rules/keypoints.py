@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.records import part, record
 from boxscore.errors import ProtocolError
-from boxscore.protocols.acting import DESCRIBES, Refusal, Scope, matches, measures, prepares
+from boxscore.protocols.acting import DESCRIBES, Does, Refusal, Scope, matches, measures, prepares
 from boxscore.protocols.fields import (
     Check,
     Reads,
@@ -97,6 +97,14 @@ class KeypointRules(Rules):
         step=Step("keypoints that are compared", "tables", lambda p: "+".join(p.keypoints.parts) or "all"),
         scope=prepares(Scope.ROW),
         reads=Reads("rows", _columns_read),
+        does=(
+            Does(
+                "prepare",
+                "boxscore.matching.joined_keypoints:with_compared_keypoints",
+                lambda protocol: protocol.similarity == "keypoints",
+                -20,
+            ),
+        ),
     )
     scores: tuple[str, ...] = rule(
         (),
@@ -171,6 +179,13 @@ class UnlabelledField(Rules):
         word=Word("nokpt", silent="count"),
         step=Step("objects without keypoints", "tables", _unlabelled),
         scope=matches(Scope.ROW),
+        does=(
+            Does(
+                "ignore",
+                "boxscore.matching.joined_keypoints:ignoring_unlabelled",
+                lambda protocol: protocol.ignore.unlabelled == "ignore",
+            ),
+        ),
     )
     unlabelled_by: UnlabelledBy = rule(
         "num_keypoints",

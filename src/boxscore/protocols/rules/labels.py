@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from boxscore._utils.records import record
-from boxscore.protocols.acting import Refusal, Scope, matches, prepares, ranks
+from boxscore.protocols.acting import Does, Refusal, Scope, matches, prepares, ranks
 from boxscore.protocols.fields import Step, Word, choice, list_of, rule, text, with_attributes
 from boxscore.protocols.rules.annotators import AnnotatorFields
 
@@ -26,6 +26,18 @@ def _unlisted(protocol: Any) -> Scope:
 
 def _drops_undetected(protocol: Any) -> bool:
     return bool(protocol.labels.undetected == "drop")
+
+
+def _drops_unlisted(protocol: Any) -> bool:
+    return bool(protocol.labels.unlisted.startswith("drop"))
+
+
+def _never_matches_unlisted(protocol: Any) -> bool:
+    return bool(protocol.labels.unlisted == "unmatched_without_object")
+
+
+def _ignores_unmatched(protocol: Any) -> bool:
+    return bool(protocol.labels.not_exhaustive == "ignore")
 
 
 def _exhaustive(protocol: Any) -> Scope:
@@ -61,6 +73,10 @@ class LabelRules(AnnotatorFields):
         ),
         scope=ranks(_unlisted),
         refuses=(Refusal("unlabelled_images", lambda protocol: protocol.labels.unlisted == "drop"),),
+        does=(
+            Does("eligible", "boxscore.matching.listing:listed", _drops_unlisted),
+            Does("match", "boxscore.matching.listing:matching_listed", _never_matches_unlisted, 20),
+        ),
     )
     listed_by: ListedBy = rule(
         "negative",
@@ -79,7 +95,8 @@ class LabelRules(AnnotatorFields):
         word=Word("notexhaustive", silent="count"),
         step=Step("classes not annotated in full", "tables", {"count": "counted", "ignore": "ignored"}),
         scope=matches(_exhaustive),
-        refuses=(Refusal("unlabelled_images", lambda protocol: protocol.labels.not_exhaustive == "ignore"),),
+        refuses=(Refusal("unlabelled_images", _ignores_unmatched),),
+        does=(Does("unmatched", "boxscore.matching.listing:counted_unmatched", _ignores_unmatched),),
     )
     undetected: Undetected = rule(
         "count",
@@ -90,6 +107,7 @@ class LabelRules(AnnotatorFields):
         step=Step("objects of undetected classes", "tables", {"count": "counted", "drop": "dropped"}),
         scope=prepares(lambda protocol: Scope.IMAGE if protocol.labels.undetected == "drop" else Scope.ROW),
         refuses=(Refusal("cuts", _drops_undetected), Refusal("plain_tables", _drops_undetected)),
+        does=(Does("prepare", "boxscore.matching.listing:detected", _drops_undetected, 50),),
     )
     not_evaluated: tuple[str, ...] = rule(
         (),

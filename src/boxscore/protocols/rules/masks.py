@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from boxscore._utils.records import record
-from boxscore.protocols.acting import Refusal, Scope, measures
+from boxscore.protocols.acting import Does, Refusal, Scope, measures
 from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule, with_attributes
 from boxscore.protocols.rules.areas import one_measure
 
@@ -42,6 +42,13 @@ class MaskRules(Rules):
                 "be left out where ground truths may lack their masks",
                 field="matching.class_thresholds",
                 got="some",
+            ),
+        ),
+        does=(
+            Does(
+                "ignore",
+                "boxscore.matching.groups:ignoring_box_only",
+                lambda protocol: protocol.masks_may_lack,
             ),
         ),
     )

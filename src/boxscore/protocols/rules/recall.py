@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import Refusal, Scope, scores
+from boxscore.protocols.acting import Does, Refusal, Scope, scores
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.fields import Rules, Step, Word, choice, rule
 
@@ -30,6 +30,7 @@ class RecallOverField(Rules):
         step=Step("objects in recall's denominator", "scoring"),
         scope=scores(Scope.CLASS),
         columns=(TAKES_PART,),
+        does=(Does("after", "boxscore.matching.regions:with_taking_part", TAKES_PART.asked_for),),
         refuses=(
             Refusal(
                 "together",

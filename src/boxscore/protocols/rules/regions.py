@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from boxscore._utils.records import part
-from boxscore.protocols.acting import Refusal, Scope, prepares
+from boxscore.protocols.acting import Does, Refusal, Scope, prepares
 from boxscore.protocols.fields import Rules, Step, Word, rule, text
+
+
+def _has_regions(protocol: Any) -> bool:
+    return bool(protocol.ignore.regions)
 
 
 @part(frozen=True)
@@ -20,5 +26,6 @@ class RegionsField(Rules):
         word=Word("regions", silent=""),
         step=Step("regions that are not annotated", "tables", {"": "none"}),
         scope=prepares(lambda protocol: Scope.IMAGE if protocol.ignore.regions else Scope.ROW),
-        refuses=(Refusal("plain_tables", lambda protocol: protocol.ignore.regions != ""),),
+        refuses=(Refusal("plain_tables", _has_regions),),
+        does=(Does("prepare", "boxscore.matching.regions:outside_regions", _has_regions, 40),),
     )

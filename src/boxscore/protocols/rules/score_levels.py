@@ -7,7 +7,7 @@ from typing import Any
 
 from boxscore._utils.records import record
 from boxscore.errors import ProtocolError
-from boxscore.protocols.acting import Refusal, Scope, matches
+from boxscore.protocols.acting import Does, Refusal, Scope, matches
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.fields import Check, Rules, Step, Word, list_of, rule, text, with_attributes
 
@@ -65,6 +65,7 @@ class ScoreLevelRules(Rules):
         step=Step("objects of like classes", "matching", _neighbours_text),
         scope=matches(Scope.IMAGE),
         columns=(LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED),
+        does=(Does("after", "boxscore.matching.score_levels:with_score_levels", _asks),),
         refuses=(
             Refusal(
                 "together",

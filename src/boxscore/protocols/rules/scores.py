@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import Refusal, Scope, prepares
+from boxscore.protocols.acting import Does, Refusal, Scope, prepares
 from boxscore.protocols.extra_columns import ExtraColumn
 from boxscore.protocols.fields import Rules, Step, choice, rule
 
@@ -57,6 +57,7 @@ class ScoresField(Rules):
         ),
         scope=prepares(Scope.ROW),
         columns=(PAIR_IOU,),
+        does=(Does("after", "boxscore.scoring.overlap_sums:with_pair_iou", PAIR_IOU.asked_for),),
         refuses=(
             _refused("matching.max_detections", "be [] (all)", lambda p: p.matching.max_detections),
             *(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import Refusal, Scope, matches, prepares
+from boxscore.protocols.acting import Does, Refusal, Scope, matches, prepares
 from boxscore.protocols.fields import Rules, Step, Word, choice, rule, text
 
 Share = Literal["each", "sum"]
@@ -56,7 +56,12 @@ class ShareField(Rules):
                 got="some",
             ),
         ),
+        does=(Does("pairs", "boxscore.matching.shares:summed_shares", _sums, 10),),
     )
+
+
+def _has_void(protocol: Any) -> bool:
+    return bool(protocol.ignore.void)
 
 
 @part(frozen=True)
@@ -71,5 +76,6 @@ class VoidField(Rules):
         word=Word("void", silent=""),
         step=Step("regions of no class", "tables", {"": "none"}),
         scope=prepares(lambda protocol: Scope.IMAGE if protocol.ignore.void else Scope.ROW),
-        refuses=(Refusal("plain_tables", lambda protocol: protocol.ignore.void != ""),),
+        refuses=(Refusal("plain_tables", _has_void),),
+        does=(Does("prepare", "boxscore.matching.regions:with_void", _has_void, 60),),
     )

@@ -6,7 +6,7 @@ import math
 from typing import Any, Literal
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import Scope, ranks
+from boxscore.protocols.acting import Does, Scope, ranks
 from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule
 from boxscore.protocols.grids import number_text
 
@@ -44,4 +44,11 @@ class SmallnessFields(Rules):
         word=Word("leastside", silent=0.0),
         step=Step("small objects", "tables", _least_side),
         scope=ranks(Scope.ROW),
+        does=(
+            Does(
+                "ignore",
+                "boxscore.matching.small_sides:without_small_sides",
+                lambda protocol: protocol.boxes.least_side > 0,
+            ),
+        ),
     )

@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import Refusal, Scope, prepares, refused_in_parts
+from boxscore.protocols.acting import Does, Refusal, Scope, prepares, refused_in_parts
 from boxscore.protocols.fields import Rules, Step, Word, flag, rule
 
 
@@ -84,4 +84,5 @@ class StretchingField(Rules):
         step=Step("scores", "tables", {False: "as given", True: "stretched over [0, 1]"}),
         scope=prepares(lambda protocol: Scope.DATA_SET if _scales(protocol) else Scope.ROW),
         refuses=_REFUSALS,
+        does=(Does("prepare", "boxscore.matching.stretching:stretched", _scales, 10),),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from boxscore._utils.records import part
-from boxscore.protocols.acting import Refusal, Scope, prepares, scores
+from boxscore.protocols.acting import Does, Refusal, Scope, prepares, scores
 from boxscore.protocols.fields import Rules, Step, Word, choice, flag, rule
 
 EqualScores = Literal["image_order", "file_order", "last_first", "last_in_file_first"]
@@ -46,6 +46,10 @@ class EqualScoresField(Rules):
     )
 
 
+def _ranked(protocol: Any) -> bool:
+    return bool(protocol.matching.ranked_files)
+
+
 @part(frozen=True)
 class RankedFilesField(Rules):
     """Whether the order of a file is checked."""
@@ -58,7 +62,8 @@ class RankedFilesField(Rules):
         word=Word("files", silent=False, text={True: "ranked"}, note="`ranked` where the order is checked"),
         step="matching.equal_scores",
         scope=prepares(lambda protocol: Scope.IMAGE if protocol.matching.ranked_files else Scope.ROW),
-        refuses=(Refusal("plain_tables", lambda protocol: protocol.matching.ranked_files),),
+        refuses=(Refusal("plain_tables", _ranked),),
+        does=(Does("prepare", "boxscore.matching.stretching:check_ranked", _ranked, -10),),
     )
 
 

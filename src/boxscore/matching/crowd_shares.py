@@ -1,0 +1,42 @@
+"""How much of each object lies in an ignored region, which the Jaccard index of crowds asks for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from boxscore._utils.array_types import BoolArray, FloatArray
+from boxscore._utils.ordering import stable_order
+from boxscore.data.tables import GroundTruth
+from boxscore.matching.matches import Matches
+from boxscore.matching.sources import Asked
+from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.rules.jaccard import TRUTH_SHARE
+
+
+def with_truth_shares(asked: Asked, matches: Matches) -> Matches:
+    """Add the share of each ground truth that lies in a region."""
+    shares = shares_of_regions(asked.ground_truth, asked.ignoring.by_foreground, asked.protocol)
+    return matches.with_extra({TRUTH_SHARE.name: shares})
+
+
+def shares_of_regions(ground_truth: GroundTruth, is_region: BoolArray, protocol: Protocol) -> FloatArray:
+    """Largest share of each ground truth that lies in one region of its image and class, [G]."""
+    share = np.zeros(len(ground_truth))
+    group = ground_truth.image.astype(np.int64) * len(ground_truth.categories) + ground_truth.category
+    regions, rest = np.flatnonzero(is_region), np.flatnonzero(~is_region)
+    rest = rest[stable_order(group[rest], int(group.max(initial=0)) + 1)]
+    low, high = (np.searchsorted(group[rest], group[regions], side=side) for side in ("left", "right"))
+    boxes = ground_truth.boxes
+    for region, first, end in zip(regions.tolist(), low.tolist(), high.tolist(), strict=True):
+        rows = rest[first:end]
+        near, far = (
+            np.maximum(boxes[rows, :2], boxes[region, :2]),
+            np.minimum(boxes[rows, 2:], boxes[region, 2:]),
+        )
+        shared = np.maximum(0, far - near).prod(axis=1)
+        area = np.maximum(0, boxes[rows, 2:] - boxes[rows, :2]).prod(axis=1)
+        area = area + protocol.boxes.overlap_epsilon
+        share[rows] = np.maximum(
+            share[rows], np.divide(shared, area, out=np.zeros(len(rows)), where=area > 0)
+        )
+    return share
