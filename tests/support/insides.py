@@ -9,9 +9,7 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 - ``components``, ``most_and_heaviest``, ``match_whole_groups``, ``Pairs``: the most pairs, and of these the largest sum; in blocks.
 - ``distributed_evaluation``, ``Here``, ``LocalEngine``: parts to a result as on a cluster, without one.
 - ``asked_again``: a result whose partitions are read again for questions about boxes.
-- ``plan_within``, ``Load``, ``bytes_of_plan``: how large partitions may be within a memory limit; ``check_partition``: whether
-  the images of one are small enough.
-- ``write_pieces``, ``merged``: files of sorted rows, merged; ``buckets_of``: where the rows of an image are stored.
+- ``plan_within``, ``Load``, ``bytes_of_plan``: how large partitions may be within a memory limit.
 - ``partition_of``, ``most_of``, ``headers_of``: what sizes follow from the data on a cluster.
 - ``score_classes``, ``StreamTask``: where a worker is held up, to be killed while it scores or matches.
 - ``evaluate_tasks``, ``local_cluster``: a cluster, and tasks that die on it.
@@ -29,7 +27,7 @@ from typing import Any
 from boxscore.distributed import DistributedEvaluation, local
 from boxscore.distributed.cluster import evaluate_tasks, local_cluster
 from boxscore.distributed.engine import Here
-from boxscore.distributed.local import Load, LocalEngine, check_partition, plan_within
+from boxscore.distributed.local import Load, LocalEngine, plan_within
 from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import check_mergeable, match_part
 from boxscore.distributed.pieces import Cut, cut
@@ -37,7 +35,6 @@ from boxscore.distributed.plan import asked_keys, most_of, partition_of
 from boxscore.distributed.reduction import score_classes
 from boxscore.distributed.result import evaluation_of, headers_of
 from boxscore.distributed.scanning import streamed
-from boxscore.distributed.spilling import buckets_of, merged, write_pieces
 from boxscore.distributed.streaming import StreamTask
 from boxscore.matching.assignment import components
 from boxscore.matching.assignment import heaviest as most_and_heaviest
@@ -65,10 +62,8 @@ __all__ = [
     "WeightSums",
     "asked_again",
     "bit_type",
-    "buckets_of",
     "bytes_of_plan",
     "check_mergeable",
-    "check_partition",
     "components",
     "cut",
     "distributed_evaluation",
@@ -80,7 +75,6 @@ __all__ = [
     "match_part",
     "match_whole_groups",
     "merge_matches",
-    "merged",
     "most_and_heaviest",
     "most_of",
     "packed",
@@ -89,7 +83,6 @@ __all__ = [
     "prepared",
     "score_classes",
     "weight_table",
-    "write_pieces",
 ]
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import functools
-import itertools
-import pickle
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +15,6 @@ from boxscore.distributed import (
     reduction,
     result,
     score_ranges,
-    spilling,
     weighing,
 )
 from boxscore.scoring import shared, summary, weight_sums, weighted_curves
@@ -156,42 +152,3 @@ def scoring_by(patch: pytest.MonkeyPatch, score: Any) -> None:
 def another_form_of_parts(patch: pytest.MonkeyPatch, form: int) -> None:
     """Write the files of parts as another boxscore does."""
     patch.setattr("boxscore.distributed.parts.FORM", form)
-
-
-def few_rows_of_text(patch: pytest.MonkeyPatch, rows: int, *, size: int = 700) -> None:
-    """Cut text into pieces of ``size`` bytes, and store, suppress and merge about so many of its rows at a time.
-
-    Nor is a clock waited for.
-    """
-    small_partitions(patch, rows)
-    patch.setattr("boxscore.cli.rewriting.BLOCK", max(rows // 3, 1))
-    patch.setattr("boxscore.distributed.suppressing.LEAST_PIECE", 7)
-    patch.setattr("boxscore.formats._json.SLICE_BYTES", size)
-    patch.setattr("boxscore.formats._snapshots.TICK", 0)
-
-
-def before_merging(patch: pytest.MonkeyPatch, say: Callable[[int], object]) -> None:
-    """Say how many partitions of text were rewritten, before what became of them is put in order."""
-    plain = spilling.merged
-
-    def said(files: Sequence[Path], keys: Sequence[str]) -> Any:
-        say(len(files))
-        return plain(files, keys)
-
-    patch.setattr("boxscore.distributed.suppressing.merged", said)
-
-
-def full_disk_of_rows(patch: pytest.MonkeyPatch, count: int) -> None:
-    """Let there be room for so many tables of rows that are stored by image, or of what becomes of them."""
-    left = itertools.count(count, -1)
-
-    class Full:
-        @staticmethod
-        def dump(*arguments: Any, **options: Any) -> None:
-            if next(left) <= 0:
-                raise OSError(28, "No space left on device")
-            pickle.dump(*arguments, **options)
-
-        load = staticmethod(pickle.load)
-
-    patch.setattr(spilling, "pickle", Full)

@@ -99,12 +99,21 @@ def test_fuse(options: list[str], tmp_path: Path, run: Run, monkeypatch: pytest.
 def test_what_is_refused(tmp_path: Path, run: Run) -> None:
     """Nothing is written then, and an older file stays."""
     FORMAT.save(detections(1), tmp_path / "raw.parquet")
+    (tmp_path / "raw.json").write_text("[]")
     (tmp_path / "raw.csv").write_text("image,class,x1,y1,x2,y2,score\n1,2,0,0,9,9,0.5\n")
     output = tmp_path / "kept.parquet"
     output.write_text("before")
     nms = ["nms", tmp_path / "raw.parquet", "--output", output, "--iou-threshold", "0.5"]
-    error = run.error("nms", tmp_path / "raw.csv", *nms[2:], *LIMIT)
-    assert "--memory-limit must be of detections in Parquet" in error
+    for name in ("raw.csv", "raw.json"):
+        said = run.error("nms", tmp_path / name, *nms[2:], *LIMIT)
+        assert f"--memory-limit must be of detections in Parquet. Got '{tmp_path / name}'" in said
+        assert "boxscore convert --gt GT --dt DT --to parquet --output FILE writes it" in said
+    json_files = [tmp_path / "raw.json"] * 2
+    assert "--memory-limit must be of detections in Parquet" in run.error(
+        "fuse", *json_files, "--output", output, *LIMIT
+    )
+    both_forms = [tmp_path / "raw.parquet", tmp_path / "raw.json"]
+    assert "what is fused must be of one form" in run.error("fuse", *both_forms, "--output", output, *LIMIT)
     assert "--merge-patches must be left out" in run.error(*nms, "--merge-patches", "scaled", *LIMIT)
     assert "--memory-limit must be 233 MB or more" in run.error(*nms, "--memory-limit", "100MB")
     (tmp_path / "groups.txt").write_text("a,horse\n")
@@ -120,3 +129,25 @@ def test_a_class_of_two_names_is_refused(tmp_path: Path, run: Run) -> None:
     files = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
     error = run.error("fuse", *files, "--output", tmp_path / "fused.parquet", *LIMIT)
     assert "class 7 must have one name in all files, 'cat' as before. Got 'dog'" in error
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_warnings_of_partitions_are_given_once(
+    workers: str, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a method, and of the largest score of all, by whichever process."""
+    limits.small_partitions(monkeypatch, 90)
+    table, raw = detections(1, columns=False), tmp_path / "raw.parquet"
+    FORMAT.save(table.replaced(scores=table.scores * 9), raw)
+    limit = ["--memory-limit", "2GB", "--workers", workers]
+    for call in (
+        ["nms", raw, "--iou-threshold", "0.5", "--method", "soft-gaussian"],
+        ["fuse", raw, raw],
+    ):
+        said = [run(*call, "--output", tmp_path / "made.parquet", *more).err for more in ([], limit)]
+        whole, parts = (
+            [line for line in text.splitlines() if not line.startswith("boxscore: rewriting: ")]  # progress
+            for text in said
+        )
+        assert whole == parts
+        assert sum("warning: " in line for line in whole) == 1

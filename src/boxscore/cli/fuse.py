@@ -4,8 +4,8 @@ Reads COCO results files, folders of VOC results or detections saved as columns 
 writes that format. A fused box stands for several records, so it has the four keys of a COCO result and no
 others. Coordinates are pixels and are not clipped.
 
-With --memory-limit COCO results and Parquet larger than memory are fused in partitions of whole images.
-Results are written as without it, Parquet ascending by image.
+With --memory-limit Parquet larger than memory is fused in partitions of whole images, and written ascending
+by image.
 
 Examples
 --------
@@ -69,7 +69,7 @@ OPTIONS = (
     RESULTS_BOX_FORMAT,
     READERS,
     MEMORY_LIMIT.but(
-        help="for COCO results and Parquet: fuse partitions that fit in this much memory, e.g. 8GB"
+        help="for detections in Parquet: fuse partitions that fit in this much memory, e.g. 8GB"
     ),
 )
 
@@ -91,9 +91,10 @@ def run(arguments: argparse.Namespace) -> int:
     options |= {name: getattr(arguments, name) for name in ("method", "weights")}
     options |= {name: getattr(arguments, name) for name in ("iou_threshold", "score_threshold")}
     if arguments.memory_limit is not None:
-        from boxscore.cli.rewriting import Rewriting, rewritten_in_parts
+        from boxscore.cli.rewriting import rewritten_in_parts
+        from boxscore.suppression.tables import fused_part
 
-        counts = rewritten_in_parts(arguments, files, Rewriting(lambda _: options))
+        counts = rewritten_in_parts(arguments, files, fused_part, lambda _: options)
         _say(counts.made, counts.given, len(files), arguments.output)
         return 0
     how = read_options(processes=readers(arguments), box_format=arguments.dt_box_format)

@@ -4,8 +4,8 @@ Needs no ground truth. Reads a COCO results file, a folder of VOC or DOTA result
 columns (.npz), and writes the remaining rows in the same format and order, with every key they had. Soft
 methods write the lowered scores, merging methods the merged boxes. The output is written whole or not at all.
 
-With --memory-limit COCO results and Parquet larger than memory are suppressed in partitions of whole images.
-Results are written as without it, Parquet ascending by image.
+With --memory-limit Parquet larger than memory is suppressed in partitions of whole images, and written
+ascending by image.
 
 Examples
 --------
@@ -86,7 +86,7 @@ OPTIONS = (
     RESULTS_BOX_FORMAT,
     READERS,
     MEMORY_LIMIT.but(
-        help="for COCO results and Parquet: suppress partitions that fit in this much memory, e.g. 8GB"
+        help="for detections in Parquet: suppress partitions that fit in this much memory, e.g. 8GB"
     ),
 )
 
@@ -143,19 +143,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_in_parts(arguments: argparse.Namespace, options: dict[str, Any]) -> int:
     """Suppress detections partition by partition."""
-    from boxscore.cli.rewriting import Rewriting, rewritten_in_parts
+    from boxscore.cli.rewriting import rewritten_in_parts
+    from boxscore.suppression.tables import suppressed_table
 
     if arguments.merge_patches is not None:
         cause = "patches of an image are in several partitions"
         raise InputError("--merge-patches", "be left out with --memory-limit", got="both", cause=cause)
     options |= {name: getattr(arguments, name) for name in ("method", "sigma", "score_threshold")}
-    rewriting = Rewriting(
+    counts = rewritten_in_parts(
+        arguments,
+        [arguments.detections],
+        suppressed_table,
         lambda categories: {**options, **group_options(arguments, categories)},
-        METHODS[arguments.method].changes,
         instances=["masks"] if options["similarity"] == "mask" else [],
-        oriented=options["similarity"] not in ("box", "mask"),
     )
-    counts = rewritten_in_parts(arguments, [arguments.detections], rewriting)
     say(f"{counted_of(counts.made, counts.given, 'detection')} kept, written to {arguments.output}")
     return 0
 

@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
-from boxscore._utils.ordering import ragged_ranges
 from boxscore._utils.records import NamedTuple
 from boxscore.data.run_lengths import code_text
 from boxscore.errors import InputError
@@ -78,25 +77,6 @@ class MaskColumns(NamedTuple):
         return self._replace(
             kind=self.kind[rows], size=self.size[rows], start=self.start[rows], length=self.length[rows]
         )
-
-    def alone(self) -> MaskColumns:
-        """Return the same masks, with the content of no other."""
-        start = np.zeros_like(self.start)
-        content: dict[str, Any] = {}
-        for kinds in ((TEXT, BYTES), (LIST,), (POLYGONS,)):
-            rows = np.flatnonzero(np.isin(self.kind, kinds))
-            length = self.length[rows]
-            start[rows] = np.cumsum(length) - length
-            at = ragged_ranges(self.start[rows], length)
-            if TEXT in kinds:
-                content["text"] = np.frombuffer(self.text, np.uint8)[at].tobytes()
-            elif LIST in kinds:
-                content["numbers"] = self.numbers[at]
-            else:
-                counts = self.part_count[at]
-                content["points"] = self.points[ragged_ranges(self.part_start[at], counts)]
-                content["part_start"], content["part_count"] = np.cumsum(counts) - counts, counts
-        return self._replace(start=start, **content)
 
     def texts(self, rows: NDArray[np.intp]) -> list[bytes]:
         """Texts of rows that are compressed RLEs."""

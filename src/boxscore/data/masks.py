@@ -195,10 +195,6 @@ class Masks:
         """Concatenate columns; what was computed from them is computed again when needed."""
         return cls.of_columns(joined_columns([part._columns_of_rows() for part in parts]))
 
-    def alone(self, place: Place = "mask {}".format) -> Masks:
-        """Return the same masks without the content of others, which they share with the rows of a table."""
-        return Masks.of_columns(self._columns_of_rows().alone(), place=place)
-
     def filled(self, other: Masks) -> Masks:
         """Return these masks, with ``other``'s in the rows that have none."""
         joined = joined_columns([self._columns_of_rows(), other._columns_of_rows()])

@@ -98,10 +98,6 @@ class Load(NamedTuple):
     """Bytes of the largest row group, in every process."""
     first: int = 0
     """Bytes that the first process holds besides."""
-    about: bool = False
-    """Whether the number of boxes is an estimate, of text that is rewritten."""
-    least: int = LEAST
-    """Boxes of a partition, at least."""
 
     @classmethod
     def of(cls, sides: Sequence[ParquetGroups], beside: Path | None) -> Load:
@@ -133,24 +129,15 @@ def plan_within(limit: int | None, load: Load, workers: int) -> Plan:
     first = BASE + load.first + (0 if workers == 1 else load.read)
     each = load.read + (0 if workers == 1 else BASE)
     room = (limit - first) // workers - each
-    if room < load.box * load.least:
-        needed = first + workers * (each + load.box * load.least)
+    if room < load.box * LEAST:
+        needed = first + workers * (each + load.box * LEAST)
         raise InputError(
             "--memory-limit",
-            f"be {_size(needed)} or more for {'about ' * load.about}{counted(load.boxes, 'box')} and "
-            f"{counted(workers, 'worker')}",
+            f"be {_size(needed)} or more for {counted(load.boxes, 'box')} and {counted(workers, 'worker')}",
             got=_size(limit),
             cause=_advice(load, workers),
         )
     return Plan(min(PARTITION, share, room // load.box), most_within(room), room)
-
-
-def check_partition(boxes: int, load: Load, plan: Plan) -> None:
-    """Refuse rows of one image, or of a few, that would not fit."""
-    if plan.room is not None and load.box * boxes > plan.room:
-        needed, few = _size(load.box * boxes), counted(boxes, "box")
-        rule = f"leave each process {needed} or more for the {few} of an image, or of a few"
-        raise InputError("--memory-limit", rule, got=_size(plan.room))
 
 
 def merging_within(limit: int, workers: int) -> Plan:
@@ -182,8 +169,6 @@ def _advice(load: Load, workers: int) -> str:
         return "write the ground truth as Parquet: boxscore convert --gt GT --to parquet --output FILE"
     if load.read > load.box * LEAST:
         return f"smaller row groups: the largest takes {_size(load.read)} while it is read"
-    if load.about:
-        return "use fewer --workers" if workers > 1 else ""
     fewer = "fewer --workers, or " if workers > 1 else ""
     return f"{fewer}several machines: evaluate --shard 1/8 --save-part on each, and boxscore merge"
 

@@ -67,8 +67,6 @@ EXACT = 2.0**53
 """Whole numbers below it are exact as floats."""
 PEEK_BYTES = 1 << 12
 """Decoded first to read the first record."""
-MOST_SLICES = 64
-"""Of a block of records, which may be long."""
 MOST_KEYPOINT_NUMBERS = 3_000
 """Of a record whose keypoints are read as a struct of numbers; longer ones are read as lists."""
 
@@ -194,16 +192,6 @@ class Kind(NamedTuple):
     """Whether the columns are arrays, which another process hands over as they are."""
 
 
-class _Slice:
-    """The columns of a piece of an array, as long as it has records."""
-
-    def __init__(self, columns: Columns) -> None:
-        self.columns = columns
-
-    def __len__(self) -> int:
-        return len(self.columns["image_id"])
-
-
 class Text(NamedTuple):
     """The text of a JSON array of records, in a file or in memory, and how to read some of it."""
 
@@ -289,53 +277,6 @@ class Reading:
             ) from None
         return {name: self._finished(name, values) for name, values in columns.items()}
 
-    def blocks(self, most: int) -> Iterator[Columns]:
-        """Read the records of a text in order, some ``most`` at a time, with their places, ``ROW``.
-
-        No more of the text is in memory.
-        """
-        slices = _json.decode_records(self._text.chunks(0, self._text.size), self._slice, None)
-        block: list[Columns] = []
-        first = count = 0
-        try:
-            for each in slices:
-                columns = each.columns
-                block.append(
-                    {name: self._finished(name, column, first + count) for name, column in columns.items()}
-                )
-                count += len(each)
-                if count >= most or len(block) >= MOST_SLICES:
-                    yield _concatenated(block) | {ROW: np.arange(first, first + count)}
-                    block, first, count = [], first + count, 0
-        except (_json.UndecodedError, *DECODING_ERRORS) as error:
-            where = error if isinstance(error, _json.UndecodedError) else None
-            raise _json.explain(
-                error if where is None else where.error,
-                self._path,
-                record=self._kind.name,
-                text=b"[" if where is None else where.text,
-                whole=(f"{self._kind.name}s", self._kind.whole),
-                records=0 if where is None else where.records,
-                start=0 if where is None else where.start,
-            ) from None
-        if count or not first:
-            yield _concatenated(block) | {ROW: np.arange(first, first + count)}
-
-    def _slice(self, text: bytes) -> _Slice:
-        """Decode a piece of the array: numbers alone, or what else the kind may have."""
-        kind = self._kind
-        if kind.numeric is not None:
-            decode = msgspec.json.Decoder(list[kind.numeric]).decode  # type: ignore[name-defined]
-            try:
-                columns = packed_columns([decode(text)], kind.numeric, expected_slices=1)
-                if _have_exact_numbers(columns):
-                    return _Slice(_with_boxes(columns, kind.readers))
-            except DECODING_ERRORS:
-                pass  # something else than numbers: text, null, or what breaks a rule
-        with paused_collector():
-            records = msgspec.json.Decoder(list[kind.general]).decode(text)  # type: ignore[name-defined]
-            return _Slice({name: read(records, name) for name, read in kind.readers.items()})
-
     def _in_parts(self) -> Columns:
         if len(self._parts) > 1:
             try:
@@ -380,8 +321,8 @@ class Reading:
             )
             return _concatenated(list(pieces)) if self._keeps is None else _kept(pieces, self._keeps)
 
-    def _finished(self, name: str, values: Any, first: int = 0) -> Any:
-        """Return a column of records from the ``first`` on as tables need it."""
+    def _finished(self, name: str, values: Any) -> Any:
+        """Return a column of records as tables need it."""
         if name in FLAGS:
             self._check_flags(name, values)
             return values.astype(bool)
@@ -390,7 +331,7 @@ class Reading:
         if values.dtype != object:
             return values.astype(np.int64)
         ids = list(map(whole, values))
-        for row, value in enumerate(ids, start=first):
+        for row, value in enumerate(ids):
             if isinstance(value, float):
                 raise FileFormatError(
                     name,
@@ -629,8 +570,8 @@ def _numeric_with(
     return msgspec.defstruct(numeric.__name__, [*missing, *fields], bases=(numeric,), kw_only=True, gc=False)
 
 
-def first_record(text: Text, *, whole: bool = True) -> FirstRecord:
-    """Return the first record, if need be of the whole text; an empty one where none can be read."""
+def first_record(text: Text) -> FirstRecord:
+    """Return the first record; an empty one where there is none, or none that can be read."""
     decode = msgspec.json.Decoder(list[FirstRecord]).decode
     pieces = (
         piece
@@ -638,7 +579,7 @@ def first_record(text: Text, *, whole: bool = True) -> FirstRecord:
         for piece in (chunk[:PEEK_BYTES], chunk[PEEK_BYTES:])
         if len(piece)
     )
-    slices = _json.decode_records(pieces, decode, text.whole if whole else _refuse)
+    slices = _json.decode_records(pieces, decode, text.whole)
     try:
         return next((records[0] for records in slices if records), FirstRecord())
     except DECODING_ERRORS:
@@ -657,9 +598,9 @@ def rotated_records(rotated: FloatArray) -> FloatArray:
     return np.hstack([rotated[:, :4], -np.rad2deg(rotated[:, 4:])])
 
 
-def given_boxes(boxes: NDArray[np.float64], *, place: Place, there: bool) -> NDArray[np.float64] | None:
-    """Return the boxes of results, or None where they are not ``there``: the first record has none."""
-    if not there:
+def given_boxes(boxes: NDArray[np.float64], *, place: Place) -> NDArray[np.float64] | None:
+    """Return the boxes of results, or None where there is a first record and it has none."""
+    if len(boxes) and np.isnan(boxes[0, 0]):
         return None
     bad = ~np.isfinite(boxes).all(axis=1)
     if bad.any():

@@ -23,13 +23,13 @@ from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotat
 from boxscore.formats._format import Correction
 from boxscore.formats._packed import packed_columns
 from boxscore.formats._snapshots import changed_while_read
-from boxscore.formats._survivors import Survivors, SurvivorsInOrder
+from boxscore.formats._survivors import Survivors
 
 RECORDS = 1 << 14
 """Records made into text together."""
 
 
-def rewrite_results(path: Path, survivors: Survivors | SurvivorsInOrder, output: Path) -> None:
+def rewrite_results(path: Path, survivors: Survivors, output: Path) -> None:
     """Write the surviving records of a file; one that does not change stays byte by byte."""
     _refuse_folder(output)
     if _json.first_byte(path) == b"[":
@@ -45,11 +45,10 @@ def save_ground_truth(table: GroundTruth, output: Path) -> None:
     write_atomically(output, _encoded(_ground_truth(table), table.source))
 
 
-def save_results(tables: Iterable[Detections], output: Path, source: str) -> None:
-    """Write tables of detections: one record a line, boxes as ``x, y, width, height``, or five numbers."""
+def save_results(table: Detections, output: Path) -> None:
+    """Write detections: one record a line, boxes as ``x, y, width, height``, rotated ones as five numbers."""
     _refuse_folder(output, "COCO results")
-    records = itertools.chain.from_iterable(map(_results, tables))
-    write_atomically(output, _encoded(_array_of(records), source))
+    write_atomically(output, _encoded(_array_of(_results(table)), table.source))
 
 
 def _refuse_folder(path: Path, what: str = "COCO results") -> None:
@@ -61,9 +60,7 @@ def _changed(path: Path) -> bytes:
     raise changed_while_read(path, got="what is no list of records")
 
 
-def _array(
-    path: Path, parts: Iterable[list[msgspec.Raw]], survivors: Survivors | SurvivorsInOrder
-) -> Iterator[bytes]:
+def _array(path: Path, parts: Iterable[list[msgspec.Raw]], survivors: Survivors) -> Iterator[bytes]:
     """Text of the array of the surviving records, piece by piece."""
     before, row = b"[", 0
     for records in parts:
@@ -71,7 +68,7 @@ def _array(
             rows = survivors.rows_between(row, row + len(records))
             if len(rows):
                 chosen = [records[index] for index in (rows - row).tolist()]
-                if isinstance(survivors, Survivors) and survivors.are_compared:
+                if survivors.are_compared:
                     _check(path, survivors, rows, chosen)
                 texts: Sequence[bytes | msgspec.Raw] = chosen
                 if survivors.are_changed:
@@ -88,7 +85,7 @@ def _array(
     yield b"\n]" if survivors.count else b"[]"
 
 
-def _object(path: Path, survivors: Survivors | SurvivorsInOrder) -> Iterator[bytes]:
+def _object(path: Path, survivors: Survivors) -> Iterator[bytes]:
     """Text of a COCO object with the surviving annotations, piece by piece."""
     text = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     before = b"{"

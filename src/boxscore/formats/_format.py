@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from boxscore.data.column_names import ColumnMap
     from boxscore.formats._shares import ImageShare
     from boxscore.formats._sniffer import Sniffer
-    from boxscore.formats._survivors import Survivors, SurvivorsInOrder
+    from boxscore.formats._survivors import Survivors
     from boxscore.formats.image_sizes import ImageSizes
 
 CONTENT = frozenset(
@@ -122,15 +122,6 @@ class ReadOptions:
         return -math.inf if self.any_sides else -ROUNDING
 
 
-class FirstRows(NamedTuple):
-    """What the beginning of a text says of its rows."""
-
-    nbytes: int
-    """Of the text of one, about."""
-    named: bool
-    """Whether ids of images are texts, or too large for an integer of 64 bits."""
-
-
 class Correction(NamedTuple):
     """One label that is changed, or a new one."""
 
@@ -180,8 +171,6 @@ class Format(abc.ABC):
     reads_shares : frozenset of str
         The kinds of tables of which it can read some images and leave the others: ``"ground truth"``,
         ``"detections"``.
-    reads_blocks : bool
-        Whether results larger than memory can be read and written in their order; see :meth:`blocks`.
     """
 
     name: ClassVar[str]
@@ -195,7 +184,6 @@ class Format(abc.ABC):
     folder_endings: ClassVar[tuple[str, ...]] = ()
     takes_of_detections: ClassVar[frozenset[str]] = frozenset()
     reads_shares: ClassVar[frozenset[str]] = frozenset()
-    reads_blocks: ClassVar[bool] = False
 
     @abc.abstractmethod
     def detect(self, sniffer: Sniffer) -> str | None:
@@ -208,24 +196,6 @@ class Format(abc.ABC):
     @abc.abstractmethod
     def reading(self, path: Path, options: ReadOptions, *, beside: float) -> AbstractContextManager[Read]:
         """Begin to read detections; ``beside`` is the share of all work done meanwhile by this process."""
-
-    def blocks(self, path: Path, options: ReadOptions, most: int) -> Iterator[Detections]:
-        """Read results, about ``most`` rows at a time, each with its place in the file, the column ``ROW``.
-
-        For formats that have ``reads_blocks``.
-        """
-        raise NotImplementedError
-
-    def first_rows(self, path: Path) -> FirstRows:
-        """Return what is known of rows by the first of them. For formats that have ``reads_blocks``."""
-        raise NotImplementedError
-
-    def save_blocks(self, tables: Iterable[Detections], path: Path) -> None:
-        """Write tables one after the other, as :meth:`save` writes one of all their rows.
-
-        For formats that have ``reads_blocks``.
-        """
-        raise NotImplementedError
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write a table; ``like`` gives the file names where a format has several files."""
@@ -260,10 +230,6 @@ class Format(abc.ABC):
     def results_files(self, path: Path) -> list[Path]:
         """List the files of the results at a path, in the order in which they are read."""
         return [path]
-
-    def rewrite_blocks(self, path: Path, survivors: SurvivorsInOrder, output: Path) -> None:
-        """Do :meth:`rewrite` for results larger than memory. For formats that have ``reads_blocks``."""
-        raise NotImplementedError
 
     def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
         """Write results again with the remaining rows, each as it stood unless it changes."""

@@ -16,9 +16,9 @@ import codecs
 import contextlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar
 
 import msgspec
 import numpy as np
@@ -26,8 +26,7 @@ import numpy as np
 from boxscore._utils.progress import progress_is_shown
 from boxscore.errors import FileFormatError
 
-Records = TypeVar("Records", bound=Sized)
-"""Of a piece: a list, or columns that know how long they are."""
+Record = TypeVar("Record")
 
 SLICE_BYTES = 1 << 17
 PART_BYTES = 1 << 22
@@ -90,52 +89,36 @@ def parts_of(size: int, read: Callable[[int, int], bytes], shares: Sequence[floa
     return list(zip(starts, [*ends, size], strict=True))
 
 
-class UndecodedError(Exception):
-    """A piece of an array that does not decode, as ``text`` in brackets, and where in the whole it stands."""
-
-    def __init__(self, error: Exception, text: bytes, records: int, start: int) -> None:
-        super().__init__(error)
-        self.error, self.text = error, text
-        self.records, self.start = records, start
-
-
 def decode_records(
     chunks: Iterable[bytes | memoryview],
-    decode: Callable[[bytes], Records],
-    whole: Callable[[], bytes] | None,
-) -> Iterator[Records]:
-    """Decode a JSON array piece by piece; whole, so that an error is located, where a piece fails.
-
-    Without ``whole`` no more than a piece and a record is in memory, and :class:`UndecodedError` says where.
-    """
+    decode: Callable[[bytes], list[Record]],
+    whole: Callable[[], bytes],
+) -> Iterator[list[Record]]:
+    """Decode a JSON array piece by piece; whole, so that an error is located, where a piece fails."""
     done = 0
     try:
         for records in _decoded_pieces(chunks, decode):
             yield records
             done += len(records)
         return
-    except UndecodedError:
-        if whole is None:
-            raise
-    every: Any = _decoded(decode, whole().removeprefix(b"\xef\xbb\xbf"))
-    yield every[done:]
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        pass
+    yield _decoded(decode, whole().removeprefix(b"\xef\xbb\xbf"))[done:]
 
 
 def _decoded_pieces(
-    chunks: Iterable[bytes | memoryview], decode: Callable[[bytes], Records]
-) -> Iterator[Records]:
+    chunks: Iterable[bytes | memoryview], decode: Callable[[bytes], list[Record]]
+) -> Iterator[list[Record]]:
     """Decode pieces between cuts, which are guessed until a guess is wrong."""
     buffer = b""
-    done = start = least = 0
+    done = least = 0
     find_cut: Callable[[bytes], tuple[int, int] | None] = _last_boundary
     for chunk in chunks:
         if not buffer and not done:
-            length = len(chunk)
             chunk = bytes(chunk).removeprefix(b"\xef\xbb\xbf").lstrip()
             if chunk[:1] == b"]":  # not an array: a bracket put before it would make it one
-                raise UndecodedError(msgspec.DecodeError("not an array"), chunk, 0, start)
+                raise msgspec.DecodeError("not an array")
             chunk = chunk.removeprefix(b"[")
-            start += length - len(chunk)
         buffer += chunk
         if len(buffer) < least or not (cut := find_cut(buffer)):
             continue
@@ -145,32 +128,26 @@ def _decoded_pieces(
         except (msgspec.MsgspecError, UnicodeDecodeError):
             find_cut = _outer_boundary
             outer = find_cut(buffer)
-            text = b"[" + buffer if outer is None else _piece(buffer, outer[0])
             try:
-                records = _decoded(decode, text)
+                records = _decoded(decode, b"[" + buffer if outer is None else _piece(buffer, outer[0]))
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 if outer is not None or "truncated" not in str(error):
-                    raise UndecodedError(error, text, done, start - 1) from None
+                    raise
             if outer is None:
                 least = 2 * len(buffer)  # a long record, of which more is to come
                 continue
             cut = outer
         yield records
         done += len(records)
-        buffer, start, least = buffer[cut[1] :], start + cut[1], 0
-    text = b"[" + buffer
-    try:
-        records = _decoded(decode, text)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise UndecodedError(error, text, done, start - 1) from None
-    yield records
+        buffer, least = buffer[cut[1] :], 0
+    yield _decoded(decode, b"[" + buffer)
 
 
 def _piece(text: bytes, end: int) -> bytes:
     return b"".join((b"[", memoryview(text)[:end], b"]"))
 
 
-def _decoded(decode: Callable[[bytes], Records], text: bytes) -> Records:
+def _decoded(decode: Callable[[bytes], list[Record]], text: bytes) -> list[Record]:
     records = decode(text)
     check_utf8(text)
     return records
@@ -229,30 +206,25 @@ def explain(
     record: str,
     text: bytes,
     whole: tuple[str, str],
-    records: int = 0,
-    start: int = 0,
 ) -> FileFormatError:
-    """Convert an error of msgspec to one that names record and field, or the rule of the whole file.
-
-    The text may be a piece of the file, behind so many ``records``, which ``start`` at a byte of it.
-    """
+    """Convert an error of msgspec to one that names record and field, or the rule of the whole file."""
     if not text.strip():
         return FileFormatError("a JSON file", "hold JSON", got="an empty file", place=str(path))
     text_of_error = str(error)
     if isinstance(error, RecursionError):
         return FileFormatError("a JSON file", "not nest deeper", got="too many levels", place=str(path))
     if isinstance(error, UnicodeDecodeError):
-        return _not_utf8(text, path, start)
+        return _not_utf8(text, path)
     if "truncated" in text_of_error:
         return _cut_short(path)
     if "malformed" in text_of_error:
-        return _malformed(text_of_error, text, path, start)
+        return _malformed(text_of_error, text, path)
     located = _JSON_PATH.search(text_of_error)
     json_path = located["path"] if located else ""
     rule = text_of_error[: located.start()] if located else text_of_error
     index = re.search(r"\[(\d+)\]", json_path)
     field = json_path[index.end() :].lstrip(".") if index else json_path.lstrip(".")
-    number = records + int(index[1]) if index else 0
+    number = int(index[1]) if index else 0
     where = f"{record} {number} of {path}" if index else str(path)
     article = "an" if record[0] in "aeiou" else "a"
     missing = re.match(r"Object missing required field `(\w+)`", rule)
@@ -300,17 +272,17 @@ def _cut_short(path: Path) -> FileFormatError:
     )
 
 
-def _not_utf8(text: bytes, path: Path, before: int) -> FileFormatError:
+def _not_utf8(text: bytes, path: Path) -> FileFormatError:
     cause = "UTF-16?" if text[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
     try:
         text.decode("utf-8")
     except UnicodeDecodeError as error:
-        got = f"the byte {text[error.start]:#04x} at byte {before + error.start}"
+        got = f"the byte {text[error.start]:#04x} at byte {error.start}"
         return FileFormatError("a JSON file", "be UTF-8", got=got, place=str(path), cause=cause)
     return FileFormatError("a JSON file", "be UTF-8", got="other bytes", place=str(path))
 
 
-def _malformed(error: str, text: bytes, path: Path, before: int) -> FileFormatError:
+def _malformed(error: str, text: bytes, path: Path) -> FileFormatError:
     position = re.search(r"byte (\d+)", error)
     start = int(position[1]) if position else 0
     for word in (b"-Infinity", b"Infinity", b"NaN"):
@@ -321,7 +293,7 @@ def _malformed(error: str, text: bytes, path: Path, before: int) -> FileFormatEr
                 key[-1].decode() if key else "a number",
                 "be finite",
                 got=word.decode(),
-                place=f"{path}, byte {before + begin}",
+                place=f"{path}, byte {begin}",
                 cause="a diverged model? JSON has no NaN or Infinity",
             )
     if start >= len(text.rstrip()):
@@ -330,6 +302,4 @@ def _malformed(error: str, text: bytes, path: Path, before: int) -> FileFormatEr
         kind = "compressed" if text[:2] in (b"\x1f\x8b", b"PK") else "binary or UTF-16"
         return FileFormatError("a JSON file", "be JSON text", got=f"{kind} data", place=str(path))
     near = text[max(0, start - 20) : start + 20].decode("utf-8", errors="replace")
-    return FileFormatError(
-        "a JSON file", "be JSON", got=f"{near!r} near byte {before + start}", place=str(path)
-    )
+    return FileFormatError("a JSON file", "be JSON", got=f"{near!r} near byte {start}", place=str(path))

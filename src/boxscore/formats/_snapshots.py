@@ -29,14 +29,6 @@ class Snapshot:
         self._state = status
         self.is_old = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > TICK
 
-    @classmethod
-    def after_wait(cls, path: Path) -> Snapshot:
-        """Take the state of a file once a later change of it would have another time."""
-        snapshot = cls(path)
-        if not snapshot.is_old:
-            time.sleep(TICK / 1e9)
-        return cls(path)
-
     def _status(self) -> os.stat_result:
         try:
             return self.path.stat()

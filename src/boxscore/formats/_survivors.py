@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,75 +31,6 @@ class Results(NamedTuple):
 
 Changes = tuple[float | None, list[float] | None]
 """The new score of a row and its new box, each None where it stays."""
-
-
-class Kept(NamedTuple):
-    """Some of the rows that survive, ascending, and what changes in them."""
-
-    rows: NDArray[np.int64]
-    scores: FloatArray
-    """The new ones, NaN where a row's stays."""
-    boxes: FloatArray
-    """The new corners [K, 4], NaN where a row's box stays."""
-
-
-class SurvivorsInOrder:
-    """The rows that survive of a file larger than memory, read in their order, once.
-
-    Parameters
-    ----------
-    parts : iterator of Kept
-        In the order of the rows.
-    count, total : int
-        Rows that survive, and those of the file.
-    snapshot : Snapshot
-        The state of the file before it was read.
-    written : WrittenForm, optional
-        The form of the four numbers of a box, if the user gives one.
-    """
-
-    def __init__(
-        self, parts: Iterator[Kept], count: int, total: int, snapshot: Snapshot, written: WrittenForm | None
-    ) -> None:
-        self.count, self.total = count, total
-        self._parts, self._snapshot, self._written = parts, snapshot, written
-        self._held = Kept(np.empty(0, np.int64), np.empty(0), np.empty((0, 4)))
-        self._scores: dict[int, float] = {}
-        self._boxes: dict[int, FloatArray] = {}
-
-    def rows_between(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Return the rows from ``start``, where the last call stopped, up to ``stop`` that survive."""
-        held = [self._held]
-        while not len(held[-1].rows) or held[-1].rows[-1] < stop:
-            more = next(self._parts, None)
-            if more is None:
-                break
-            held.append(more)
-        joined = Kept(*map(np.concatenate, zip(*held, strict=True))) if len(held) > 1 else held[0]
-        cut = int(np.searchsorted(joined.rows, stop))
-        rows, scores, boxes = joined.rows[:cut], joined.scores[:cut], joined.boxes[:cut]
-        self._held = Kept(joined.rows[cut:], joined.scores[cut:], joined.boxes[cut:])
-        new_scores, new_boxes = np.flatnonzero(scores == scores), np.flatnonzero(boxes[:, 0] == boxes[:, 0])
-        self._scores = dict(zip(rows[new_scores].tolist(), scores[new_scores].tolist(), strict=True))
-        self._boxes = dict(zip(rows[new_boxes].tolist(), boxes[new_boxes], strict=True))
-        return rows
-
-    def changes(self, row: int, usual: BoxFormat = "xyxy") -> Changes:
-        """Return the new score of one of those rows and its new box as the file writes it."""
-        box = self._boxes.get(row)
-        if box is not None:
-            form = self._written or WrittenForm(usual, y_first=False, fractions=False)
-            box = form.numbers_of(box[None])[0].tolist()
-        return self._scores.get(row), box
-
-    @property
-    def are_changed(self) -> bool:
-        """Whether any of those rows has a new score or box."""
-        return bool(self._scores or self._boxes)
-
-    def check_files(self) -> None:
-        """Refuse a file that has changed since its first reading began."""
-        self._snapshot.check_reading()
 
 
 class Survivors:

@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from boxscore._utils.addresses import Address, without_secrets
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import FirstRows, Format, Read, ReadOptions
+from boxscore.formats._format import Format, Read, ReadOptions
 from boxscore.formats._sniffer import Sniffer
 
 if TYPE_CHECKING:
@@ -70,7 +70,6 @@ class Unpacked(Format):
         self.takes = inner.takes  # type: ignore[misc]
         self.takes_of_detections = inner.takes_of_detections  # type: ignore[misc]
         self.reads_shares = inner.reads_shares  # type: ignore[misc]
-        self.reads_blocks = inner.reads_blocks  # type: ignore[misc]
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise what was unpacked."""
@@ -91,16 +90,6 @@ class Unpacked(Format):
                     return self._with_archive_name(finish(ground_truth))
 
             yield finish_named
-
-    def blocks(self, path: Path, options: ReadOptions, most: int) -> Iterator[Detections]:
-        """Read results from the archive, about ``most`` rows at a time."""
-        with self._named():
-            for table in self.inner.blocks(self.folder, options, most):
-                yield self._with_archive_name(table)
-
-    def first_rows(self, path: Path) -> FirstRows:
-        """Return what is known of rows by the first of what was unpacked."""
-        return self.inner.first_rows(self.folder)
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
         """Whether the format inside does."""

@@ -29,9 +29,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -79,18 +78,16 @@ from boxscore.formats._coco_records import (
     text_in_memory,
     whole,
 )
-from boxscore.formats._format import Correction, FirstRows, Format, Read, ReadOptions
+from boxscore.formats._format import Correction, Format, Read, ReadOptions
 from boxscore.formats._shares import ROW, ImageShare, ReadAtOnceError
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import Sniffer
 
 ROBOFLOW = "_annotations.coco.json"
 COCO_FORM = written_form("xywh")
-PEEKED = 1 << 20
-"""Bytes at the beginning of results by which the number of records is estimated."""
 
 if TYPE_CHECKING:
-    from boxscore.formats._survivors import Survivors, SurvivorsInOrder
+    from boxscore.formats._survivors import Survivors
     from boxscore.formats.image_sizes import ImageSizes
 
 
@@ -147,7 +144,6 @@ class CocoFormat(Format):
     }
     takes_of_detections = frozenset({"classes"})
     reads_shares = frozenset({"ground truth", "detections"})
-    reads_blocks = True
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Accept any JSON file, and a folder with one of annotations: reading reports what is not COCO's."""
@@ -242,29 +238,6 @@ class CocoFormat(Format):
         labels = _image_labels(content, images, categories, path)
         return GroundTruth(**table, image_labels=labels, source=str(path))
 
-    def blocks(self, path: Path, options: ReadOptions, most: int) -> Iterator[Detections]:
-        """Read the records of a list in their order, about ``most`` at a time."""
-        first = _json.first_byte(path)
-        if first == b"{":
-            got = "an object with the list inside"
-            cause = "boxscore convert --gt GT --dt DT --to coco --output FILE writes a list"
-            rule = "be a list of results, to be read a piece at a time"
-            raise FileFormatError("COCO results", rule, got=got, place=str(path), cause=cause)
-        with ResultsReading(
-            path, columns=options.instances, box_format=options.box_format, in_blocks=first == b"["
-        ) as reading:
-            if first != b"[":
-                reading.detections(None)  # which refuses it
-            yield from reading.blocks(most)
-
-    def first_rows(self, path: Path) -> FirstRows:
-        """Return what is known of the records of a list by the first of them."""
-        with _json.open_binary(path) as file:
-            text = file.read(PEEKED)
-        count = max(1, text.count(b'"image_id"'))
-        named = re.search(rb'"image_id"\s*:\s*("|-?\d{19})', text) is not None
-        return FirstRows(max(1, len(text) // count), named)
-
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
         """Begin to read a results file, in part by other processes; none is left when the context ends."""
@@ -290,13 +263,7 @@ class CocoFormat(Format):
         if isinstance(table, GroundTruth):
             _coco_writing.save_ground_truth(table, path)
         else:
-            _coco_writing.save_results([cast(Detections, table)], path, table.source)
-
-    def save_blocks(self, tables: Iterable[Detections], path: Path) -> None:
-        """Write tables of detections one after the other, as one results file."""
-        from boxscore.formats import _coco_writing
-
-        _coco_writing.save_results(tables, path, str(path))
+            _coco_writing.save_results(cast(Detections, table), path)
 
     def corrected(
         self, path: Path, corrections: Sequence[Correction], image_set: str | Path | None
@@ -306,11 +273,7 @@ class CocoFormat(Format):
 
         return {path: corrected(path, corrections).encode()} if path.is_file() else None
 
-    def rewrite_blocks(self, path: Path, survivors: SurvivorsInOrder, output: Path) -> None:
-        """Write the remaining records of a list, each as it stood unless it changes."""
-        self.rewrite(path, survivors, output)
-
-    def rewrite(self, path: Path, survivors: Survivors | SurvivorsInOrder, output: Path) -> None:
+    def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
         """Write the remaining records, each as it stood unless it changes."""
         from boxscore.formats._coco_writing import rewrite_results
 
@@ -381,8 +344,6 @@ class ResultsReading:
         Further keys that are read as columns.
     share : ImageShare, optional
         The images whose records are kept.
-    in_blocks : bool
-        Whether the records of a list are read by :meth:`blocks`, so that all of its text is never in memory.
     """
 
     def __init__(
@@ -398,17 +359,14 @@ class ResultsReading:
         image_sizes: ImageSizes | None = None,
         keys: Sequence[str] = (),
         share: ImageShare | None = None,
-        in_blocks: bool = False,
     ) -> None:
         self._image_sizes, self._processes, self._keys = image_sizes, processes, keys
         self._path, self._lowest_side, self._box_format = path, lowest_side, box_format
         self._vocabulary: DeclaredVocabulary | None = None
         self._classes = classes
-        self._with_boxes: bool | None = None
-        self._negative: list[FloatArray] = []
         self._snapshot = Snapshot(path)
         text = self._object() if _json.first_byte(path) == b"{" else text_in_file(path)
-        first = first_record(text, whole=not in_blocks)
+        first = first_record(text)
         self._instances = list(dict.fromkeys([*columns, *([first.fallback] if first.fallback else [])]))
         self._with_file_name = isinstance(first.file_name, str)
         self._columns_shown = first.instances
@@ -457,18 +415,6 @@ class ResultsReading:
         """Return the table, in file order; without ground truth it has the images and classes that occur."""
         records = self._reading.columns()
         self._snapshot.check_reading()
-        table = self._table(records, ground_truth)
-        _warn_of_negative_sides(np.concatenate([np.empty((0, 2)), *self._negative]), self._path)
-        return table
-
-    def blocks(self, most: int) -> Iterator[Detections]:
-        """Return tables of some ``most`` records in order, with their places in the file, ``ROW``."""
-        for records in self._reading.blocks(most):
-            yield self._table(records, None)
-        self._snapshot.check_reading()
-        _warn_of_negative_sides(np.concatenate([np.empty((0, 2)), *self._negative]), self._path)
-
-    def _table(self, records: Columns, ground_truth: GroundTruth | None) -> Detections:
         path, instances = self._path, self._instances
         scores = self._scores(records)
         if self._classes is not None:
@@ -482,9 +428,7 @@ class ResultsReading:
             return f"detection {row if numbers is None else numbers[row]} of {path}"
 
         boxes = records["bbox"]
-        if self._with_boxes is None and len(boxes):
-            self._with_boxes = not np.isnan(boxes[0, 0])
-        given = given_boxes(boxes, place=place, there=self._with_boxes is not False) if instances else boxes
+        given = given_boxes(boxes, place=place) if instances else boxes
         rotated = rotated_boxes(given)
         rows, left_out = self._rows(records, ground_truth, place)
         known = np.flatnonzero(rows["category"] >= 0) if left_out else slice(None)
@@ -534,16 +478,16 @@ class ResultsReading:
             reuse=True,
             place=lambda row: place(int(np.arange(len(image))[known][row])),
         )
-        sizes = table["sizes"]
-        if self._lowest_side == -ROUNDING and sizes is not None and sizes.size and sizes.min() < 0:
-            self._negative.append(sizes[(sizes < 0).any(axis=1)])
-        return Detections(
+        detections = Detections(
             **table,
             boxes_given=given is not None,
             left_out=left_out,
             units="fractions" if fractions else "pixels",
             source=str(path),
         )
+        if self._lowest_side == -ROUNDING:
+            _warn_of_negative_sides(table["sizes"], path)
+        return detections
 
     def _scores(self, records: Columns) -> FloatArray | None:
         """Scores of all records, or None where none has one."""

@@ -18,7 +18,7 @@ Conventions
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -27,13 +27,10 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.given_paths import files_of, path_of
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.alignment import concatenate
-from boxscore.data.operations import of_images
 from boxscore.data.tables import Detections
 from boxscore.errors import InputError
-from boxscore.formats._box_order import SAMPLE_SIZE, warn_of_box_order
+from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._shares import ROW
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import errors_named
 from boxscore.formats._survivors import Results, Survivors
@@ -50,45 +47,11 @@ def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bo
     with errors_named(path, side="dt"), file_format.reading(path, options, beside=0) as finish:
         table = finish(None)
     if not oriented and (table.rotated is not None or table.quadrilaterals is not None):
-        _warn_of_orientation(path)
+        warn_user(f"{path}: rotated boxes; the upright boxes around them are suppressed or fused.")
     if file_format.boxes is not None and table.boxes_given:
         warn_of_box_order(table, given_sizes=file_format.boxes == "xywh", form=options.box_format)
     folder = file_format.folder if isinstance(file_format, Unpacked) else path
     return Results(folder, file_format.name, table, snapshots, options.written)
-
-
-def results_in_blocks(path: Path, options: ReadOptions, most: int, *, oriented: bool) -> Iterator[Detections]:
-    """Read results larger than memory, about ``most`` rows at a time, and warn as :func:`load_results` does.
-
-    Their format has ``reads_blocks``. Rows have their places in the file, ``ROW``.
-    """
-    file_format = format_at(path, options.format, side="detections")
-    are_oriented, are_ordered = False, file_format.boxes is not None
-    sample: list[Detections] = []
-    step = 1
-    with errors_named(path, side="dt"):
-        for table in file_format.blocks(path, options, most):
-            boxes = table
-            if table.masks is not None:
-                boxes = table.replaced(boxes=table.boxes, sizes=table.sizes, masks=None)
-            yield table if "masks" in options.instances else boxes
-            are_oriented |= table.rotated is not None or table.quadrilaterals is not None
-            are_ordered &= table.boxes_given
-            sample.append(_every(boxes, step))
-            while sum(map(len, sample)) > SAMPLE_SIZE:
-                step *= 2
-                sample = [_every(some, step) for some in sample]
-    if are_oriented and not oriented:
-        _warn_of_orientation(path)
-    if are_ordered:
-        given_sizes = file_format.boxes == "xywh"
-        warn_of_box_order(concatenate(sample)[0], given_sizes=given_sizes, form=options.box_format)
-
-
-def _every(table: Detections, step: int) -> Detections:
-    """Return one row of so many, and no image besides."""
-    chosen = table.take(table.columns[ROW] % step == 0)
-    return of_images(chosen, np.unique(chosen.image).astype(np.int64))
 
 
 def check_one_form(given: Iterable[tuple[Path, str]]) -> None:
@@ -98,10 +61,6 @@ def check_one_form(given: Iterable[tuple[Path, str]]) -> None:
         if other != form:
             rule = f"be of one form, {form} as {first}"
             raise InputError("what is fused", rule, got=other, place=str(path))
-
-
-def _warn_of_orientation(path: Path) -> None:
-    warn_user(f"{path}: rotated boxes; the upright boxes around them are suppressed or fused.")
 
 
 def save_results(

@@ -139,7 +139,7 @@ def weighted_boxes_fusion(
     ([[0.0069565, 0.0, 0.4947826, 0.5052174]], [0.7666667])
     """
     models = Models(boxes, scores, groups, weights, score_threshold, box_format)
-    fused = fused_by_clusters(models, iou_threshold, confidence, allow_overflow=allow_overflow)[0]
+    fused = fused_by_clusters(models, iou_threshold, confidence, allow_overflow=allow_overflow)
     warn_of_scale(_largest(scores))
     return fused
 
@@ -157,8 +157,8 @@ class Models(NamedTuple):
 
 def fused_by_clusters(
     models: Models, iou_threshold: float, confidence: Confidence = "average", *, allow_overflow: bool = False
-) -> tuple[Fused, IntArray]:
-    """Do :func:`weighted_boxes_fusion`; also return the best member of each fused box, [K], a row of all."""
+) -> Fused:
+    """Do :func:`weighted_boxes_fusion` without its warning."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
     checks.one_of(confidence, get_args(Confidence), name="confidence")
     ensemble = _gather(*models)
@@ -195,13 +195,13 @@ def nmw(
     ([[0.0069105, 0.0, 0.4950088, 0.5049912]], [0.9])
     """
     models = Models(boxes, scores, groups, weights, score_threshold, box_format)
-    fused = fused_into_best(models, iou_threshold)[0]
+    fused = fused_into_best(models, iou_threshold)
     warn_of_scale(_largest(scores))
     return fused
 
 
-def fused_into_best(models: Models, iou_threshold: float) -> tuple[Fused, IntArray]:
-    """Do :func:`nmw`; also return the best member of each fused box, [K], a row of all."""
+def fused_into_best(models: Models, iou_threshold: float) -> Fused:
+    """Do :func:`nmw` without its warning."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
     ensemble = _gather(*models)
     ranked = ensemble.ranked
@@ -496,11 +496,8 @@ def _confidence(
 
 def _average(
     ensemble: _Ensemble, cluster: IntArray, weight: FloatArray, score: FloatArray, box_format: BoxFormat
-) -> tuple[Fused, IntArray]:
-    """Average the members of each cluster [n], in the order of their rank, and sort by score.
-
-    Also return the first member of each, [K], by which equal scores are ordered.
-    """
+) -> Fused:
+    """Average the members of each cluster [n], in the order of their rank, and sort by score."""
     order, size = ensemble.ranked.order, len(cluster)
     fused_into = np.full(len(ensemble.corners), -1)
     firsts = np.flatnonzero(cluster == np.arange(size))
@@ -520,4 +517,4 @@ def _average(
         np.divide(sums, total, out=corners[:, column], where=several)
     rows = order.take(firsts)
     groups = np.zeros(len(rows), np.int64) if ensemble.names is None else ensemble.names.take(rows)
-    return Fused(box_convert(corners, "xyxy", box_format), score.take(firsts), groups, fused_into), rows
+    return Fused(box_convert(corners, "xyxy", box_format), score.take(firsts), groups, fused_into)

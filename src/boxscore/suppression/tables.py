@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from boxscore._utils.array_types import IntArray
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError
@@ -48,31 +47,20 @@ def fused_table(
     InputError
         When a class has two names.
     """
-    table = _fused(tables, method, weights, iou_threshold, score_threshold, **options)[0]
+    table = fused_part(tables, method, weights, iou_threshold, score_threshold, **options)
     warn_of_scale(max((each.scores.max(initial=0) for each in tables), default=0))
     return table
 
 
-def fused_part(tables: Sequence[Detections], *, column: str | None = None, **options: Any) -> Detections:
-    """Do :func:`fused_table` for some of the images, without its warning.
-
-    Of the best member of each box, by which equal scores are ordered, keep a ``column`` that all tables have.
-    """
-    table, best = _fused(tables, **options)
-    if column is None:
-        return table
-    return table.replaced(columns={column: np.concatenate([each.columns[column] for each in tables])[best]})
-
-
-def _fused(
+def fused_part(
     tables: Sequence[Detections],
     method: Literal["wbf", "nmw"] = "wbf",
     weights: Sequence[float] | None = None,
     iou_threshold: float = 0.55,
     score_threshold: float = 0.0,
     **options: Any,
-) -> tuple[Detections, IntArray]:
-    """Fuse, and return the row of the best member of each box, of all tables one after the other."""
+) -> Detections:
+    """Do :func:`fused_table` for some of the images, without its warning."""
     images = Images.build(list(dict.fromkeys(id_ for table in tables for id_ in table.images.ids.tolist())))
     categories = classes_of_all([table.categories for table in tables], [table.source for table in tables])
     groups = [
@@ -88,9 +76,9 @@ def _fused(
         weights,
         score_threshold,
     )
-    fused, best = fuse(models, iou_threshold, **options)
+    fused = fuse(models, iou_threshold, **options)
     image, category = np.divmod(fused.groups.astype(np.int64), max(len(categories), 1))
-    table = Detections(
+    return Detections(
         images=images,
         categories=categories,
         image=image.astype(np.int32),
@@ -99,7 +87,6 @@ def _fused(
         sizes=fused.boxes[:, 2:] - fused.boxes[:, :2],
         scores=fused.scores,
     )
-    return table, best
 
 
 def suppressed_table(tables: Sequence[Detections], **options: Any) -> Detections:
