@@ -16,6 +16,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 import boxscore
+from support.each import each
 
 LAYOUTS = Path(__file__).parents[1] / "datasets" / "layouts"
 SIZES = LAYOUTS / "csv" / "objects.csv"
@@ -73,8 +74,7 @@ def test_make_layouts_gives_the_committed_bytes(monkeypatch: pytest.MonkeyPatch)
     assert sum(map(len, made.values())) < 100_000
 
 
-@pytest.mark.parametrize("detections", DETECTIONS)
-@pytest.mark.parametrize("ground_truth", TRUTHS)
+@each([(ground_truth, detections) for detections in DETECTIONS for ground_truth in TRUTHS])
 def test_every_form_of_one_side_goes_with_every_form_of_the_other(ground_truth: str, detections: str) -> None:
     table = truth(ground_truth)
     options = dict(DETECTIONS[detections])

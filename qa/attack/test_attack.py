@@ -13,13 +13,14 @@ from attack.engine import acceptance, children
 from attack.engine.judging import Verdict, judge
 from attack.engine.mutant import Judged, Mutant, Reader
 from attack.readers import READERS, coco
+from support.each import each
 
 CASES = sorted(mutants.CASES.glob("*.json"))
 SLOW = ("bootstrap", "compare", "confusion", "draw", "errors", "explain", "report", "suspects", "sweep")
 """Commands that import pandas or matplotlib; ``make attack`` judges their cases as well."""
 
 
-@pytest.mark.parametrize("name", READERS)
+@each(READERS)
 def test_a_mutant_is_the_same_every_time(name: str) -> None:
     first, again, other = ([mutants.mutant(name, seed, n) for n in range(2)] for seed in (3, 3, 4))
     assert first == again

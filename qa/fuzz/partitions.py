@@ -39,6 +39,7 @@ from boxscore.similarity.registry import similarity_of  # noqa: E402
 from support.insides import LocalEngine, distributed_evaluation  # noqa: E402
 from support.parted import bits, parts_of, whole  # noqa: E402
 from support.quiet import quiet  # noqa: E402
+from support.shipped import shipped  # noqa: E402
 
 Rows = list[dict[str, Any]]
 
@@ -317,7 +318,7 @@ def _save(pa: Any, pq: Any, table: Any, path: Path, rng: np.random.Generator) ->
 # ---------------------------------------------------------------- cases
 
 
-PROTOCOLS = [name for name in protocol_names() if not similarity_of(load_protocol(name)).needed_columns]
+PROTOCOLS = [name for name in protocol_names() if not similarity_of(shipped()[name]).needed_columns]
 """Of boxes."""
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import boxscore
 from mutation.run import changed_lines, report
+from support.each import each
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -26,7 +27,7 @@ def skeleton(line: str) -> set[str]:
     return set(re.findall(r"[A-Za-z_]{3,}", line)) - {"and", "not", "True", "False"}
 
 
-@pytest.mark.parametrize("entry", SURVIVORS, ids=lambda entry: entry["line"][:40])
+@each(SURVIVORS)
 def test_the_line_that_was_changed_is_still_there(entry: dict[str, str]) -> None:
     source = Path(boxscore.__file__).parent / f"{entry['module']}.py"
     lines = source.read_text(encoding="utf-8").splitlines()

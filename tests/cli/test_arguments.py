@@ -28,6 +28,7 @@ from boxscore.cli.run import known_keys, read_config
 from boxscore.diagnostics._result import DiagnosticResult
 from boxscore.errors import FileFormatError, InputError, ProtocolError
 from boxscore.reports.folder import PlotFormat, TableFormat
+from support.each import each
 from support.running import Run
 from support.samples import DT, GT
 
@@ -132,7 +133,7 @@ def test_an_option_has_one_kind_in_all_commands() -> None:
     assert {name for name, found in kinds.items() if len(found) > 1} == {"output", "bins", "confidence"}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@each(COMMANDS)
 def test_no_help_repeats_the_default(command: str) -> None:
     for option in load_command(command).options:
         default = option.but(help="").default_text
@@ -154,7 +155,7 @@ def test_the_default_behind_a_help(option: Option, text: str) -> None:
     assert option.default_text == text
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@each(COMMANDS)
 def test_the_words_of_the_field(command: str) -> None:
     names = {option.name for option in load_command(command).options}
     assert not names & {"iou", "minimum-score", "min-score", "score", "threshold", "most-per-image"}

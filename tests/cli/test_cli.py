@@ -20,6 +20,7 @@ from support.program import SOURCES, run_boxscore, run_python
 from support.running import Run
 from support.samples import DT, GT, SHAPES_VOC
 from support.scenes import CROWDS
+from support.shipped import shipped
 
 COCO = ["evaluate", "--gt", GT, "--dt", DT]
 VOC_GT, VOC_DT = str(SHAPES_VOC / "VOC2007"), str(SHAPES_VOC / "results")
@@ -113,12 +114,10 @@ def test_json(run: Run, evaluation: boxscore.Evaluation) -> None:
     [
         name
         for name in protocol_names()
-        if load_protocol(name).similarity == "box"
+        if shipped()[name].similarity == "box"
         and name not in CROWDS
-        and load_protocol(name).matching.scores == "given"
-        and any(
-            row.metric == "AP" and not (row.classes or row.harmonic_of) for row in load_protocol(name).rows
-        )
+        and shipped()[name].matching.scores == "given"
+        and any(row.metric == "AP" and not (row.classes or row.harmonic_of) for row in shipped()[name].rows)
     ],
 )
 def test_every_protocol_gives_a_class_its_ap(protocol: str, run: Run) -> None:

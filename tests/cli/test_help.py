@@ -16,6 +16,7 @@ import pytest
 from boxscore.cli import _SUMMARIES, COMMANDS, GROUPS, command_parser, load_command, main
 from boxscore.cli.arguments import EVERYWHERE
 from boxscore.cli.parameters import documentation
+from support.each import each
 from support.running import Run
 from support.samples import DT, GT
 
@@ -44,7 +45,7 @@ def test_the_help_names_every_option_once(name: str, run: Run) -> None:
     assert "{auto,coco" not in output
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each(COMMANDS)
 def test_examples_are_calls(name: str) -> None:
     """Every example is accepted by the parser it stands in."""
     from boxscore.cli.help import _parts

@@ -13,11 +13,11 @@ import pytest
 import boxscore
 from boxscore import Detections, GroundTruth
 from boxscore.diagnostics import operating_points
-from boxscore.protocols import load_protocol, protocol_names
 from boxscore.reports.rows import Rows
 from support.running import Run
 from support.samples import DT, GT
 from support.scenes import CROWDS, NO_SCORES, PHRASES
+from support.shipped import box_protocols
 
 
 def table(run: Run, *arguments: str) -> list[dict[str, str]]:
@@ -189,11 +189,7 @@ def test_rates_equal_a_slow_count(seed: int) -> None:
 
 @pytest.mark.parametrize(
     "protocol",
-    [
-        name
-        for name in protocol_names()
-        if load_protocol(name).similarity == "box" and name not in (*CROWDS, *NO_SCORES, *PHRASES)
-    ],
+    box_protocols(*CROWDS, *NO_SCORES, *PHRASES),
 )
 def test_rates_are_those_of_the_operating_point(protocol: str, recwarn: Any) -> None:
     result = boxscore.evaluate(*random_tables(9), protocol=protocol)

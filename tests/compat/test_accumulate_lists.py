@@ -7,8 +7,9 @@ import io
 from typing import Any
 
 import numpy as np
-import pytest
 from side_by_side import OURS, REFERENCE, Library
+
+from support.each import each
 
 RECALL_POINTS = [
     np.linspace(0, 1, 101),
@@ -51,7 +52,7 @@ def accumulated(library: Library, lists: list[Any], values: dict[str, Any]) -> d
     return {name: evaluation.eval[name] for name in ("precision", "recall", "scores")}
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each(range(60))
 def test_any_list(seed: int) -> None:
     rng = np.random.default_rng(seed)
     images, classes, thresholds = (int(rng.integers(1, high)) for high in (5, 4, 4))

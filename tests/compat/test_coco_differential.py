@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from side_by_side import OURS, REFERENCE, Library, load, outcome, random_dataset, same
 
+from support.each import each
+
 # pycocotools' compiled decode, under NumPy 2.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept:DeprecationWarning")
 
@@ -39,7 +41,7 @@ def random_filters(rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", range(80))
+@each(range(80))
 def test_look_ups(seed: int) -> None:
     rng = np.random.default_rng([seed, 50])
     dataset, _ = random_dataset(rng)

@@ -19,7 +19,7 @@ from side_by_side import (
     same,
 )
 
-from support.examples import first_of
+from support.each import each
 
 KINDS = ("bbox", "segm", "keypoints")
 
@@ -48,8 +48,7 @@ def check(dataset: Any, results: Any, kind: str = "bbox", **changes: Any) -> tup
     return reference, ours
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", first_of(15, range(40)))
+@each([(kind, seed) for seed in range(40) for kind in KINDS], first=15 * len(KINDS))
 def test_generated_data(kind: str, seed: int) -> None:
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     size = {"images": int(rng.integers(1, 6)), "truths": int(rng.integers(0, 30))}
@@ -84,7 +83,7 @@ def random_changes(rng: np.random.Generator) -> dict[str, Any]:
     return {name: choices[name][rng.integers(len(choices[name]))] for name in names.tolist()}
 
 
-@pytest.mark.parametrize("seed", first_of(50, range(150)))
+@each(range(150), first=50)
 def test_changed_parameters(seed: int) -> None:
     rng = np.random.default_rng([seed, 10])
     check(*random_dataset(rng), **random_changes(rng))
@@ -187,8 +186,7 @@ def edited_text_ids(rng: np.random.Generator, dataset: Any, results: Any) -> Non
 EDITS = [value for name, value in sorted(globals().items()) if name.startswith("edited_")]
 
 
-@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.__name__.removeprefix("edited_"))
-@pytest.mark.parametrize("seed", first_of(2, range(5)))
+@each([(edit, seed) for seed in range(5) for edit in EDITS], first=2 * len(EDITS))
 def test_odd_data(edit: Any, seed: int) -> None:
     rng = np.random.default_rng([seed, 20])
     dataset, results = random_dataset(rng)
@@ -211,7 +209,7 @@ def test_no_results() -> None:
     check(dataset, [])
 
 
-@pytest.mark.parametrize("seed", first_of(20, range(60)))
+@each(range(60), first=20)
 def test_call_sequences(seed: int) -> None:
     """Evaluate, look, change, accumulate with other parameters, again and again: always the same."""
     pair = []

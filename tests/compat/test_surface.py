@@ -17,6 +17,7 @@ import pytest
 import boxscore
 from boxscore import compat
 from boxscore.compat import pycocotools as drop_in
+from support.each import each
 
 MODULES = {
     "coco": (pycocotools.coco, drop_in.coco),
@@ -53,14 +54,13 @@ def test_every_public_name_is_there(module: str, name: str) -> None:
 CLASSES = [("coco", "COCO"), ("cocoeval", "COCOeval"), ("cocoeval", "Params")]
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "method"),
+@each(
     [
         (module, name, method)
         for module, name in CLASSES
         for method, value in vars(getattr(MODULES[module][0], name)).items()
         if inspect.isfunction(value)
-    ],
+    ]
 )
 def test_every_method_has_the_same_parameters(module: str, name: str, method: str) -> None:
     real, ours = (getattr(getattr(owner, name), method) for owner in MODULES[module])

@@ -14,6 +14,7 @@ import boxscore
 from boxscore import BoxscoreWarning, Detections, Evaluator, GroundTruth, InputError
 from boxscore.data.tensors import as_array
 from support import model_objects as make
+from support.each import each
 from support.model_objects import NAMES, SIZE, Tensor, plain
 
 Maker = Callable[[dict[str, Any]], Any]
@@ -501,7 +502,7 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("prediction", "message"), BAD)
+@each(BAD)
 def test_objects_that_lack_something(prediction: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Evaluator().update([prediction], [{"boxes": [[0, 0, 1, 1]], "labels": [1]}])

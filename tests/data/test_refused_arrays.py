@@ -12,6 +12,7 @@ import pytest
 import boxscore
 from boxscore import Detections, Evaluator, GroundTruth, InputError, Masks
 from boxscore.data.vocabulary import Images
+from support.each import each
 
 BOXES = np.array([[0.0, 0.0, 3.0, 3.0], [1.0, 1.0, 4.0, 4.0]])
 SCORES = np.array([0.9, 0.8])
@@ -95,8 +96,7 @@ def update(prediction: dict[str, Any], target: dict[str, Any]) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("call", CALLS)
+@each([(call, kind) for kind in KINDS for call in CALLS])
 def test_what_is_no_number_is_refused(call: str, kind: str) -> None:
     name, array, function = CALLS[call]
     function(array)

@@ -9,16 +9,12 @@ import boxscore
 from boxscore._utils.resampling import Draws
 from boxscore.diagnostics import bootstrap_intervals, compare_detectors
 from boxscore.diagnostics.bootstrap import chosen_rows
-from boxscore.protocols import load_protocol, protocol_names
 from support.examples import first_of
 from support.scenes import CROWDS
+from support.shipped import box_protocols
 from support.weights import evaluated_anew
 
-BOX_PROTOCOLS = [
-    name
-    for name in protocol_names()
-    if load_protocol(name).similarity == "box" and name not in CROWDS  # which ask for more than boxes
-]
+BOX_PROTOCOLS = box_protocols(*CROWDS)  # crowds ask for more than boxes
 
 
 def with_classes(evaluation):

@@ -7,6 +7,7 @@ import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth, diagnostics
+from support.each import each
 
 
 def scene(seed: int) -> tuple[GroundTruth, Detections]:
@@ -66,7 +67,7 @@ def inside(box: np.ndarray, region: np.ndarray) -> float:
     return float(np.prod(np.maximum(sides, 0)) / np.prod(box[2:] - box[:2]))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(range(20))
 def test_no_order_changes_a_count(seed):
     truth, detections = scene(seed)
     first = diagnostics.confusion_matrix(boxscore.evaluate(truth, detections, digest=False)).counts
@@ -77,7 +78,7 @@ def test_no_order_changes_a_count(seed):
         np.testing.assert_array_equal(first, again)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(range(20))
 def test_pairs_are_taken_by_overlap(seed):
     """Of boxes that are somewhat apart from each other: no two overlaps are equal."""
     truth, detections = scene(seed)

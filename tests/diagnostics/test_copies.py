@@ -10,15 +10,11 @@ import pytest
 import boxscore
 from boxscore._utils.resampling import Draws, Swaps
 from boxscore.diagnostics import compare_detectors, compare_sequentially, plan_comparison
-from boxscore.protocols import load_protocol, protocol_names
 from support import limits
 from support.scenes import CROWDS
+from support.shipped import box_protocols
 
-BOX_PROTOCOLS = [
-    name
-    for name in protocol_names()
-    if load_protocol(name).similarity == "box" and name not in CROWDS  # which ask for more than boxes
-]
+BOX_PROTOCOLS = box_protocols(*CROWDS)  # crowds ask for more than boxes
 
 
 @pytest.mark.parametrize(

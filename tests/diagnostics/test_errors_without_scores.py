@@ -13,6 +13,7 @@ import pytest
 import boxscore
 from boxscore import Detections, GroundTruth
 from boxscore.diagnostics import error_list, error_types
+from support.each import each
 
 THRESHOLD, BACKGROUND = 0.5, 0.1
 SIX = ("classification", "localisation", "both", "duplicate", "background", "missed")
@@ -165,7 +166,7 @@ def evaluated(found: list[Row], objects: list[Row], crowds: list[Row], **options
     )
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each(range(60))
 def test_costs_are_those_of_lists_mended_by_hand(seed: int) -> None:
     scene = drawn(seed)
     hand, evaluation = ByHand(*scene), evaluated(*scene)
@@ -184,7 +185,7 @@ def test_costs_are_those_of_lists_mended_by_hand(seed: int) -> None:
     assert ours.total.value[0] == evaluation["F1_50"]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(range(20))
 def test_no_order_of_the_files_changes_a_bit(seed: int) -> None:
     """Boxes on a grid, with equal overlaps and equal boxes; errors of two kinds on one object."""
     found, objects, crowds = drawn(seed, whole=True)

@@ -14,6 +14,7 @@ import pytest
 import boxscore
 from boxscore.diagnostics import tie_bounds
 from boxscore.protocols import load_protocol
+from support.each import each
 
 
 def scene(seed: int, count: int = 7, levels: int = 2) -> tuple[boxscore.GroundTruth, boxscore.Detections]:
@@ -64,11 +65,14 @@ def mean_of_all_orders(truth, detections, points) -> Fraction:
     return total / count
 
 
-@pytest.mark.parametrize(
-    ("protocol", "points"), [("coco", "coco"), ("voc2012", None), ("voc2007", "voc2007")]
+@each(
+    [
+        (seed, levels, protocol, points)
+        for protocol, points in [("coco", "coco"), ("voc2012", None), ("voc2007", "voc2007")]
+        for levels in [1, 2, 3]
+        for seed in range(8)
+    ]
 )
-@pytest.mark.parametrize("levels", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(8))
 def test_the_mean_of_every_order(seed, levels, protocol, points):
     truth, detections = scene(seed, levels=levels)
     recall = None if points is None else tuple(load_protocol(points).ap.recall_points)

@@ -13,9 +13,10 @@ from boxscore.diagnostics import LabelEdits, label_costs, label_suspects
 from boxscore.diagnostics.leave_one_out import refusal
 from boxscore.diagnostics.suspects import proposals
 from boxscore.errors import InputError
-from boxscore.protocols import load_protocol, protocol_names
+from boxscore.protocols import protocol_names
 from support.drawn import drawn, each_protocol
 from support.real_data import real
+from support.shipped import shipped
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
 
@@ -89,7 +90,7 @@ def test_costs_of_2000_generated_cases(scene: Any) -> None:
     assert check_cases(scene, range(100, 370)) > 2000
 
 
-NOT_ALONE = [protocol for protocol in protocol_names() if not load_protocol(protocol).scope.is_matched_alone]
+NOT_ALONE = [protocol for protocol in protocol_names() if not shipped()[protocol].scope.is_matched_alone]
 OF_COLUMNS = ["caltech", "citypersons", "cityscapes", "kitti"]
 LONGER = ["bdd100k"]  # its prepared boxes would be made longer again
 

@@ -14,6 +14,7 @@ from boxscore.diagnostics import ComparisonPlan, plan_comparison
 from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.diagnostics.power import _freedom_of_spread, _level_among_classes, _Test, _variance_range
 from boxscore.diagnostics.swapping import swapped_differences
+from support.each import each
 
 BOX = [0, 0, 9, 9]
 
@@ -50,8 +51,7 @@ def exact_power(standardized, units):
     return float((density * normal).sum() * (root[1] - root[0]))
 
 
-@pytest.mark.parametrize("units", [6, 10, 20, 50, 200])
-@pytest.mark.parametrize("standardized", [0.5, 1.5, 2.5, 3.5])
+@each([(units, standardized) for units in [6, 10, 20, 50, 200] for standardized in [0.5, 1.5, 2.5, 3.5]])
 def test_power_is_that_of_the_t_test(units, standardized):
     test = _Test(1 / math.sqrt(units), 1 / math.sqrt(units), units, 1.0, 0.975)
     ours = test.power(standardized / math.sqrt(units), units)

@@ -12,6 +12,7 @@ import pytest
 import boxscore
 from boxscore import diagnostics
 from boxscore.diagnostics._result import DiagnosticResult
+from support.each import each
 
 PER_CLASS = {
     "bootstrap_intervals": {"resamples": 3},
@@ -30,7 +31,7 @@ PER_CLASS = {
 }
 
 
-@pytest.mark.parametrize("name", [path.stem for path in Path(diagnostics.__file__).parent.glob("[a-z]*.py")])
+@each([path.stem for path in Path(diagnostics.__file__).parent.glob("[a-z]*.py")])
 def test_a_module_is_reached_by_its_name(name):
     module = importlib.import_module(f"boxscore.diagnostics.{name}")
     assert isinstance(getattr(diagnostics, name), ModuleType)

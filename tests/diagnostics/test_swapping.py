@@ -16,19 +16,14 @@ from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.diagnostics.compare import TOO_FEW
 from boxscore.diagnostics.swapping import SwappedDifferences, holm, swapped_differences
 from boxscore.distributed import merge
-from boxscore.protocols import load_protocol, protocol_names
 from support.examples import first_of
 from support.parted import parts_of, whole
 from support.parted import scene as scene_in_parts
 from support.scenes import CROWDS
+from support.shipped import box_protocols
 
-BOX_PROTOCOLS = [
-    name
-    for name in protocol_names()
-    if load_protocol(name).similarity == "box"
-    and name not in CROWDS  # which ask for more than boxes
-    and name != "rex-omni-coco"  # goes by the order of one file; that of two files mixed is not defined
-]
+# Crowds ask for more than boxes. rex-omni-coco goes by the order of one file; that of two files mixed is not defined.
+BOX_PROTOCOLS = box_protocols(*CROWDS, "rex-omni-coco")
 
 
 def two_tables(scene, images, seed=0):

@@ -16,13 +16,14 @@ from boxscore.diagnostics._units import units_of_values
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.rules.candidates import RANKED
 from support.drawn import drawn, each_protocol
+from support.shipped import shipped
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
 
 SEEDS = (0, 5)
 EVERYTHING = -1e9
 """Below every score."""
-COLUMNS = [name for name in protocol_names() if load_protocol(name).ignore.column_ranges]
+COLUMNS = [name for name in protocol_names() if shipped()[name].ignore.column_ranges]
 by_protocol = pytest.mark.parametrize("protocol", each_protocol())
 by_ranking_protocol = pytest.mark.parametrize("protocol", each_protocol(ranked=True))
 

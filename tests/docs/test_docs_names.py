@@ -6,9 +6,8 @@ import importlib
 import re
 from pathlib import Path
 
-import pytest
-
 import boxscore
+from support.each import each
 from support.imports import MODULES
 
 ROOT = Path(__file__).parents[2]
@@ -77,13 +76,13 @@ def exists(dotted: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each(PAGES)
 def test_every_dotted_name_is_there(page: Path) -> None:
     names = sorted(set(DOTTED.findall(page.read_text(encoding="utf-8"))))
     assert [name for name in names if not exists(name)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each(PAGES)
 def test_every_file_of_the_project_is_there(page: Path) -> None:
     text = prose_of(page)
     paths = set(OWN_FILE.findall(text)) - ELSEWHERE | {
@@ -104,11 +103,7 @@ def test_every_file_of_a_report_that_a_page_names_is_written(tmp_path: Path) -> 
     assert sorted(pair for pair in named if pair[1] not in written) == []
 
 
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if page.name not in GENERATED | HISTORY],
-    ids=lambda page: str(page.relative_to(ROOT)),
-)
+@each([page for page in PAGES if page.name not in GENERATED | HISTORY])
 def test_one_word_for_one_thing(page: Path) -> None:
     text = prose_of(page)
     used = {word: re.findall(pattern, text) for pattern, word in OTHER_WORDS.items()}

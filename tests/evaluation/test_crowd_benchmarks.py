@@ -13,6 +13,7 @@ from boxscore import Detections, GroundTruth
 from oracles import crowds
 from oracles.crowds import Found, Image, Truth
 from support.crowd_cases import HEIGHT, WIDTH, scene, tables, write_odgt
+from support.each import each
 from support.insides import heaviest_matching
 
 
@@ -37,8 +38,7 @@ def test_crowdhuman_is_its_toolkit(tmp_path: Path, seed: int) -> None:
     close(ours, {"JI": theirs["JI"]})
 
 
-@pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("name", ["citypersons", "caltech"])
+@each([(name, seed) for seed in range(40) for name in ["citypersons", "caltech"]])
 def test_pedestrians_are_the_scripts(name: str, seed: int) -> None:
     images = scene(seed)
     ours = boxscore.evaluate(
@@ -47,7 +47,7 @@ def test_pedestrians_are_the_scripts(name: str, seed: int) -> None:
     close(ours.metrics, crowds.pedestrians(images, caltech=name == "caltech"))
 
 
-@pytest.mark.parametrize("seed", range(25))
+@each(range(25))
 def test_wider_face_is_its_script(seed: int) -> None:
     images = scene(seed, tall=False)
     ours = boxscore.evaluate(*tables(images), protocol="widerface").metrics
@@ -82,7 +82,7 @@ def test_visdrone_is_the_rewritten_toolkit(tmp_path: Path, seed: int) -> None:
         close(ours, crowds.visdrone(images, WIDTH, HEIGHT))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each(range(60))
 def test_the_heaviest_matching_is_the_best_of_all(seed: int) -> None:
     rng = np.random.default_rng(seed)
     weights = np.where(rng.random((5, 5)) < rng.choice([0.3, 0.6, 1.0]), rng.uniform(0.5, 1, (5, 5)), 0.0)

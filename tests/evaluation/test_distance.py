@@ -11,6 +11,7 @@ import pytest
 import boxscore
 from boxscore import Detections, GroundTruth, InputError
 from boxscore.distributed import Part, merge
+from support.each import each
 from support.parted import bits, parts_of, whole
 
 Place = tuple[int, float, float]
@@ -87,8 +88,7 @@ def tables(truths: list[Place], found: list[Place], scores: list[float]) -> tupl
     return truth, detections
 
 
-@pytest.mark.parametrize("anchor", ["point", "centre"])
-@pytest.mark.parametrize("seed", range(40))
+@each([(seed, anchor) for anchor in ["point", "centre"] for seed in range(40)])
 def test_it_is_the_loop_of_the_devkit(seed: int, anchor: str) -> None:
     given = drawn(seed)
     rules = {**RULES, "distance": {"largest": 80, "anchor": anchor}}

@@ -13,6 +13,7 @@ import boxscore
 from boxscore import Detections, GroundTruth, InputError
 from boxscore._utils.processes import Forked
 from boxscore.data.vocabulary import Categories
+from support.each import each
 from support.examples import first_of
 from support.samples import SHAPES
 
@@ -126,13 +127,16 @@ def test_undefined_is_nan_and_never_minus_one() -> None:
     assert all(math.isnan(value) for value in nothing.metrics.values())
 
 
-@pytest.mark.parametrize(
-    "protocol", ["coco", "voc2007", "voc2012", {"extends": "coco", "matching": {"per_class": False}}]
+@each(
+    [
+        (protocol, images, classes, found, workers)
+        for protocol in ["coco", "voc2007", "voc2012", {"extends": "coco", "matching": {"per_class": False}}]
+        for images in [0, 1]
+        for classes in [0, 2]
+        for found in [0, 3]
+        for workers in [1, 4]
+    ]
 )
-@pytest.mark.parametrize("images", [0, 1])
-@pytest.mark.parametrize("classes", [0, 2])
-@pytest.mark.parametrize("found", [0, 3])
-@pytest.mark.parametrize("workers", [1, 4])
 def test_nothing_to_find(protocol: Any, images: int, classes: int, found: int, workers: int) -> None:
     """Empty tables of every kind evaluate, with every table of the result."""
     count = found if images and classes else 0

@@ -18,6 +18,7 @@ from boxscore.protocols import load_protocol
 from oracles import kitti
 from oracles.crowds import Box
 from oracles.kitti import Image, Label
+from support.each import each
 from support.parted import bits, parts_of, whole
 from support.real_data import real
 
@@ -97,7 +98,7 @@ def same(result: Evaluation, images: list[Image]) -> None:
                 assert ours == pytest.approx(value, abs=1e-13, nan_ok=True), (name, level, key)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each(range(40))
 def test_it_is_the_devkit(seed: int) -> None:
     images = scene(seed)
     same(boxscore.evaluate(*tables(images), protocol="kitti"), images)

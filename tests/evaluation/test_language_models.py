@@ -14,6 +14,7 @@ import boxscore
 from boxscore import Detections, Evaluation, GroundTruth, InputError, ProtocolError, evaluate
 from boxscore.diagnostics import explain, readings, tie_bounds
 from boxscore.distributed import merge
+from support.each import each
 
 CLASSES = ("ant", "bee", "cow")
 EXACT = 1e-12
@@ -87,7 +88,7 @@ def rex_other(images: list[Image], threshold: float) -> tuple[float, float]:
     return tuple(map(statistics.fmean, zip(*rates, strict=True)))  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(range(20))
 def test_objects_choose_as_in_rex_omni(seed: int) -> None:
     images = drawn(seed)
     result = evaluate(*tables(images), protocol="rex-omni")
@@ -146,7 +147,7 @@ def safe_mean(values: list[float]) -> float:
     return statistics.fmean(positive) if positive else 0.0
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(range(20))
 def test_the_ends_of_curves_are_those_of_fastevaluate(seed: int) -> None:
     images = drawn(seed)
     result = evaluate(*tables(images), protocol="rex-omni-coco")
@@ -295,7 +296,7 @@ def test_what_needs_scores_is_refused() -> None:
         evaluate(*tables(drawn(9)), protocol="rex-omni-coco").score_counts()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(range(20))
 def test_the_best_pair_comes_first_as_in_lmms_eval(seed: int) -> None:
     rng = np.random.default_rng(seed)
     images = [

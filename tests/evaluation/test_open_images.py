@@ -13,7 +13,7 @@ from boxscore.data.hierarchy import expand_classes
 from boxscore.diagnostics import bootstrap_intervals
 from boxscore.validation.completion import most_with_lower_scores
 from oracles import open_images
-from support.examples import first_of
+from support.each import each
 from support.federated_cases import open_images_case, open_images_mask_case, tied
 from support.open_images import scored_open_images, tables_of
 
@@ -26,9 +26,10 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize(("name", "weight"), KINDS)
-@pytest.mark.parametrize("seed", first_of(10, range(30)))
+@each(
+    [(seed, name, weight, ties) for seed in range(30) for ties in [False, True] for name, weight in KINDS],
+    first=10 * 2 * len(KINDS),
+)
 def test_equal_to_the_rules_in_plain_python(seed: int, name: str, weight: float, ties: bool) -> None:
     case = open_images_case(seed)
     truths, found, listed, images, labels = tied(case, seed) if ties else case
@@ -41,9 +42,10 @@ def test_equal_to_the_rules_in_plain_python(seed: int, name: str, weight: float,
         np.testing.assert_array_equal([*ours[0], ours[1]], [*expected, mean])
 
 
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("weight", [1.0, 0.4, 0.0])
-@pytest.mark.parametrize("seed", first_of(10, range(30)))
+@each(
+    [(seed, weight, ties) for seed in range(30) for ties in [False, True] for weight in [1.0, 0.4, 0.0]],
+    first=10 * 2 * 3,
+)
 def test_masks_equal_to_the_rules_in_plain_python(seed: int, weight: float, ties: bool) -> None:
     case = open_images_mask_case(seed)
     truths, found, listed, images, labels = tied(case, seed) if ties else case
@@ -68,8 +70,7 @@ def hierarchy_of(parents: list[list[int]]) -> boxscore.Hierarchy:
     return boxscore.Hierarchy.of({"LabelName": "all", "Subcategory": tops})
 
 
-@pytest.mark.parametrize("weight", [1.0, 0.4, 0.0])
-@pytest.mark.parametrize("seed", first_of(10, range(100)))
+@each([(seed, weight) for seed in range(100) for weight in [1.0, 0.4, 0.0]], first=10 * 3)
 def test_masks_along_a_hierarchy_equal_the_rules_in_plain_python(seed: int, weight: float) -> None:
     """Classes may stand below several; groups, boxes without masks and labels of images among them."""
     rng = np.random.default_rng(seed)

@@ -18,6 +18,7 @@ from boxscore import BoxscoreWarning, Detections, GroundTruth, ProtocolError, ev
 from boxscore.diagnostics import bootstrap_intervals, compare_detectors, explain, readings
 from boxscore.distributed import merge, scan
 from boxscore.formats import save_as
+from support.each import each
 
 EXACT = 1e-12
 THRESHOLDS = np.linspace(0.5, 0.95, 10).tolist()
@@ -153,9 +154,8 @@ def sam3(phrases: list[Phrase]) -> dict[str, float]:
     return out
 
 
-@pytest.mark.parametrize("annotators", [1, 3])
-@pytest.mark.parametrize("seed", range(12))
 @pytest.mark.filterwarnings("ignore")
+@each([(seed, annotators) for annotators in [1, 3] for seed in range(12)])
 def test_every_figure_of_sam3(seed: int, annotators: int) -> None:
     phrases = drawn(seed, annotators=annotators)
     result, expected = evaluate(*tables(phrases), protocol="cgf1"), sam3(phrases)

@@ -13,6 +13,7 @@ import pytest
 import boxscore
 from boxscore import Detections, Evaluation, GroundTruth, InputError
 from boxscore.distributed import Part, merge
+from support.each import each
 from support.parted import bits, parts_of, whole
 from support.real_data import real
 
@@ -118,8 +119,13 @@ def counted(distance: np.ndarray[Any, Any], bound: float, candidate: str) -> int
     return best[1]
 
 
-@pytest.mark.parametrize("candidate", ["best_pair_first", "assigned_before_threshold"])
-@pytest.mark.parametrize("seed", range(30))
+@each(
+    [
+        (seed, candidate)
+        for candidate in ["best_pair_first", "assigned_before_threshold"]
+        for seed in range(30)
+    ]
+)
 def test_pairs_are_those_of_brute_force(seed: int, candidate: str) -> None:
     rng = np.random.default_rng(seed)
     truths, found = (

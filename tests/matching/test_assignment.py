@@ -11,6 +11,7 @@ import pytest
 
 from boxscore import Detections, GroundTruth, evaluate
 from boxscore.protocols import load_protocol
+from support.each import each
 from support.insides import Pairs, components, match_whole_groups, most_and_heaviest
 
 RULES = load_protocol("scoreless").matching
@@ -113,7 +114,7 @@ def crowded(rng: np.random.Generator) -> tuple[GroundTruth, Detections]:
     return truth, found
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(range(20))
 def test_no_order_of_the_rows_decides(seed: int) -> None:
     rng = np.random.default_rng(seed)
     truth, found = crowded(rng)

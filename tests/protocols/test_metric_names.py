@@ -14,6 +14,7 @@ from boxscore.errors import InputError
 from boxscore.protocols import load_protocol
 from boxscore.protocols.loading import protocol_names
 from boxscore.protocols.metric_names import metric_meant, metric_named
+from support.each import each
 from support.samples import SHAPES
 
 COCO = ["AP", "AP50", "AP75", "APs", "APm", "APl", "AR1", "AR10", "AR100", "ARs", "ARm", "ARl"]
@@ -30,9 +31,7 @@ MEANT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "key"), [(name, key) for key, names in MEANT.items() for name in names.split()]
-)
+@each([(name, key) for key, names in MEANT.items() for name in names.split()])
 def test_a_name_stands_for_a_key(name: str, key: str) -> None:
     assert metric_named(name, COCO) == key
 
@@ -46,7 +45,7 @@ def test_other_names_are_refused(name: str) -> None:
         metric_named(name, COCO)
 
 
-@pytest.mark.parametrize("name", protocol_names())
+@each(protocol_names())
 def test_no_two_keys_of_a_protocol_are_called_alike(name: str) -> None:
     keys = [row.key.replace("{cap}", "100") for row in load_protocol(name).rows]
     for key in keys:

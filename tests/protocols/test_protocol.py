@@ -19,6 +19,7 @@ from boxscore.protocols.grids import colon, grid
 from boxscore.protocols.other_names import OTHER_PROTOCOLS, meant_protocols
 from boxscore.protocols.signature import FIRST
 from boxscore.protocols.tables import MatchingRules
+from support.each import each
 
 V = boxscore.__version__
 SIGNATURES = {
@@ -32,7 +33,7 @@ def test_shipped_protocols() -> None:
     assert list(SIGNATURES) == protocol_names()
 
 
-@pytest.mark.parametrize("name", protocol_names())
+@each(protocol_names())
 def test_every_shipped_protocol_goes_by_its_own_name(name: str) -> None:
     protocol = load_protocol(name)
     assert protocol.name == name
@@ -60,7 +61,7 @@ def test_shipped_protocols_of_one_signature_make_the_same_choices() -> None:
         assert all(protocol == protocols[0] for protocol in protocols)
 
 
-@pytest.mark.parametrize("name", SIGNATURES)
+@each(SIGNATURES)
 def test_signature(name: str) -> None:
     assert load_protocol(name).signature() == SIGNATURES[name]
 
@@ -379,7 +380,7 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("change", "part"), CHANGES, ids=[part for _, part in CHANGES])
+@each(CHANGES)
 def test_every_choice_shows_in_the_signature(change: dict[str, Any], part: str) -> None:
     signature = load_protocol({"extends": "coco", "name": "coco", **change}).signature()
     assert part in signature.split("|")
@@ -423,8 +424,7 @@ def test_signatures_of_two_grids_differ() -> None:
     assert len(signatures) == len(grids)
 
 
-@pytest.mark.parametrize(
-    ("values", "text"),
+@each(
     [
         ({"matchin": {}}, "a key must be known. Got matchin; did you mean 'matching'?"),
         (
@@ -531,7 +531,7 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"summary": [{"key": 3}]}, "summary.key must be a string. Got 3."),
         ({"summary": [{"key": "AP", "area": 3}]}, "summary AP: area must be a string. Got 3."),
         ({"title": ["x"]}, "title must be a string. Got ['x']."),
-    ],
+    ]
 )
 def test_bad_protocols(values: dict[str, Any], text: str) -> None:
     with pytest.raises(ProtocolError) as caught:

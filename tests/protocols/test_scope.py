@@ -23,12 +23,13 @@ from support.each import each
 from support.insides import check_mergeable, prepared
 from support.scenes import BOX_PROTOCOLS, Scene, det, obj, outcomes, rules
 from support.scenes import evaluate as evaluate_scene
+from support.shipped import box_protocols, shipped
 
 FIELDS = all_fields(Protocol)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.path)
+@each(FIELDS)
 def test_every_field_says_what_it_does_and_by_what_it_decides(field: Field) -> None:
     acts = field.rule.scope
     assert acts is not UNSAID
@@ -80,7 +81,7 @@ def changed(*changes: tuple[str, Any]) -> dict[str, Any]:
 
 def every_protocol() -> Iterator[Protocol]:
     """Those that ship, and COCO's with one to three choices changed."""
-    yield from shipped()
+    yield from shipped().values()
     single = [(path, value) for path, values in VALUES.items() for value in values]
     for count in (1, 2, 3):
         for changes in itertools.combinations(single, count):
@@ -92,15 +93,9 @@ def every_protocol() -> Iterator[Protocol]:
 
 
 @functools.cache
-def shipped() -> tuple[Protocol, ...]:
-    """Those that ship, read once."""
-    return tuple(map(load_protocol, protocol_names()))
-
-
-@functools.cache
 def scopes() -> tuple[ProtocolScope, ...]:
     """What the rules of each that ships say together."""
-    return tuple(protocol.scope for protocol in shipped())
+    return tuple(protocol.scope for protocol in shipped().values())
 
 
 @functools.cache
@@ -372,7 +367,7 @@ def is_prepared_apart(protocol: Protocol, groups: list[list[int]]) -> bool:
         return False
 
 
-OF_BOXES = [name for name in protocol_names() if load_protocol(name).similarity == "box"]
+OF_BOXES = box_protocols()
 
 
 @pytest.mark.long

@@ -12,6 +12,7 @@ import boxscore
 from boxscore.reports.gallery import Gallery
 from boxscore.reports.index import Filter, MistakeIndex, Order
 from boxscore.reports.mistakes import KINDS
+from support.each import each
 from support.evaluations import empty_evaluation, evaluation, shapes
 
 FALSE_POSITIVE, MISSED = 1, 3
@@ -118,8 +119,7 @@ FILTERS = [
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("order", ["confident", "worst", "listed"])
-@pytest.mark.parametrize("number", range(len(FILTERS)))
+@each([(number, order) for order in ["confident", "worst", "listed"] for number in range(len(FILTERS))])
 def test_every_filter_is_that_of_a_loop(number: int, order: Order) -> None:
     result = evaluation(images=25, boxes=9, noise=14.0, seed=number)
     gallery = Gallery(result, score_threshold=0.2)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.each import each
 from support.scenes import (
     BOX_PROTOCOLS,
     ULTRALYTICS,
@@ -32,7 +33,7 @@ EXPECTED: dict[str, float] = {name: ONE.get(name, 1.0) for name in BOX_PROTOCOLS
 }
 
 
-@pytest.mark.parametrize("protocol", BOX_PROTOCOLS)
+@each(BOX_PROTOCOLS)
 def test_by_protocol(protocol: str) -> None:
     evaluation = evaluate(SCENE, protocol)
     assert headline(evaluation) == pytest.approx(EXPECTED[protocol], abs=1e-12)

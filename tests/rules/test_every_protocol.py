@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boxscore
-from boxscore.protocols import protocol_names
 from oracles import plain
 from support.examples import examples
 from support.scenes import (
@@ -28,8 +27,9 @@ from support.scenes import (
     evaluate,
     rules,
 )
+from support.shipped import box_protocols
 
-OF_BOXES = [name for name in protocol_names() if boxscore.load_protocol(name).similarity == "box"]
+OF_BOXES = box_protocols()
 ANY_SCENE = [name for name in OF_BOXES if name not in (*CROWDS, *NO_SCORES, *PHRASES)]
 
 

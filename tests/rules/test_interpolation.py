@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from support.each import each
 from support.scenes import (
     BOX_PROTOCOLS,
     Case,
@@ -124,6 +125,6 @@ def test_a_lone_hit(protocol: str, number: float) -> None:
     check_oracles(scene, evaluation)
 
 
-@pytest.mark.parametrize("protocol", BOX_PROTOCOLS)
+@each(BOX_PROTOCOLS)
 def test_no_detection_is_zero(protocol: str) -> None:
     check(drawn("", 2), protocol, "", [(1, 0)])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from support.each import each
 from support.scenes import (
     COCO,
     PADILLA_COCO,
@@ -60,9 +61,7 @@ test_by_protocol = by_protocol(
 )
 
 
-@pytest.mark.parametrize(
-    ("protocol", "last"), [*[(name, "T") for name in (*HUNDRED, *WITHOUT_CAP, *ULTRALYTICS)], ("tide", "-")]
-)
+@each([*[(name, "T") for name in (*HUNDRED, *WITHOUT_CAP, *ULTRALYTICS)], ("tide", "-")])
 def test_another_class_of_the_image(protocol: str, last: str) -> None:
     """A hundred better ones of another class: only a cap over the whole image leaves the hit out."""
     evaluation = evaluate(BEHIND_ANOTHER_CLASS, protocol)

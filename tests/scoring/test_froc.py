@@ -13,6 +13,7 @@ import boxscore
 from boxscore.diagnostics import bootstrap_intervals, froc_curve, froc_scores
 from boxscore.protocols import load_protocol
 from support.curves import RANGES, K, tables
+from support.each import each
 from support.every_cell import summary_of, weighted_summary, with_every_cell
 from support.weights import evaluated_anew
 
@@ -84,10 +85,15 @@ def test_the_summary_says_the_same_as_every_score(levels: int, interpolation: st
         assert weighted_summary(evaluation, np.ones(6)).tobytes() == summary_of(evaluation).tobytes()
 
 
-@pytest.mark.parametrize("interpolation", RULES)
-@pytest.mark.parametrize("weights", [[2, 0, 1, 1, 3, 0], [0, 1, 0, 1, 1, 1], [0, 0, 0, 0, 0, 4], [0] * 6])
-@pytest.mark.parametrize("levels", [2, 12])
-@pytest.mark.parametrize("order", ["as_ranked", "true_positives_first"])
+@each(
+    [
+        (levels, weights, order, interpolation)
+        for interpolation in RULES
+        for weights in [[2, 0, 1, 1, 3, 0], [0, 1, 0, 1, 1, 1], [0, 0, 0, 0, 0, 4], [0] * 6]
+        for levels in [2, 12]
+        for order in ["as_ranked", "true_positives_first"]
+    ]
+)
 def test_an_image_counts_as_often_as_its_weight_says(
     levels: int, weights: list[int], order: str, interpolation: str
 ) -> None:

@@ -11,6 +11,7 @@ import boxscore
 from boxscore.protocols.rules.pooling import OF_IMAGES
 from boxscore.protocols.summary import SUMMARY_KINDS
 from support.curves import K, tables
+from support.each import each
 
 
 def case(thresholds: int, points: int, kind: str = "AP") -> boxscore.Evaluation:
@@ -54,8 +55,8 @@ def test_without_classes_every_metric_is_undefined() -> None:
     assert all(len(values) == 0 for values in evaluation.class_values.values())
 
 
-@pytest.mark.parametrize("kind", [kind for kind in SUMMARY_KINDS if not kind.startswith("AOS")])
 @pytest.mark.filterwarnings("ignore:.*no phrase is negative")
+@each([kind for kind in SUMMARY_KINDS if not kind.startswith("AOS")])
 def test_every_kind_that_a_protocol_may_name_is_computed(kind: str) -> None:
     evaluation = case(3, 11, kind)
     if kind in ("cgF1", "IL_FPR", "IL_MCC"):  # every image has an object and a detection

@@ -9,20 +9,19 @@ import pytest
 
 import boxscore
 from boxscore._utils.resampling import Groups
-from boxscore.protocols import load_protocol, protocol_names
+from boxscore.protocols import load_protocol
 from boxscore.protocols.rules.pooling import OF_IMAGES
 from boxscore.protocols.rules.score_levels import LEVEL_METRICS
 from boxscore.protocols.summary import SUMMARY_KINDS
 from support.curves import RANGES, RULES, tables
+from support.each import each
 from support.every_cell import summary_of, weighted_summary, with_every_cell
-from support.examples import first_of
 from support.scenes import CROWDS
+from support.shipped import box_protocols
 from support.weights import evaluated_anew
 
 TIE_ORDERS = ["as_ranked", "true_positives_first", "true_positives_last"]
-BOX_PROTOCOLS = [
-    name for name in protocol_names() if load_protocol(name).similarity == "box" and name not in CROWDS
-]
+BOX_PROTOCOLS = box_protocols(*CROWDS)
 
 
 def variations() -> list[boxscore.Protocol]:
@@ -41,8 +40,7 @@ def check_ones(evaluation: boxscore.Evaluation) -> None:
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
-@pytest.mark.parametrize("seed", first_of(1, range(3)))
-@pytest.mark.parametrize("name", BOX_PROTOCOLS)
+@each([(name, seed) for seed in range(3) for name in BOX_PROTOCOLS], first=len(BOX_PROTOCOLS))
 def test_weights_of_one_change_no_bit_of_a_shipped_protocol(name: str, seed: int) -> None:
     ap = ["AP"] if load_protocol(name).matching.scores == "given" else ["AP_lowest", "AP_highest", "mean_iou"]
     for protocol in (load_protocol(name), with_every_cell(name, *ap, "AR")):

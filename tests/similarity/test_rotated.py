@@ -15,7 +15,7 @@ import boxscore
 from boxscore.compat.verification import verify
 from oracles.polygons import overlap
 from oracles.pycoco import assert_equal_to_pycocotools, same_bits
-from support.examples import first_of
+from support.each import each
 from support.rotated import rotated_case, run_pycocotools, tables
 from support.scenes import rules
 
@@ -32,7 +32,7 @@ def all_overlaps(truth: boxscore.GroundTruth, found: boxscore.Detections) -> np.
     return boxscore.rotated_box_iou(found.rotated, truth.rotated)
 
 
-@pytest.mark.parametrize("seed", first_of(40, range(150)))
+@each(range(150), first=40)
 def test_generated_cases_equal_pycocotools(seed: int) -> None:
     truth, found = rotated_case(seed)
     evaluation = boxscore.evaluate(*tables(truth, found), protocol="coco-rotated")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.each import each
 from support.kinds import KINDS, LEFT_TO_CI, MAKE_TEST, QA, TESTS
 from support.skipped import left_to_ci, sentences
 
@@ -33,7 +34,7 @@ def test_every_kind_is_registered_and_documented() -> None:
     assert [name for name in MARKERS if f"| `{name}` |" not in text] == []
 
 
-@pytest.mark.parametrize("place", KINDS)
+@each(KINDS)
 def test_a_kind_is_of_a_place_that_is_there(place: str) -> None:
     assert (TESTS / place).exists() or (QA / place).exists()
 

@@ -10,7 +10,8 @@ import pytest
 import boxscore
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.vocabulary import Categories, Images
-from boxscore.protocols import Protocol, load_protocol, protocol_names
+from boxscore.protocols import Protocol, protocol_names
+from support.shipped import shipped
 
 WIDTH, HEIGHT = 120, 90
 NAMES = ["ignored regions", "pedestrian", "car", "others"]
@@ -21,9 +22,7 @@ ALWAYS = ("coco", "coco-segm", "voc2007", "lvis", "openimages-v2", "crowdhuman",
 
 def each_protocol(*, ranked: bool = False) -> list[Any]:
     """Return the shipped protocols, or those that rank detections; those like others are for long runs."""
-    names = [
-        name for name in protocol_names() if not ranked or load_protocol(name).matching.scores == "given"
-    ]
+    names = [name for name in protocol_names() if not ranked or shipped()[name].matching.scores == "given"]
     return [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.long) for name in names]
 
 

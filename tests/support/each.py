@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import pytest
 
-def each(values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[[], None]]:
-    """Make a test that calls the function with every value and names all that fail."""
+
+def each(values: Iterable[Any], *, first: int | None = None) -> Callable[[Callable[..., None]], Any]:
+    """Make a test that calls the function with every value and names all that fail.
+
+    A tuple is several arguments. With ``first``, two tests: the first values are always tried, the rest are left to CI.
+    """
     values = list(values)
+    assert first is None or 0 < first < len(values)
 
-    def decorate(test: Callable[..., None]) -> Callable[[], None]:
+    def decorate(test: Callable[..., None]) -> Any:
         def every() -> None:
-            assert values
-            failures = []
-            for value in values:
-                arguments = value if isinstance(value, tuple) else (value,)
-                try:
-                    test(*arguments)
-                except AssertionError as error:
-                    failures.append(f"{arguments[0]}: {error}")
-            assert not failures, "\n".join(failures)
+            call_with_each(test, values)
 
-        every.__name__, every.__doc__, every.__module__ = test.__name__, test.__doc__, test.__module__
-        return every
+        def every_of(part: slice) -> None:
+            call_with_each(test, values[part])
+
+        made = every if first is None else every_of
+        made.__name__, made.__doc__, made.__module__ = test.__name__, test.__doc__, test.__module__
+        if first is None:
+            return made
+        parts = [slice(first), pytest.param(slice(first, None), marks=pytest.mark.long)]
+        return pytest.mark.parametrize("part", parts, ids=["first", "rest"])(made)
 
     return decorate
+
+
+def call_with_each(test: Callable[..., None], values: Sequence[Any]) -> None:
+    """Call with every value; raise once, with a line for each value that failed."""
+    assert values
+    failures = []
+    for value in values:
+        arguments = value if isinstance(value, tuple) else (value,)
+        try:
+            test(*arguments)
+        except (Exception, pytest.fail.Exception) as error:
+            kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+            failures.append(f"{', '.join(map(str, arguments))}: {kind}{error}")
+    assert not failures, "\n".join(failures)

@@ -22,6 +22,7 @@ from boxscore.suppression import (
     suppress_boxes,
     weighted_boxes_fusion,
 )
+from support.each import each
 
 BOX = [[0.0, 0.0, 1.0, 1.0]]
 NAN = float("nan")
@@ -36,31 +37,41 @@ UPRIGHT = [
     (soft_nms, {}),
     (matrix_nms, {}),
 ]
-names = [function.__name__ for function, _ in UPRIGHT]
 
 
-@pytest.mark.parametrize(("function", "options"), UPRIGHT, ids=names)
-@pytest.mark.parametrize(
-    ("boxes", "scores", "words"),
+@each(
     [
-        ([[0, 0, NAN, 1]], [0.5], "boxes must be finite"),
-        ([[0, 0, np.inf, 1]], [0.5], "boxes must be finite"),
-        (BOX, [NAN], r"scores must be numbers. Got nan in row 0; a diverged model\?"),
-        ([[5, 0, 4, 1]], [0.5], r"boxes must have width >= 0. Got width -1.0 in row 0; are these x,y,w,h\?"),
-        ([*BOX, [0, 3, 1, 1]], [0.5, 0.5], "height >= 0. Got height -2.0 in row 1"),
-        (BOX, [0.5, 0.4], r"scores must be as long as boxes \(1\). Got length 2"),
-        ([[0, 0, 1]], [0.5], r"boxes must have shape \[N, 4\]. Got shape \[1, 3\]"),
-        (BOX, [[0.5]], r"scores must have shape \[N\]"),
-        ([["a", 0, 1, 1]], [0.5], "boxes must be numbers"),
-    ],
+        (function, options, boxes, scores, words)
+        for function, options in UPRIGHT
+        for boxes, scores, words in [
+            ([[0, 0, NAN, 1]], [0.5], "boxes must be finite"),
+            ([[0, 0, np.inf, 1]], [0.5], "boxes must be finite"),
+            (BOX, [NAN], r"scores must be numbers. Got nan in row 0; a diverged model\?"),
+            (
+                [[5, 0, 4, 1]],
+                [0.5],
+                r"boxes must have width >= 0. Got width -1.0 in row 0; are these x,y,w,h\?",
+            ),
+            ([*BOX, [0, 3, 1, 1]], [0.5, 0.5], "height >= 0. Got height -2.0 in row 1"),
+            (BOX, [0.5, 0.4], r"scores must be as long as boxes \(1\). Got length 2"),
+            ([[0, 0, 1]], [0.5], r"boxes must have shape \[N, 4\]. Got shape \[1, 3\]"),
+            (BOX, [[0.5]], r"scores must have shape \[N\]"),
+            ([["a", 0, 1, 1]], [0.5], "boxes must be numbers"),
+        ]
+    ]
 )
 def test_bad_boxes_and_scores(function, options, boxes, scores, words):
     with pytest.raises(InputError, match=words):
         function(boxes, scores, **options)
 
 
-@pytest.mark.parametrize("threshold", [-0.1, 1.1, NAN, "high", None])
-@pytest.mark.parametrize(("function", "options"), UPRIGHT[:7], ids=names[:7])
+@each(
+    [
+        (function, options, threshold)
+        for threshold in [-0.1, 1.1, NAN, "high", None]
+        for function, options in UPRIGHT[:7]
+    ]
+)
 def test_bad_iou_threshold(function, options, threshold):
     with pytest.raises(InputError, match=r"iou_threshold must be a number in \[0, 1\]"):
         function(BOX, [0.5], **{**options, "iou_threshold": threshold})
@@ -160,8 +171,13 @@ def test_bad_rotated():
         rotated_box_iou([[0, 0, 1, 1, 0]], np.empty((0, 5)), paired=True)
 
 
-@pytest.mark.parametrize("empty", [[], np.empty((0, 4)), np.empty((0, 4), np.float32), np.empty(0)])
-@pytest.mark.parametrize(("function", "options"), UPRIGHT, ids=names)
+@each(
+    [
+        (function, options, empty)
+        for empty in [[], np.empty((0, 4)), np.empty((0, 4), np.float32), np.empty(0)]
+        for function, options in UPRIGHT
+    ]
+)
 def test_no_boxes_are_legal(function, options, empty):
     for groups in (None, []) if function is not nms else (None,):
         result = function(empty, [], **options, **({} if groups is None else {"groups": groups}))

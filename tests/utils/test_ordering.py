@@ -30,6 +30,7 @@ from boxscore._utils.ordering import (
     stable_order,
     top_k_per_group,
 )
+from support.each import each
 from support.examples import examples
 
 TINY = 5e-324
@@ -104,21 +105,23 @@ def test_descending_order(values: list[float]) -> None:
     assert order.tolist() == plain_descending(array).tolist()
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 70_000])
-@pytest.mark.parametrize(
-    "kind",
+@each(
     [
-        "uniform",
-        "ties",
-        "low bits",
-        "denormal",
-        "negative",
-        "mixed",
-        "constant",
-        "sorted",
-        "float32",
-        "zeros",
-    ],
+        (kind, count)
+        for count in [0, 1, 2, 3, 70_000]
+        for kind in [
+            "uniform",
+            "ties",
+            "low bits",
+            "denormal",
+            "negative",
+            "mixed",
+            "constant",
+            "sorted",
+            "float32",
+            "zeros",
+        ]
+    ]
 )
 def test_descending_order_of_many(kind: str, count: int) -> None:
     rng = np.random.default_rng(count)

@@ -27,6 +27,7 @@ from boxscore._utils.text import (
     text_table,
     verb,
 )
+from support.each import each
 
 COLUMNS = {
     "class": ["cat", "a longer name", "x"],
@@ -176,14 +177,14 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each(HOSTILE)
 def test_hostile_names_in_text(name: str) -> None:
     text = text_table({"class": [name, "cat"], "AP": [0.5, 1.0]})
     assert len(text.split("\n")) == 3
     assert not any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in text.replace("\n", ""))
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each(HOSTILE)
 def test_hostile_names_in_markdown(name: str) -> None:
     lines = markdown_table({"class": [name], "AP": [0.5]}).split("\n")
     assert len(lines) == 3
@@ -200,7 +201,7 @@ def without_controls(name: str) -> str:
     return "".join("\ufffd" if unicodedata.category(c) == "Cc" and c not in "\t\r\n" else c for c in name)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each(HOSTILE)
 def test_hostile_names_in_heads(name: str) -> None:
     """The confusion matrix has classes for heads."""
     heads = [
@@ -229,7 +230,7 @@ def test_json_escapes_what_terminals_read() -> None:
     assert json.loads(text) == {"class": "a\x9b31mb\x7f\x1b"}
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each(HOSTILE)
 def test_hostile_names_in_csv(name: str) -> None:
     rows = list(csv.reader(io.StringIO(csv_table({"class": [name], "AP": [-0.5]}), newline="")))
     assert len(rows) == 2

@@ -10,6 +10,7 @@ from boxscore import Detections, Evaluation, GroundTruth
 from boxscore.protocols import load_protocol
 from boxscore.validation.completion import reaches
 from boxscore.validation.digest import quick_findings
+from support.each import each
 
 
 def drawn(seed: int) -> Evaluation:
@@ -33,7 +34,7 @@ def drawn(seed: int) -> Evaluation:
     return boxscore.evaluate(truth, Detections.from_arrays(image[of], called, ends, scores), digest=False)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each(range(40))
 def test_the_bound_is_below_ap(seed: int) -> None:
     result = drawn(seed)
     value = result["AP"]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import boxscore
 from boxscore.similarity.box import box_iou
 from boxscore.validation.semantic import NEAR, _repeats
+from support.each import each
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e5])
+@each([(seed, scale) for seed in range(20) for scale in [1.0, 1e-3, 1e5]])
 def test_every_pair_is_seen(seed: int, scale: float) -> None:
     random = np.random.default_rng(seed)
     count = 300
