@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from boxscore._utils.resampling import Groups
 from boxscore.diagnostics._units import units_of_values
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.rules.candidates import RANKED
-from support.drawn import drawn, each_protocol
+from support.drawn import ALWAYS, drawn, each_protocol, names_in_order
+from support.each import each
 from support.shipped import shipped
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
@@ -24,10 +26,11 @@ SEEDS = (0, 5)
 EVERYTHING = -1e9
 """Below every score."""
 COLUMNS = [name for name in protocol_names() if shipped()[name].ignore.column_ranges]
-by_protocol = pytest.mark.parametrize("protocol", each_protocol())
-by_ranking_protocol = pytest.mark.parametrize("protocol", each_protocol(ranked=True))
+by_protocol = each(names_in_order(), first=len(ALWAYS))
+by_ranking_protocol = each(names_in_order(ranked=True), first=len(ALWAYS))
 
 
+@functools.cache
 def results(protocol: str) -> list[boxscore.Evaluation]:
     return [boxscore.evaluate(*drawn(protocol, seed), protocol=protocol) for seed in SEEDS]
 
@@ -192,7 +195,7 @@ def test_errors_are_of_what_took_part(protocol: str) -> None:
 
 
 @pytest.mark.long
-@by_ranking_protocol
+@pytest.mark.parametrize("protocol", each_protocol(ranked=True))
 def test_a_report_is_written(protocol: str, tmp_path: Path) -> None:
     result = results(protocol)[0]
     result.report(tmp_path)

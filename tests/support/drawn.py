@@ -10,7 +10,7 @@ import pytest
 import boxscore
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.vocabulary import Categories, Images
-from boxscore.protocols import Protocol, protocol_names
+from boxscore.protocols import Protocol
 from support.shipped import shipped
 
 WIDTH, HEIGHT = 120, 90
@@ -22,8 +22,14 @@ ALWAYS = ("coco", "coco-segm", "voc2007", "lvis", "openimages-v2", "crowdhuman",
 
 def each_protocol(*, ranked: bool = False) -> list[Any]:
     """Return the shipped protocols, or those that rank detections; those like others are for long runs."""
-    names = [name for name in protocol_names() if not ranked or shipped()[name].matching.scores == "given"]
+    names = names_in_order(ranked=ranked)
     return [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.long) for name in names]
+
+
+def names_in_order(*, ranked: bool = False) -> list[str]:
+    """Return the shipped protocols, or those that rank detections; those of ``ALWAYS`` first."""
+    names = [name for name, rules in shipped().items() if not ranked or rules.matching.scores == "given"]
+    return [*ALWAYS, *(name for name in names if name not in ALWAYS)]
 
 
 def drawn(protocol: str, seed: int) -> tuple[boxscore.GroundTruth, boxscore.Detections]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -41,6 +42,7 @@ MAKE_TEST = " and ".join(f"not {kind}" for kind in ("slow", "browser", "real", "
 """What the Makefile gives as ``-m``."""
 
 
+@functools.cache
 def kinds_of(path: Path) -> list[str]:
     """Return the kinds of what stands in a file."""
     root = next((root for root in (TESTS, QA) if path.is_relative_to(root)), None)
