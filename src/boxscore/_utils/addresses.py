@@ -178,7 +178,7 @@ class Address(_Base):
         """Open a file to read bytes, by range."""
         if mode != "rb":
             raise InputError(f"{self}: cannot be written: boxscore reads from stores, and writes files here.")
-        return io.BufferedReader(_Ranges(self._store.file()), 1 << 16)
+        return io.BufferedReader(self._store.file(), 1 << 16)
 
     def by_range(self) -> Any:
         """Open a file as Arrow's; only what is asked for is read."""
@@ -578,33 +578,3 @@ class _WebFile(RangeFile):
     def content(self, start: int, count: int) -> bytes:
         content: bytes = self._web.read(start, count)
         return content
-
-
-class _Ranges(io.RawIOBase):
-    """Arrow's or any other file, as Python's buffers take it."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._file.seek(offset, whence)
-        return int(self._file.tell())
-
-    def tell(self) -> int:
-        return int(self._file.tell())
-
-    def readinto(self, buffer: Any) -> int:
-        content = self._file.read(len(buffer))
-        buffer[: len(content)] = content
-        return len(content)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
