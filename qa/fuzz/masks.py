@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import boxscore
 from boxscore.data.masks import Masks
-from boxscore.data.run_lengths import MOST_PIXELS, run_totals
+from boxscore.data.run_lengths import MOST_PIXELS, read_runs
 from boxscore.similarity.boundary import boundary_iou, mask_boundary
 from boxscore.similarity.mask import mask_iof, mask_iou
 from oracles.run_lengths import slow_total
@@ -66,7 +66,7 @@ def check_codes(random: Random, count: int) -> None:
     """Damaged codes, alone and beside whole ones."""
     codes = [damaged_code(random) for _ in range(count)]
     expected = list(map(slow_total, codes))
-    assert run_totals(codes).tolist() == expected
+    assert read_runs(codes).totals().tolist() == expected
     for code, total in zip(codes, expected, strict=True):
         height, width = 1, max(total, 1)
         if total > 1_000_000:
@@ -231,7 +231,7 @@ def hostile_codes(random: Random, count: int) -> list[bytes]:
 def use_codes(random: Random, count: int) -> int:
     """Read codes together, measure those that are masks; return how many are none."""
     codes = hostile_codes(random, count)
-    totals = run_totals(codes)
+    totals = read_runs(codes).totals()
     rows = np.flatnonzero((totals > 0) & (totals <= 1_000_000))
     given = [{"size": [1, int(totals[row])], "counts": codes[row]} for row in rows.tolist()]
     if given:

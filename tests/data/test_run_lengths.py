@@ -12,7 +12,7 @@ from pycocotools import mask as coco_mask
 
 import boxscore
 from boxscore.data.masks import Masks
-from boxscore.data.run_lengths import DAMAGED, run_totals
+from boxscore.data.run_lengths import DAMAGED, read_runs
 from oracles.run_lengths import slow_total
 from support.program import run_boxscore
 
@@ -25,10 +25,9 @@ def test_totals_of_masks() -> None:
         mask = rng.random(shape) < rng.choice([0, 0.01, 0.5, 0.99, 1])
         codes.append(coco_mask.encode(np.asfortranarray(mask, dtype=np.uint8))["counts"])
         sizes.append(int(shape.prod()))
-    assert run_totals(codes).tolist() == sizes
+    assert read_runs(codes).totals().tolist() == sizes
     assert list(map(slow_total, codes)) == sizes
-    assert run_totals([]).tolist() == []
-    assert run_totals([b"", b""]).tolist() == [0, 0]
+    assert read_runs([b"", b""]).totals().tolist() == [0, 0]
 
 
 def test_totals_of_anything() -> None:
@@ -42,10 +41,10 @@ def test_totals_of_anything() -> None:
         code[small] = 48 + (code[small] - 48) % 16
         code[-1] = 48 + (code[-1] - 48) % 32  # none is cut short
         codes.append(code.tobytes())
-    totals = run_totals(codes)
+    totals = read_runs(codes).totals()
     assert totals.tolist() == list(map(slow_total, codes))
     assert 0.1 < (totals == DAMAGED).mean() < 0.9
-    assert run_totals([b"p"]).tolist() == [DAMAGED]  # foreign, and without an end
+    assert read_runs([b"p"]).totals().tolist() == [DAMAGED]  # foreign, and without an end
 
 
 @pytest.mark.parametrize(

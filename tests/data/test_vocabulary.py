@@ -44,18 +44,6 @@ def test_the_last_of_repeated_ids_stays() -> None:
     assert Categories.build([1, 1], names=["old", "new"]).names.tolist() == ["new"]
 
 
-def test_former_names_warn() -> None:
-    categories = Categories(np.array([0]), np.array(["cat"], dtype=object), are_positions=True)
-    with pytest.warns(
-        DeprecationWarning, match=r"Categories\.are_places is deprecated: it is called are_pos"
-    ):
-        assert categories.are_places
-    with pytest.warns(
-        DeprecationWarning, match=r"Categories\.rows_asked is deprecated: it is called rows_by_"
-    ):
-        assert categories.rows_asked(["cat", "dog"]).tolist() == [0, -1]
-
-
 def test_ids_of_numpy_and_of_python_are_the_same() -> None:
     for values in ([np.int64(3), np.int32(1)], np.array([3, 1]), np.array([3, 1], dtype=np.uint8), (3, 1)):
         ids = as_ids(values, name="ids")

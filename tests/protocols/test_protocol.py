@@ -18,6 +18,7 @@ from boxscore.protocols.fields import ALWAYS, all_fields
 from boxscore.protocols.grids import colon, grid
 from boxscore.protocols.other_names import OTHER_PROTOCOLS, meant_protocols
 from boxscore.protocols.signature import FIRST
+from boxscore.protocols.summary import summary_title
 from boxscore.protocols.tables import MatchingRules
 from support.each import each
 
@@ -241,7 +242,10 @@ def test_summary_rows_follow_thresholds_and_ranges() -> None:
 
 def test_row_titles_are_pycocotools() -> None:
     coco = load_protocol("coco")
-    titles = [coco.row_title(row) for row in coco.rows]
+    titles = [
+        summary_title(row.metric, coco.iou_text(row), row.area, coco.caps[row.cap] or "all")
+        for row in coco.rows
+    ]
     assert titles[0] == "Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ]"
     assert titles[1] == "Average Precision  (AP) @[ IoU=0.50      | area=   all | maxDets=100 ]"
     assert titles[6] == "Average Recall     (AR) @[ IoU=0.50:0.95 | area=   all | maxDets=  1 ]"

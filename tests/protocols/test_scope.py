@@ -218,7 +218,7 @@ def test_what_ranges_and_sweeps_asked_is_answered_the_same() -> None:
         splits = splits and not any(row.harmonic_of or row.images != "all" for row in p.summary)
         assert p.scope.allows("ranges") == (splits and p.matching.scores == "given")
         assert p.scope.is_prepared_by_row == by_row
-        assert p.scope.is_prepared_alone == (not p.rounding.stretch_scores)
+        assert (p.scope.widest("prepares") <= Scope.IMAGE) == (not p.rounding.stretch_scores)
         ranked = p.matching.scores == "given" and p.matching.candidate != "most_pairs"
         ranked = (
             ranked
@@ -383,7 +383,7 @@ def test_what_is_prepared_by_row_is_prepared_apart(case: str | Protocol) -> None
         and protocol.labels.inexhaustive_images != "drop"
     ):
         assert not apart  # no class of this data is undetected, and every image is annotated in full
-    if protocol.scope.is_prepared_alone and not protocol.ignore.regions:
+    if protocol.scope.widest("prepares") <= Scope.IMAGE and not protocol.ignore.regions:
         assert is_prepared_apart(protocol, [[0, 1, 2], [3, 4]])
     elif protocol.rounding.stretch_scores:
         assert not is_prepared_apart(protocol, [[0, 1, 2], [3, 4]])

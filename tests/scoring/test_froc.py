@@ -12,6 +12,7 @@ import pytest
 import boxscore
 from boxscore.diagnostics import bootstrap_intervals, froc_curve, froc_scores
 from boxscore.protocols import load_protocol
+from boxscore.protocols.summary import summary_title
 from support.curves import RANGES, K, tables
 from support.each import each
 from support.every_cell import summary_of, weighted_summary, with_every_cell
@@ -170,7 +171,9 @@ def test_the_summary_is_the_mean_over_classes() -> None:
     assert evaluation["FROCsmall"] == pytest.approx(float(small.mean.mean), abs=1e-15)
     each = [froc_scores(evaluation, iou_threshold=t).mean.mean for t in protocol.matching.iou_thresholds]
     assert evaluation["FROCall"] == pytest.approx(np.mean(each), abs=1e-15)
-    assert "Mean Sensitivity (FROC) @[ IoU=0.20      | area=   all" in protocol.row_title(protocol.rows[0])
+    row = protocol.rows[0]
+    title = summary_title(row.metric, protocol.iou_text(row), row.area, "all")
+    assert "Mean Sensitivity (FROC) @[ IoU=0.20      | area=   all" in title
     intervals = bootstrap_intervals(evaluation, resamples=50).total
     assert (intervals.value == [evaluation[row["key"]] for row in summary]).all()
     assert (intervals.standard_error > 0).all()

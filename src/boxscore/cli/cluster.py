@@ -11,6 +11,7 @@ from boxscore.cli.inputs import (
     chosen_protocol,
     detection_arguments,
     ground_truth_arguments,
+    options_given,
     refuse_unlisted,
     unlisted_in_partitions,
 )
@@ -23,17 +24,17 @@ if TYPE_CHECKING:
 LOCAL = "local"
 """In place of an address: a cluster on this machine for this command, of ``--workers`` processes."""
 
-NEEDS_ROWS = {
-    "report": "--report",
-    "verify": "--verify",
-    "images": "--images",
-    "classes": "--classes",
-    "class_map": "--class-map",
-    "memory_limit": "--memory-limit",
-    "save_part": "--save-part",
-    "shard": "--shard",
-}
-"""Options that need the rows here, and what they are called."""
+NOT_ON_CLUSTER = (
+    "--report",
+    "--verify",
+    "--images",
+    "--classes",
+    "--class-map",
+    "--memory-limit",
+    "--save-part",
+    "--shard",
+)
+"""Options that need the rows here."""
 
 
 def evaluate_on_cluster(arguments: argparse.Namespace) -> DistributedEvaluation:
@@ -45,10 +46,9 @@ def evaluate_on_cluster(arguments: argparse.Namespace) -> DistributedEvaluation:
 
 def refuse_needs_of_rows(arguments: argparse.Namespace) -> None:
     """Refuse the options that need the rows here."""
-    for name, option in NEEDS_ROWS.items():
-        if getattr(arguments, name, None) not in (None, False):
-            cause = "rows stay on the cluster; leave out one of the two"
-            raise InputError(option, "be left out with --scheduler", got="both", cause=cause)
+    for option in options_given(arguments, NOT_ON_CLUSTER):
+        cause = "rows stay on the cluster; leave out one of the two"
+        raise InputError(option, "be left out with --scheduler", got="both", cause=cause)
 
 
 @contextlib.contextmanager

@@ -192,6 +192,15 @@ UNLISTED_IN_PARTITIONS = (
 """What to do about images that are not listed, where partitions are evaluated one by one."""
 
 
+def options_given(arguments: argparse.Namespace, options: Sequence[str]) -> list[str]:
+    """Return which of these options are given."""
+    return [
+        option
+        for option in options
+        if getattr(arguments, option.removeprefix("--").replace("-", "_"), None) not in (None, False)
+    ]
+
+
 def refuse_unlisted(how: str | None) -> None:
     """Refuse what becomes of unlisted images where no program sees all detections."""
     if how not in (None, "error"):

@@ -20,6 +20,7 @@ from boxscore.cli.inputs import (
     evaluate_inputs,
     existing_folder,
     ground_truth_arguments,
+    options_given,
     read_inputs,
     readers,
     refuse_unlisted,
@@ -61,18 +62,15 @@ DRAWN = 80_000_000
 MANY = 1 << 23
 """Boxes of detections from which they are evaluated in partitions unless something needs all at once."""
 
-NEEDS_ROWS = {"verify": "--verify", "images": "--images", "scoreless": "--scoreless", "report": "--report"}
-"""Options that need all rows at once, and what they are called; a report within a memory limit does not."""
+NOT_IN_PARTITIONS = ("--verify", "--images", "--scoreless", "--report", "--class-map")
+"""Options that need all rows in memory; a report within a memory limit does not."""
 
-CHOOSES_PARTITIONS = {"memory_limit": "--memory-limit", "shard": "--shard"}
-"""Options that choose partitions, and what they are called."""
+CHOOSES_PARTITIONS = ("--memory-limit", "--shard")
 
 
 def _chosen_by(arguments: argparse.Namespace) -> str | None:
     """Return the option that chooses partitions."""
-    return next(
-        (name for name in CHOOSES_PARTITIONS if getattr(arguments, name, None) not in (None, False)), None
-    )
+    return next(iter(options_given(arguments, CHOOSES_PARTITIONS)), None)
 
 
 def is_larger(arguments: argparse.Namespace) -> bool:
@@ -80,29 +78,21 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     option = _chosen_by(arguments)
     path: Path = arguments.detections
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
-    tables = option == "shard" and not in_parquet
-    needing = [
-        name
-        for dest, name in NEEDS_ROWS.items()
-        if getattr(arguments, dest, None) not in (None, False)
-        and (dest, option) != ("report", "memory_limit")
-    ]
-    needing += ["--class-map"] if arguments.class_map is not None else []
+    tables = option == "--shard" and not in_parquet
+    needing = options_given(arguments, NOT_IN_PARTITIONS)
+    if option == "--memory-limit" and "--report" in needing:
+        needing.remove("--report")
     needing += ["--unlisted-images"] if arguments.unlisted_images not in (None, "error") else []
     if option and not path.exists():
         detect_format(path)  # which says so
     if option and not in_parquet and not tables:
         cause = "boxscore convert --gt GT --dt DT --to parquet --partitions 8 --output FOLDER writes it"
-        raise InputError(
-            CHOOSES_PARTITIONS[option], "be of detections in Parquet", got=repr(str(path)), cause=cause
-        )
+        raise InputError(option, "be of detections in Parquet", got=repr(str(path)), cause=cause)
     if option and needing:
         cause = "partitions are forgotten once they are matched: leave out one of the two"
         if needing[0] == "--unlisted-images":
             cause = UNLISTED_IN_PARTITIONS
-        raise InputError(
-            needing[0], f"be left out with {CHOOSES_PARTITIONS[option]}", got="both", cause=cause
-        )
+        raise InputError(needing[0], f"be left out with {option}", got="both", cause=cause)
     if tables:
         return True
     if not in_parquet or needing:

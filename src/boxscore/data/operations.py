@@ -385,9 +385,7 @@ def under_classes(table: Table, categories: Categories) -> Table:
     return table.replaced(categories=categories, category=rows[table.category])
 
 
-def no_detections(
-    categories: Categories, *, images: Images | None = None, columns: Mapping[str, NDArray[Any]] | None = None
-) -> Detections:
+def no_detections(categories: Categories, *, images: Images | None = None) -> Detections:
     """Return detections without a row, with scores; of no image unless some are given."""
     nothing: Any = []
     return Detections.from_arrays(
@@ -397,7 +395,6 @@ def no_detections(
         nothing,
         images=nothing if images is None else images,
         categories=categories,
-        columns=columns or {},
     )
 
 

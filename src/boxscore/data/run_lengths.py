@@ -45,9 +45,6 @@ GOING_ON = bytes(range(48 + 32, 48 + 64))
 LAST_DIGIT = bytes((((code - 48) & 31) ^ 16) - 16 & 255 for code in range(256))
 """The number, an int8, that each of the other characters ends."""
 
-BATCH = 1 << 17
-"""Characters read together: their columns fit a core's cache."""
-
 
 class Runs(NamedTuple):
     """Runs of several masks one after the other: those of each begin with a zero, and are even in number."""
@@ -70,15 +67,6 @@ class Runs(NamedTuple):
         totals: NDArray[np.int64] = np.add.reduceat(lengths, starts, dtype=np.int64)
         totals[self.damaged | (np.minimum.reduceat(lengths, starts) < 0)] = DAMAGED
         return totals
-
-
-def run_totals(codes: Sequence[bytes]) -> NDArray[np.int64]:
-    """Count the pixels of each code, int64 [N]; :data:`DAMAGED` where it cannot be one."""
-    lengths = np.fromiter(map(len, codes), np.intp, len(codes))
-    batch = np.cumsum(lengths) // BATCH
-    bounds = [0, *(np.diff(batch).nonzero()[0] + 1).tolist(), len(codes)]
-    parts = [read_runs(codes[low:high]).totals() for low, high in itertools.pairwise(bounds) if high > low]
-    return np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def read_runs(codes: Sequence[bytes]) -> Runs:

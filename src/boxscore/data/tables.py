@@ -86,14 +86,45 @@ class BoxTable(BaseTable):
         return frame_of(self, columns)
 
     @classmethod
-    def _from_frame(
+    def from_pandas(
         cls,
         frame: Any,
-        images: ImagesLike | pd.DataFrame | None,
-        categories: Any,
-        box_format: BoxFormat | None,
-        columns: Mapping[str, str] | ColumnMap | None,
+        *,
+        box_format: BoxFormat | None = None,
+        images: ImagesLike | pd.DataFrame | None = None,
+        categories: CategoriesLike | pd.DataFrame | None = None,
+        columns: Mapping[str, str] | ColumnMap | None = None,
     ) -> Self:
+        """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes, or with usual names.
+
+        Needed are ``image_id``, ``category_id`` or ``class``, ``x1, y1, x2, y2`` or ``x, y, w, h``, and for
+        detections ``score``, unless none has one; the others may be absent. Where these are missing, names
+        that people use (``filename``, ``label``, ``xmin``, ``bbox``, ...) are taken as in files. Columns of
+        other names become the user's own.
+
+        Parameters
+        ----------
+        frame : DataFrame, or any table with Arrow's interface (``__arrow_c_stream__``)
+            Of pandas; of Polars, DuckDB or Arrow, which need pyarrow.
+        box_format : {"xyxy", "xywh", "cxcywh"}, optional
+            What four numbers in one column are, and whether ``x, y`` beside ``w, h`` are the corner (as they
+            are by default) or the centre.
+        images, categories : optional
+            As for ``from_arrays``, or the DataFrames that ``images.to_pandas()`` and
+            ``categories.to_pandas()`` write.
+        columns : mapping of str to str, optional
+            Which column is what, where names do not say it: ``{"image": "photo", "class": "kind"}``.
+
+        Returns
+        -------
+        GroundTruth or Detections
+
+        Raises
+        ------
+        InputError
+            When a needed column is missing, ``w`` and ``h`` are not those of the corners, or a row breaks a
+            rule of ``from_arrays``.
+        """
         from boxscore.data.frames import columns_of
 
         return cls(**columns_of(cls.schema, frame, images, categories, box_format, columns))
@@ -238,7 +269,6 @@ class GroundTruth(BoxTable):
         >>> len(truth), truth.categories.names.tolist(), truth.area.tolist()
         (2, ['cat', 'dog'], [100.0, 16.0])
         """
-        where = place or (lambda row: f"row {row} of {source}")
         given = {
             "ids": ids,
             "area": area,
@@ -252,10 +282,8 @@ class GroundTruth(BoxTable):
             "keypoints": keypoints,
             "keypoint_count": keypoint_count,
         }
-        rows = _rows(cls.schema, image_ids, category_ids, boxes, images, categories, place=where)
-        table = built_columns(
-            cls.schema, rows, boxes, box_format=box_format, given=given, columns=columns, place=where
-        )
+        vocabularies = image_ids, category_ids, images, categories
+        table = _built(cls.schema, *vocabularies, boxes, box_format, given, columns, source, place)
         return cls(**table, image_labels=image_labels, source=source)
 
     @classmethod
@@ -322,47 +350,6 @@ class GroundTruth(BoxTable):
             source=source,
         )
         return cls(**columns)
-
-    @classmethod
-    def from_pandas(
-        cls,
-        frame: Any,
-        *,
-        box_format: BoxFormat | None = None,
-        images: ImagesLike | pd.DataFrame | None = None,
-        categories: CategoriesLike | pd.DataFrame | None = None,
-        columns: Mapping[str, str] | ColumnMap | None = None,
-    ) -> GroundTruth:
-        """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes, or with usual names.
-
-        Needed are ``image_id``, ``category_id`` or ``class``, and ``x1, y1, x2, y2`` or ``x, y, w, h``;
-        the others may be absent. Where these are missing, names that people use (``filename``, ``label``,
-        ``xmin``, ``bbox``, ...) are taken as in files. Columns of other names become the user's own.
-
-        Parameters
-        ----------
-        frame : DataFrame, or any table with Arrow's interface (``__arrow_c_stream__``)
-            Of pandas; of Polars, DuckDB or Arrow, which need pyarrow.
-        box_format : {"xyxy", "xywh", "cxcywh"}, optional
-            What four numbers in one column are, and whether ``x, y`` beside ``w, h`` are the corner (as they
-            are by default) or the centre.
-        images, categories : optional
-            As for :meth:`from_arrays`, or the DataFrames that ``images.to_pandas()`` and
-            ``categories.to_pandas()`` write.
-        columns : mapping of str to str, optional
-            Which column is what, where names do not say it: ``{"image": "photo", "class": "kind"}``.
-
-        Returns
-        -------
-        GroundTruth
-
-        Raises
-        ------
-        InputError
-            When a needed column is missing, ``w`` and ``h`` are not those of the corners, or a row breaks a
-            rule of :meth:`from_arrays`.
-        """
-        return cls._from_frame(frame, images, categories, box_format, columns)
 
     def _counts(self) -> list[str]:
         flags = ("crowd", "difficult", "ignore", "group")
@@ -490,7 +477,6 @@ class Detections(BoxTable):
         >>> Detections.from_arrays([1], [7], [[0, 0, 10, 10]]).scored
         False
         """
-        where = place or (lambda row: f"row {row} of {source}")
         given = {
             "scores": scores,
             "rotated": rotated,
@@ -498,10 +484,8 @@ class Detections(BoxTable):
             "masks": masks,
             "keypoints": keypoints,
         }
-        rows = _rows(cls.schema, image_ids, category_ids, boxes, images, categories, place=where)
-        table = built_columns(
-            cls.schema, rows, boxes, box_format=box_format, given=given, columns=columns, place=where
-        )
+        vocabularies = image_ids, category_ids, images, categories
+        table = _built(cls.schema, *vocabularies, boxes, box_format, given, columns, source, place)
         return cls(
             **table,
             boxes_given=any(column is not None for column in (boxes, rotated, quadrilaterals)),
@@ -526,23 +510,9 @@ class Detections(BoxTable):
         ----------
         predictions : iterable
             One item per image: a mapping in torchvision's form (``boxes``, ``labels``, and ``scores`` unless
-            the model gives none), or what
-            torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV give, as
-            in :mod:`boxscore.data.model_objects`. Attributes tell them apart; no library is imported.
-            A mapping of arrays with an axis of images, as Keras models return it, is split by image.
-        image_ids : iterable of int or str, optional
-            The image of each item. Those of the items themselves (``image_id``, the file name of an
-            ultralytics ``path``, MMDetection's ``img_id``) when not given.
-        class_names : sequence of str or mapping of int to str, optional
-            What the class numbers of these objects mean: names in order from 0, or by number. Classes are
-            then names.
-        box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
-            Of plain mappings. Objects whose form is known have that form.
-        images, categories : optional
-            As for :meth:`from_arrays`. With categories that have names, class names become their ids;
-            pass the other side's where only one side has names.
-        source : str
-            Names the data in messages.
+            the model gives none), or an object of a library; see :meth:`GroundTruth.from_targets`.
+        image_ids, class_names, box_format, images, categories, source : optional
+            As for :meth:`GroundTruth.from_targets`.
 
         Returns
         -------
@@ -575,39 +545,6 @@ class Detections(BoxTable):
         )
         return cls(**columns)
 
-    @classmethod
-    def from_pandas(
-        cls,
-        frame: Any,
-        *,
-        box_format: BoxFormat | None = None,
-        images: ImagesLike | pd.DataFrame | None = None,
-        categories: CategoriesLike | pd.DataFrame | None = None,
-        columns: Mapping[str, str] | ColumnMap | None = None,
-    ) -> Detections:
-        """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes, or with usual names.
-
-        Needed are ``image_id``, ``category_id`` or ``class``, and ``x1, y1, x2, y2`` or ``x, y, w, h``;
-        and ``score``, unless no detection has one. Columns of other names become the user's own.
-
-        Parameters
-        ----------
-        frame : DataFrame, or any table with Arrow's interface
-        box_format, images, categories, columns : optional
-            As for :meth:`GroundTruth.from_pandas`.
-
-        Returns
-        -------
-        Detections
-
-        Raises
-        ------
-        InputError
-            When a needed column is missing, ``w`` and ``h`` are not those of the corners, or a row breaks a
-            rule of :meth:`from_arrays`.
-        """
-        return cls._from_frame(frame, images, categories, box_format, columns)
-
     def _counts(self) -> list[str]:
         lines = [] if self.scored else ["scores: none"]
         if len(self) and self.scored:
@@ -617,17 +554,25 @@ class Detections(BoxTable):
         return lines
 
 
-def _rows(
+def _built(
     schema: Schema,
     image_ids: Sequence[Id] | NDArray[Any],
     category_ids: Sequence[Id] | NDArray[Any],
-    boxes: ArrayLike | None,
     images: ImagesLike | None,
     categories: CategoriesLike | None,
-    *,
-    place: Place,
+    boxes: ArrayLike | None,
+    box_format: BoxFormat,
+    given: Mapping[str, Any],
+    columns: Mapping[str, ArrayLike] | None,
+    source: str,
+    place: Place | None,
 ) -> dict[str, Any]:
+    """Return the columns of a table that is made from arrays."""
+    place = place or (lambda row: f"row {row} of {source}")
     count = None if boxes is None else len(checks.float_array(boxes, name="boxes", columns=4))
-    return vocabulary_columns(
+    rows = vocabulary_columns(
         image_ids, category_ids, images, categories, count=count, of=f"{schema.noun} boxes", place=place
+    )
+    return built_columns(
+        schema, rows, boxes, box_format=box_format, given=given, columns=columns, place=place
     )

@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore._utils.records import record
 from boxscore._utils.text import html_lines, short_list
-from boxscore._utils.user_warnings import warn_user
 from boxscore.data.class_names import ClassFinder, ambiguous, class_labels
 from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES
 from boxscore.data.user_columns import check_one_number, in_frame, user_columns
@@ -388,12 +387,6 @@ class Categories(Vocabulary):
         }
 
     @property
-    def are_places(self) -> bool:
-        """The former name of :attr:`are_positions`."""
-        warn_user("Categories.are_places is deprecated: it is called are_positions", DeprecationWarning)
-        return self.are_positions
-
-    @property
     def labels(self) -> list[str]:
         """Names that tell every class apart: where a name alone would not, its id stands in brackets."""
         return class_labels(self.names.tolist(), self.ids.tolist())
@@ -463,11 +456,6 @@ class Categories(Vocabulary):
         """
         finder = self.finder(numbers=numbers)
         return np.array([finder.row(word, what=what) for word in words], dtype=np.int32)
-
-    def rows_asked(self, words: Sequence[Id], **options: Any) -> NDArray[np.int32]:
-        """Return :meth:`rows_by_word`, its new name."""
-        warn_user("Categories.rows_asked is deprecated: it is called rows_by_word", DeprecationWarning)
-        return self.rows_by_word(words, **options)
 
     def finder(self, *, numbers: bool = False) -> ClassFinder:
         """Return what finds the class that a word stands for; ``numbers`` as for :meth:`rows_by_word`."""

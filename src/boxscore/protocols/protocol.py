@@ -35,7 +35,7 @@ from boxscore.protocols.grids import grid_text
 from boxscore.protocols.rules.similarity import SimilarityField
 from boxscore.protocols.scope import ProtocolScope, describing_fields
 from boxscore.protocols.signature import signature_of
-from boxscore.protocols.summary import SummaryField, SummaryRow, summary_title
+from boxscore.protocols.summary import SummaryField, SummaryRow
 from boxscore.protocols.tables import TableFields
 
 
@@ -171,10 +171,6 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
             return f"{row.iou:.2f}"
         thresholds = self.matching.iou_thresholds
         return grid_text(thresholds) if len(thresholds) <= 2 else f"{thresholds[0]:.2f}:{thresholds[-1]:.2f}"
-
-    def row_title(self, row: SummaryRow) -> str:
-        """Spell out what a summary row is, the way pycocotools prints it."""
-        return summary_title(row.metric, self.iou_text(row), row.area, self.caps[row.cap] or "all")
 
     def signature(self) -> str:
         """Return every choice in one line, to print beside every score.

@@ -61,11 +61,6 @@ class ProtocolScope:
         return self.widest("prepares") <= Scope.ROW
 
     @property
-    def is_prepared_alone(self) -> bool:
-        """Whether the tables of some images can be prepared without those of all others."""
-        return self.widest("prepares") <= Scope.IMAGE
-
-    @property
     def is_matched_alone(self) -> bool:
         """Whether the matches of an image follow from the image."""
         return self.widest("prepares", "measures", "ranks", "matches") <= Scope.IMAGE

@@ -52,8 +52,6 @@ MOST_TRUE_POSITIVES = 1 << 16
 EMPTY = np.iinfo(np.int64).min
 """A slot to which no run went."""
 
-ONE_EACH = (1 << 32) + 1
-
 
 class _Runs(NamedTuple):
     """Runs of a block, U, in descending order: of several that go to one slot the first is written last.
