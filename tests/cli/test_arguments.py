@@ -22,6 +22,7 @@ from boxscore.cli.arguments import (
     Option,
     errors_as_typed,
 )
+from boxscore.cli.commands import ENTRIES, Entry
 from boxscore.cli.diagnostics import DIAGNOSTICS, Diagnostic
 from boxscore.cli.parameters import options_of
 from boxscore.cli.run import known_keys, read_config
@@ -287,10 +288,11 @@ def test_a_new_diagnostic_is_a_row(monkeypatch: pytest.MonkeyPatch, run: Run) ->
 
     option = Option("times", "how often", kind=int, default=1)
     threshold = Option("iou-threshold", "overlap", kind=float, default=0.5)
-    row = Diagnostic("count", "Count images.", "count", "Counts x {times}", (option, threshold))
+    row = Diagnostic("Count images.", "count", "Counts x {times}", (option, threshold))
     monkeypatch.setattr(diagnostics, "count", count, raising=False)
     monkeypatch.setitem(DIAGNOSTICS, "count", row)
-    monkeypatch.setitem(COMMANDS, "count", row.summary)
+    monkeypatch.setitem(COMMANDS, "count", "count images")
+    monkeypatch.setitem(ENTRIES, "count", Entry("boxscore.cli.diagnostics:DIAGNOSTICS", "count images"))
     arguments = ["count", "--gt", GT, "--dt", DT, "--times", "3", "--iou-threshold", "1", "--output"]
     assert run(*arguments, "csv").out == "part,images\nall,72\n"
     assert run(*arguments, "text").out.startswith("Counts x 3\n24 images")

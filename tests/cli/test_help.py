@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from boxscore.cli import _SUMMARIES, COMMANDS, GROUPS, command_parser, load_command, main
+from boxscore.cli import COMMANDS, GROUPS, command_parser, load_command, main
 from boxscore.cli.arguments import EVERYWHERE
 from boxscore.cli.parameters import documentation
 from support.each import each
@@ -24,7 +24,7 @@ from support.samples import DT, GT
 def test_commands_are_grouped_by_task() -> None:
     names = [name for group in GROUPS.values() for name in group]
     assert len(set(names)) == len(names)
-    assert set(names) == set(_SUMMARIES)
+    assert set(names) == set(COMMANDS)
     assert next(iter(GROUPS)) == "start here"
 
 

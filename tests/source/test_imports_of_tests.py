@@ -69,7 +69,7 @@ ALLOWED = {
             "boxscore.scoring.blocks.SUMMED_TOGETHER",
             "boxscore.scoring.curves.MOST_VALUES",
             "boxscore.scoring.shared",
-            "boxscore.scoring.summary",
+            "boxscore.scoring.under_weights",
             "boxscore.scoring.weight_sums",
             "boxscore.scoring.weighted_curves",
         ),

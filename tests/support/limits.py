@@ -17,7 +17,7 @@ from boxscore.distributed import (
     score_ranges,
     weighing,
 )
-from boxscore.scoring import shared, summary, weight_sums, weighted_curves
+from boxscore.scoring import shared, under_weights, weight_sums, weighted_curves
 
 
 def few_detections_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
@@ -64,7 +64,7 @@ def few_detections_asked_again(patch: pytest.MonkeyPatch, count: int) -> None:
 
 def few_sets_together(patch: pytest.MonkeyPatch, count: int) -> None:
     """Count at most so many sets of image weights at once."""
-    patch.setattr(summary, "LARGEST_BATCH", count)
+    patch.setattr(under_weights, "LARGEST_BATCH", count)
 
 
 def few_true_positives_together(patch: pytest.MonkeyPatch, count: int) -> None:

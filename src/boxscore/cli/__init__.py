@@ -1,10 +1,8 @@
-"""The command line: one subcommand, one file; those that print one diagnostic are rows of a table.
+"""The command line: one subcommand, one file, listed in :mod:`boxscore.cli.commands`.
 
 Conventions
 -----------
-- A subcommand is a module here with a docstring, ``OPTIONS`` and ``run(arguments) -> int``, or a row of
-  ``diagnostics.DIAGNOSTICS``. Only the one that is run is imported, so that twelve numbers do not wait for
-  pandas.
+- Only the subcommand that is run is imported, so that twelve numbers do not wait for pandas.
 - Results go to stdout, messages, warnings and progress to stderr.
 - Exit status: 0 done, 1 a check failed, 2 bad input, 3 out of memory, 130 interrupted, 143 terminated.
 - :func:`main` leaves the process as it was. What a program may do to its own process is in ``__main__``.
@@ -25,7 +23,7 @@ from boxscore._utils.progress import named_stages
 from boxscore._utils.records import NamedTuple
 from boxscore._version import __version__
 from boxscore.cli.arguments import EVERYWHERE, Option, errors_as_typed
-from boxscore.cli.diagnostics import DIAGNOSTICS
+from boxscore.cli.commands import BY_GROUP, ENTRIES
 from boxscore.cli.overwriting import inputs_protected
 from boxscore.cli.packages import look_for_packages
 from boxscore.cli.parameters import documentation
@@ -35,61 +33,10 @@ from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError, s
 
 __all__ = ["COMMANDS", "GROUPS", "Command", "command_parser", "load_command", "main"]
 
-GROUPS = {
-    "start here": ("demo", "evaluate", "validate", "report", "view"),
-    "why this score?": (
-        *(
-            "errors",
-            "error-curves",
-            "keypoint-errors",
-            "confusion",
-            "operating-points",
-            "slices",
-            "images",
-            "iou",
-        ),
-        *("suspects", "agreement", "draw", "calibration", "lrp", "froc", "ties", "explain", "readings"),
-    ),
-    "which detector is better, and is it good enough?": ("compare", "bootstrap", "suite", "check", "history"),
-    "raw detections, and those of several models": ("nms", "fuse", "sweep"),
-    "files": ("stats", "convert", "fix", "merge", "formats"),
-    "label maps": ("panoptic", "semantic"),
-    "the rules": ("protocols", "run"),
-}
+GROUPS = {group: tuple(entries) for group, entries in BY_GROUP.items()}
 """Subcommands by task."""
 
-_SUMMARIES = {
-    "evaluate": "score detections against ground truth",
-    "validate": "find faults of the data that a score hides",
-    "convert": "write ground truth or detections in another format; merge, filter, sample and split them",
-    "fix": "write ground truth with the corrections that a person accepted",
-    "merge": "combine parts that were saved separately into one result",
-    "stats": "count images, objects, classes and sizes of a data set",
-    "formats": "list the file formats",
-    "run": "run a configuration file",
-    "nms": "turn raw detections into final ones: suppress, rescore or merge boxes",
-    "fuse": "merge the results of several models into one file",
-    "sweep": "which suppression settings score best",
-    "compare": "is one detector better than another? paired differences with intervals",
-    "suite": "many data sets, many models: one table, means, differences, and what failed",
-    "report": "write an HTML report, tables and plots of a result",
-    "view": "browse every image and its mistakes in a browser, on this machine",
-    "draw": "draw boxes over the worst images, or over chosen ones",
-    "check": "a gate for CI: minimum scores, and no worse than a baseline",
-    "history": "the runs that check recorded: a table, a plot",
-    "panoptic": "panoptic quality of id maps and segment tables",
-    "semantic": "mean IoU and accuracies of folders of label maps",
-    "iou": "IoU, GIoU, DIoU, CIoU of two boxes that are typed, or of every pair in two files",
-    "suspects": "labels that a confident detector contradicts, and what each costs",
-    "agreement": "how well do annotators agree? misses, classes, kappa, alpha, and the AP they allow",
-    "explain": "why do two tools give two numbers? which tool gave this number?",
-    "readings": "the score of these files under every protocol that fits them",
-    "protocols": "list the protocols, or print one as TOML",
-    "demo": "evaluate small samples that come with boxscore, and show what to type next",
-    **{name: diagnostic.summary for name, diagnostic in DIAGNOSTICS.items()},
-}
-
-COMMANDS = {name: _SUMMARIES[name] for names in GROUPS.values() for name in names}
+COMMANDS = {name: entry.summary for name, entry in ENTRIES.items()}
 """Subcommands and what they do, in the order of the help."""
 
 LIBRARIES = 512 << 20
@@ -175,10 +122,11 @@ def _options_of_commands() -> dict[str, tuple[Option, ...]]:
 
 def load_command(name: str) -> Command:
     """Import a subcommand."""
-    if name in DIAGNOSTICS:
-        diagnostic = DIAGNOSTICS[name]
-        return Command(diagnostic.help(name), diagnostic.arguments, diagnostic.run)
-    module = importlib.import_module(f"boxscore.cli.{name}")
+    path, _, table = ENTRIES[name].module.partition(":")
+    module = importlib.import_module(path)
+    if table:
+        row = getattr(module, table)[name]
+        return Command(row.help(name), row.arguments, row.run)
     return Command(documentation(module), module.OPTIONS, module.run)
 
 
@@ -192,12 +140,8 @@ def command_parser(name: str, command: Command) -> ArgumentParser:
 
 def _room(name: str, arguments: argparse.Namespace) -> int:
     """Return the address space that a command needs before it begins."""
-    with_tables = name in DIAGNOSTICS or name in (
-        *("agreement", "compare", "draw", "explain", "fix", "iou", "readings", "report", "suite"),
-        *("suspects", "sweep"),
-    )
     with_plots = any(getattr(arguments, name, None) is not None for name in ("report", "plot"))
-    return LIBRARIES if with_tables or with_plots else 0
+    return LIBRARIES if ENTRIES[name].tables or with_plots else 0
 
 
 def _run(command: Command, arguments: argparse.Namespace, *, room: int) -> int:

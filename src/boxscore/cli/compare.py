@@ -39,24 +39,22 @@ from boxscore.cli.arguments import (
     SCRATCH,
     Option,
 )
+from boxscore.cli.digests import digest_of, finding_lines_of
 from boxscore.cli.inputs import chosen, detector_names, evaluate_each, readers, with_detections
 from boxscore.cli.output import (
     Remembered,
     Section,
     chosen_rows,
-    digest_of,
-    finding_lines_of,
     print_frame,
     refuse_errors,
     remembered_warnings,
-    report_written,
     rows_of,
-    save_comparison,
     table_columns,
     table_rows,
     written,
 )
 from boxscore.cli.parameters import options_of
+from boxscore.cli.report_output import report_written, save_comparison
 from boxscore.cli.streams import as_typed, coloured, say, show
 from boxscore.data.class_names import EVERY_CLASS
 from boxscore.diagnostics import bootstrap_intervals

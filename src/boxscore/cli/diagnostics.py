@@ -29,8 +29,6 @@ class Diagnostic(NamedTuple):
 
     Attributes
     ----------
-    summary : str
-        In the list of commands.
     description : str
         Above its help.
     function : str
@@ -65,7 +63,6 @@ class Diagnostic(NamedTuple):
         Options of one call each.
     """
 
-    summary: str
     description: str
     function: str
     title: str
@@ -115,8 +112,9 @@ class Diagnostic(NamedTuple):
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Read, evaluate, print; return the exit status."""
+        from boxscore.cli.digests import digest_of
         from boxscore.cli.larger import evaluation_in_parts
-        from boxscore.cli.output import Digest, digest_of, refuse_errors, remembered_warnings, rows_of
+        from boxscore.cli.output import Digest, refuse_errors, remembered_warnings, rows_of
         from boxscore.cli.streams import say
         from boxscore.reports.rows import ALL_ROWS
 
@@ -268,7 +266,6 @@ def _least_confused(frame: pd.DataFrame) -> list[str]:
 
 DIAGNOSTICS = {
     "bootstrap": Diagnostic(
-        "confidence intervals of every metric, over resampled images",
         "Compute confidence intervals of every metric, over resampled images.",
         "bootstrap_intervals",
         "Bootstrap over images",
@@ -276,7 +273,6 @@ DIAGNOSTICS = {
         examples=("--resamples 1000", "--metrics AP AP50 --per-class"),
     ),
     "errors": Diagnostic(
-        "what each kind of error costs (TIDE)",
         "Show how much AP each kind of error costs (TIDE), or F1 where detections have no scores.",
         "error_types",
         "Error types (TIDE) at IoU {iou_threshold:g}, background below {background_iou:g}",
@@ -288,7 +284,6 @@ DIAGNOSTICS = {
         examples=("", "--per-class --output csv", "--list --output csv"),
     ),
     "error-curves": Diagnostic(
-        "COCO's analysis of errors: C75, C50, Loc, Sim, Oth, BG, FN",
         "Compute COCO's analysis of errors: areas under precision-recall curves that forgive, step by step, "
         "poor localisation (Loc), similar classes (Sim), other classes (Oth), background (BG) and missed "
         "objects (FN).",
@@ -303,7 +298,6 @@ DIAGNOSTICS = {
         examples=("", "--max-detections 500 --sort C50", "--curve --output csv"),
     ),
     "keypoint-errors": Diagnostic(
-        "keypoints: jitter, inversion, swap or miss, of each joint",
         "Count what is wrong with the keypoints of matched detections: jitter, inversion (left for right), "
         "swap (another person's) or miss, of each joint.",
         "keypoint_errors",
@@ -313,7 +307,6 @@ DIAGNOSTICS = {
         examples=("", "--output csv"),
     ),
     "confusion": Diagnostic(
-        "confusion matrix: which classes are predicted as which",
         "Count which classes are predicted as which, with background as an additional class.",
         "confusion_matrix",
         "Confusion matrix at IoU {iou_threshold:g}{and_score} (rows: truth)",
@@ -343,7 +336,6 @@ DIAGNOSTICS = {
         examples=("", "--score-threshold 0.25", "--normalise truth --output csv", "--top 20"),
     ),
     "operating-points": Diagnostic(
-        "which score threshold to use",
         "Find the score threshold to use: that of the best F-score, or of a wanted precision or recall.",
         "operating_points",
         "Score thresholds (operating points)",
@@ -378,7 +370,6 @@ DIAGNOSTICS = {
         examples=("", "--at-score 0.5", "--at-precision 0.9 --output csv", "--guarantee recall=0.9"),
     ),
     "calibration": Diagnostic(
-        "are scores probabilities? does 0.8 mean right in 80% of cases?",
         "Check whether scores are probabilities: are 80% of the detections with a score of 0.8 right?",
         "calibration_error",
         "Calibration error",
@@ -390,14 +381,12 @@ DIAGNOSTICS = {
         examples=("", "--bins 15 --score-threshold 0.05", "--reliability --output csv"),
     ),
     "lrp": Diagnostic(
-        "localisation-recall-precision errors",
         "Print localisation-recall-precision errors: localisation, false positives and misses in one number.",
         "localisation_recall_precision",
         "Localisation recall precision (LRP) errors",
         examples=("", "--at-score 0.5"),
     ),
     "froc": Diagnostic(
-        "sensitivity at numbers of false positives per image (FROC)",
         "Print the sensitivity of each class at given numbers of false positives per image, and their mean.",
         "froc_scores",
         "Sensitivity at false positives per image (FROC)",
@@ -407,7 +396,6 @@ DIAGNOSTICS = {
         examples=("", "--fppi 0.1 1 10", "--curve --output csv"),
     ),
     "images": Diagnostic(
-        "counts and scores of every image, the worst first",
         "Print one row per image, the worst first: true and false positives, missed objects, precision, "
         "recall, F1 and AP.",
         "image_scores",
@@ -419,7 +407,6 @@ DIAGNOSTICS = {
         examples=("", "--score-threshold 0.5 --top 20", "--sort FP --output csv"),
     ),
     "slices": Diagnostic(
-        "scores by size, shape, crowdedness or any column",
         "Score parts of the data: by size, shape, crowdedness, or a column of images or annotations.",
         "slice_scores",
         "Slices by {by}",
@@ -443,7 +430,6 @@ DIAGNOSTICS = {
         examples=("--by size", "--by camera", "--by relative_size --bins 0 0.01 0.1 1"),
     ),
     "ties": Diagnostic(
-        "how far the order of equal scores could move AP",
         "Print the expected, lowest and highest AP over all orders of equally scored detections.",
         "tie_bounds",
         "Expected, lowest and highest values over the orders of equal scores",

@@ -27,23 +27,13 @@ from boxscore.cli.arguments import (
     ROWS,
     Option,
 )
-from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
-from boxscore.cli.output import (
-    Digest,
-    digest_of,
-    evaluation_as,
-    refuse_errors,
-    remembered_warnings,
-    report_written,
-    rows_of,
-    save_report,
-)
+from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, may_be_elsewhere, read_inputs
+from boxscore.cli.output import Digest, evaluation_as, refuse_errors, remembered_warnings, rows_of
+from boxscore.cli.sockets import extension
 from boxscore.cli.streams import say, show
 from boxscore.errors import VerificationError
-from boxscore.formats.registry import is_parquet
 
 if TYPE_CHECKING:
-    from boxscore.distributed.result import DistributedEvaluation
     from boxscore.evaluation import Evaluation
 
 OPTIONS = (
@@ -90,67 +80,49 @@ OPTIONS = (
 """What a run configuration may hold as well."""
 
 
-def _larger(arguments: argparse.Namespace, messages: Sequence[str]) -> DistributedEvaluation | None:
-    """Evaluate in partitions where detections are in Parquet and very many, or where that is asked for.
-
-    Then the report is written, too.
-    """
-    path: Path = arguments.detections
-    if (
-        arguments.memory_limit is None
-        and arguments.shard is None
-        and not path.is_dir()
-        and path.suffix.lower() not in (".parquet", ".pq")
-    ):
-        return None
-    other = arguments.dt_format not in ("auto", "parquet")
-    by_option = arguments.memory_limit is not None or arguments.shard is not None
-    if not by_option and path.is_dir() and (other or not is_parquet(path)):
-        return None  # before all that partitions need is loaded
-    from boxscore.cli.larger import evaluate_larger, is_larger
-
-    def then(result: Evaluation) -> None:
-        if arguments.report:
-            save_report(result, arguments, messages)
-
-    return evaluate_larger(arguments, then) if is_larger(arguments) else None
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
-    rows_of(arguments)  # which refuses what is none
+    rows_of(arguments)  # refuses a column or number that does not exist
     if arguments.scheduler is None and arguments.verify:
         from boxscore.compat.verification import check_protocol, verify
 
         check_protocol(chosen_protocol(arguments))
+
+    def report(evaluation: Evaluation) -> None:
+        if arguments.report:
+            extension("save_report")(evaluation, arguments, messages)
+
     with remembered_warnings(hold_box_forms=arguments.digest and not arguments.strict) as messages:
-        larger = _larger(arguments, messages) if arguments.scheduler is None else _on_cluster(arguments)
-        if larger is not None:
-            show(_written(larger, arguments, messages))
-            if arguments.report:
-                report_written(arguments.report)
-            return 0
+        if may_be_elsewhere(arguments):
+            elsewhere = extension("evaluated_elsewhere")(arguments, report)
+            if elsewhere is not None:
+                return _finished(_written(elsewhere, arguments, messages), arguments)
         evaluation, digest = evaluate_inputs(read_inputs(arguments)), Digest([], {})
         # Whatever can fail comes before the first number is printed.
         if arguments.digest:
-            digest = digest_of(evaluation, allowed=arguments.allow, warned=messages)
+            digest = extension("digest_of")(evaluation, allowed=arguments.allow, warned=messages)
     if arguments.strict:
         refuse_errors(digest)
     verification = verify(evaluation) if arguments.verify else None
     result = _written(evaluation, arguments, messages)
-    if arguments.report:
-        save_report(evaluation, arguments, messages)
+    report(evaluation)
     if arguments.save_part:
         evaluation.save_part(arguments.save_part)
-    show(result)
-    if arguments.report:
-        report_written(arguments.report)
+    _finished(result, arguments)
     for line in digest.lines:
         say(line)
     if verification is not None:
         if not verification.equal:
             raise VerificationError(str(verification))
         (show if arguments.output == "text" else say)(str(verification))
+    return 0
+
+
+def _finished(result: str, arguments: argparse.Namespace) -> int:
+    """Print the result, and where the report is."""
+    show(result)
+    if arguments.report:
+        extension("report_written")(arguments.report)
     return 0
 
 
@@ -162,9 +134,3 @@ def _written(evaluation: Evaluation, arguments: argparse.Namespace, messages: Se
         rows=rows_of(arguments),
         messages=messages,
     )
-
-
-def _on_cluster(arguments: argparse.Namespace) -> DistributedEvaluation:
-    from boxscore.cli.cluster import evaluate_on_cluster
-
-    return evaluate_on_cluster(arguments)

@@ -19,7 +19,8 @@ from boxscore._utils.files import write_atomically
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore.cli.arguments import METRICS, OUTPUT, PLOT_FORMS, Option
-from boxscore.cli.output import Section, picture, written
+from boxscore.cli.output import Section, written
+from boxscore.cli.report_output import picture
 from boxscore.cli.streams import show
 from boxscore.errors import InputError
 from boxscore.protocols.metric_names import metric_named

@@ -29,7 +29,7 @@ from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
 from boxscore.formats._data_below import SIDES, Side
 from boxscore.formats.reading import read_detections, read_options, takes_sizes
-from boxscore.formats.registry import format_at
+from boxscore.formats.registry import format_at, is_parquet
 from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type, without_scores
 from boxscore.protocols.changing import area_ranges_of_text, iou_thresholds_of_text
 from boxscore.protocols.protocol import Protocol
@@ -66,6 +66,23 @@ class Inputs(NamedTuple):
     images: list[Id] | None
     classes: list[Id] | None
     workers: int
+
+
+ROWS_ELSEWHERE = ("scheduler", "memory_limit", "shard")
+"""Options that say that the rows are not read into this process, whatever the files are."""
+
+
+def may_be_elsewhere(arguments: argparse.Namespace) -> bool:
+    """Whether rows may stay out of this process: an option says so, or detections are in Parquet.
+
+    The one question that comes before reading; it loads nothing, and whoever answers it decides.
+    """
+    if any(getattr(arguments, name) is not None for name in ROWS_ELSEWHERE):
+        return True
+    path: Path = arguments.detections
+    if path.is_dir():
+        return arguments.dt_format in ("auto", "parquet") and is_parquet(path)
+    return path.suffix.lower() in (".parquet", ".pq")
 
 
 def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:

@@ -35,7 +35,6 @@ from boxscore.data.boxes import OTHER_FORMS, BoxFormat, cause_of_negative, corne
 from boxscore.errors import InputError
 
 _OF_FILES = Diagnostic(
-    summary="",
     description="",
     function="pair_overlaps",
     title="IoU of {which} pairs",

@@ -104,6 +104,20 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     return ParquetGroups.open(path, read_options(**detection_arguments(arguments))).boxes > MANY
 
 
+def evaluated_elsewhere(
+    arguments: argparse.Namespace, then: Callable[[Evaluation], None]
+) -> DistributedEvaluation | None:
+    """Evaluate on a cluster or in partitions; None where the rows are read into this process.
+
+    ``then`` is called with a result of partitions while they can be read again.
+    """
+    if arguments.scheduler is not None:
+        from boxscore.cli.cluster import evaluate_on_cluster
+
+        return evaluate_on_cluster(arguments)
+    return evaluate_larger(arguments, then) if is_larger(arguments) else None
+
+
 def evaluate_larger(
     arguments: argparse.Namespace, then: Callable[[Evaluation], None]
 ) -> DistributedEvaluation:

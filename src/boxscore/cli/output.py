@@ -1,10 +1,9 @@
-"""The output of the commands: tables in every form, pictures, report folders."""
+"""The output of the commands: tables in every form, and warnings that are remembered for it."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 import re
 import sys
 import textwrap
@@ -12,7 +11,6 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from boxscore._utils.progress import stage
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import (
     Columns,
@@ -24,24 +22,17 @@ from boxscore._utils.text import (
     latex_table,
     markdown_table,
     printable,
-    short_list,
     text_table,
 )
 from boxscore._utils.widths import wrapped
-from boxscore.cli.inputs import existing_folder, readers
-from boxscore.cli.streams import as_typed, say, settings, show, signature_lines, table_width, width
+from boxscore.cli.streams import as_typed, settings, show, signature_lines, table_width, width
 from boxscore.errors import BoxscoreWarning, FindingWarning, InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports import text
 from boxscore.reports.rows import ALL_ROWS, Rows
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
-    from matplotlib.figure import Figure
-
-    from boxscore.diagnostics.compare import DetectorComparison
 
 MOST_PRINTED = 1 << 24
 """Cells of a printed table; each takes some 100 bytes as text."""
@@ -161,37 +152,6 @@ class Digest(NamedTuple):
     texts: Sequence[str] = ()
 
 
-def digest_of(
-    evaluation: Evaluation,
-    *,
-    name: str = "",
-    allowed: Sequence[str] = (),
-    warned: Remembered | None = None,
-) -> Digest:
-    """Run the quick checks of the input; ``warned`` are warnings from before, some of which are errors."""
-    from boxscore._utils import checks
-    from boxscore.validation.digest import ERRORS, MOST_SAID, digest, quick_findings
-
-    for code in allowed:
-        checks.one_of(code, ERRORS, name="--allow")
-    stage("checking the input")
-    findings = quick_findings(evaluation)
-    sentences = digest(findings)
-    texts = [f"{name and f'{name}: '}{text}" for text in sentences]
-    errors = {
-        finding.code: text
-        for finding, text in zip(findings, texts, strict=False)
-        if finding.severity == "error"
-    }
-    if warned is not None:
-        warned.forget_held({finding.code for finding in findings[:MOST_SAID]}, evaluation)
-        for warning in warned.warnings:
-            if warning.severity == "error":
-                errors.setdefault(warning.code, str(warning))
-    lines = [line for text in texts for line in finding_lines(text)]
-    return Digest(lines, {code: text for code, text in errors.items() if code not in allowed}, sentences)
-
-
 def finding_lines(text: str) -> list[str]:
     """Fold a finding for stderr."""
     return _folded(printable(as_typed(f"boxscore: {text}")))
@@ -283,86 +243,6 @@ def _plain(value: Any, *, join: bool = False) -> Any:
     if isinstance(value, list):
         return " ".join(map(str, value)) if join else value
     return None if value is pd.NA else value
-
-
-def picture(figure: Figure, form: str) -> bytes:
-    """Return a figure as the bytes of a file, and close it."""
-    from boxscore.reports.plots._style import pyplot
-
-    output = io.BytesIO()
-    with warnings.catch_warnings():  # of a picture that is a hair's breadth wide
-        warnings.filterwarnings("ignore", "constrained_layout not applied", UserWarning)
-        figure.savefig(output, format=form, dpi=150)
-    pyplot().close(figure)
-    return output.getvalue()
-
-
-# ---------------------------------------------------------------- reports
-
-WHOLE_TABLES, WHOLE_PLOTS = ("matches", "confidence_curve"), ("f1_curve",)
-"""Tables and plots that need all matches, or all scores, in one place."""
-
-
-def finding_lines_of(names: list[str], digests: list[Digest]) -> list[str]:
-    """Say each finding once, after the names of the detectors whose finding it is."""
-    whose: dict[str, list[str]] = {}
-    for name, digest in zip(names, digests, strict=False):
-        for finding in digest.texts:
-            whose.setdefault(finding, []).append(name)
-    lines = (finding_lines(f"{short_list(owners)}: {finding}") for finding, owners in whose.items())
-    return [line for each in lines for line in each]
-
-
-def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> None:
-    """Write the report folder that ``--report`` names."""
-    from boxscore.reports.folder import write_report
-
-    paths = write_report(evaluation, arguments.report, **_content(arguments, messages))
-    if evaluation.has_partitions:
-        _say_left_out(arguments, {(path.parent.name, path.stem) for path in paths})
-
-
-def _say_left_out(arguments: argparse.Namespace, written: Collection[tuple[str, str]]) -> None:
-    """Say which tables and plots partitions do not have."""
-    asked = {"tables": (arguments.tables, WHOLE_TABLES), "plots": (arguments.plots, WHOLE_PLOTS)}
-    left_out = [
-        f"{kind}/{name}"
-        for kind, (form, names) in asked.items()
-        for name in names
-        if form is not None and (kind, name) not in written
-    ]
-    if left_out:
-        say(f"note: left out with --memory-limit: {', '.join(left_out)}", name="boxscore")
-
-
-def report_written(folder: Path) -> None:
-    """Say which file of a report's folder to open."""
-    say(f"report written to {folder / 'report.html'}")
-
-
-def save_comparison(
-    comparison: DetectorComparison, arguments: argparse.Namespace, messages: Sequence[str]
-) -> None:
-    """Write the comparison's report folder."""
-    from boxscore.reports.folder import write_comparison
-
-    write_comparison(comparison, arguments.report, **_content(arguments, messages))
-
-
-def _content(arguments: argparse.Namespace, messages: Sequence[str]) -> dict[str, Any]:
-    from boxscore.reports.view import ReportOptions
-
-    options = ReportOptions(
-        title=arguments.title,
-        warnings=tuple(messages),
-        image_folder=existing_folder(arguments.image_folder, name="--image-folder"),
-        gallery=arguments.gallery,
-        resamples=arguments.resamples,
-        seed=getattr(arguments, "seed", 0),
-        workers=readers(arguments),
-        progress=True,
-    )
-    return {"options": options, "tables": arguments.tables, "plots": arguments.plots}
 
 
 class Remembered(list[str]):

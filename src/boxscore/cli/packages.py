@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import argparse
 
+from boxscore.cli.sockets import extension
+
 
 def look_for_packages(arguments: argparse.Namespace) -> None:
     """Look for the packages that the options need, or say how to install the first that is not there."""
     given = vars(arguments)
     report = given.get("report") is not None
     if given.get("plot") is not None or (report and given.get("plots") is not None):
-        from boxscore.reports.plots._style import pyplot
-
-        pyplot()
+        extension("require_matplotlib")()
     if report and given.get("tables") == "parquet":
-        from boxscore.reports.folder import arrow_for_tables
-
-        arrow_for_tables()
+        extension("require_arrow")()
     if report and given.get("image_folder") is not None:
-        from boxscore.reports.pictures import require_pillow
-
-        require_pillow()
+        extension("require_pillow")()
     if given.get("verify"):
         from boxscore.compat.verification import require_pycocotools
 

@@ -13,15 +13,10 @@ import argparse
 from pathlib import Path
 
 from boxscore.cli.arguments import INPUTS, MEMORY_LIMIT, OUTPUT, REPORT, REPORT_CONTENT
+from boxscore.cli.digests import digest_of
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
-from boxscore.cli.output import (
-    digest_of,
-    evaluation_as,
-    refuse_errors,
-    remembered_warnings,
-    report_written,
-    save_report,
-)
+from boxscore.cli.output import evaluation_as, refuse_errors, remembered_warnings
+from boxscore.cli.report_output import report_written, save_report
 from boxscore.cli.streams import say, show
 
 OPTIONS = (

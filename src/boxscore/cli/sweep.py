@@ -23,7 +23,8 @@ from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
 from boxscore.cli.arguments import GROUPS, INPUTS, METRICS, OUTPUT, PER_CLASS, PLOT_FORMS, Option
 from boxscore.cli.inputs import group_options, read_inputs
-from boxscore.cli.output import Section, picture, table_columns, table_rows, written
+from boxscore.cli.output import Section, table_columns, table_rows, written
+from boxscore.cli.report_output import picture
 from boxscore.cli.streams import coloured, show
 from boxscore.diagnostics.sweeping import Sweep, best_settings, sweep
 from boxscore.errors import InputError

@@ -22,7 +22,6 @@ from boxscore.errors import InputError, MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation, without_matches_of_id_zero
 from boxscore.matching.ignoring import zero_ids
 from boxscore.protocols.protocol import Protocol
-from boxscore.similarity.boundary import mask_boundary
 from boxscore.similarity.registry import similarity_of
 
 _IOU_TYPES = {"box": "bbox", "mask": "segm", "boundary": "segm", "keypoints": "keypoints"}
@@ -189,7 +188,7 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         detections = COCO()
         detections.dataset = {**dataset, "annotations": results}
         detections.createIndex()
-        kind = _with_boundaries(COCOeval, protocol) if protocol.similarity == "boundary" else COCOeval
+        kind = similarity_of(protocol).reference_evaluator(COCOeval)
         run = kind(reference, detections, _IOU_TYPES[protocol.similarity])
         if protocol.similarity == "keypoints":
             run.params.kpt_oks_sigmas = protocol.keypoints.spread
@@ -207,35 +206,6 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
             rule = "be data that pycocotools can evaluate, to be verified"
             raise InputError("ground truth and detections", rule, got=got, cause=cause) from None
     return run
-
-
-def _with_boundaries(evaluator: Any, protocol: Protocol) -> Any:
-    """Give pycocotools' evaluator the overlap of the boundary IoU authors' fork, on whole images."""
-    from pycocotools import mask as coco_mask
-
-    def outline(annotation: dict[str, Any]) -> Any:
-        pixels = np.array(coco_mask.decode(annotation["segmentation"]), dtype=bool)
-        boundary = mask_boundary(pixels, dilation_ratio=protocol.masks.boundary_dilation)
-        return coco_mask.encode(np.asfortranarray(boundary, dtype=np.uint8))
-
-    class Boundaries(evaluator):  # type: ignore[misc]
-        def computeIoU(self, imgId: int, catId: int) -> Any:  # noqa: N802 - their names
-            overlaps = super().computeIoU(imgId, catId)
-            classes = [catId] if self.params.useCats else self.params.catIds
-            truths = [truth for k in classes for truth in self._gts[imgId, k]]
-            detections = [detection for k in classes for detection in self._dts[imgId, k]]
-            if not truths or not detections:
-                return overlaps
-            order = np.argsort([-detection["score"] for detection in detections], kind="stable")[
-                : self.params.maxDets[-1]
-            ]
-            boundaries = coco_mask.iou(
-                [outline(detections[row]) for row in order], list(map(outline, truths)), [0] * len(truths)
-            )
-            crowd = np.array([truth["iscrowd"] for truth in truths], dtype=bool)
-            return np.where(crowd, overlaps, np.minimum(overlaps, boundaries))
-
-    return Boundaries
 
 
 def _pixels(sizes: Any) -> list[list[int]]:

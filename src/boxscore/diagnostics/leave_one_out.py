@@ -44,14 +44,8 @@ from boxscore.matching.preparing import prepared
 from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.blocks import MOST_VALUES
-from boxscore.scoring.summary import (
-    ClassValues,
-    class_values,
-    harmonic_mean,
-    held,
-    total_with,
-    weighted_metrics,
-)
+from boxscore.scoring.summary import harmonic_mean
+from boxscore.scoring.under_weights import ClassValues, class_values, held, total_with, weighted_metrics
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -61,7 +61,7 @@ from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.shared import weighted_metrics_shared
-from boxscore.scoring.summary import weighted_metrics
+from boxscore.scoring.under_weights import weighted_metrics
 
 if TYPE_CHECKING:
     import pandas as pd

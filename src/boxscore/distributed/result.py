@@ -46,7 +46,8 @@ from boxscore.protocols.summary import SummaryRow
 from boxscore.protocols.tables import ApRules
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.score_counts import ScoreCounts
-from boxscore.scoring.summary import Key, WeightedMetrics
+from boxscore.scoring.summary import Key
+from boxscore.scoring.under_weights import WeightedMetrics
 
 FETCHED = 1 << 24
 """Detections whose parts are brought here, 20 to 30 bytes each, and several hundred while they are used."""

@@ -2,9 +2,9 @@
 
 Goal
 ----
-:func:`boxscore.scoring.summary.weighted_metrics`, with its bits, where the parts are. Whoever owns a class
-counts its detections by the weights of their images, and its values travel on, from which the same code
-takes means.
+Compute :func:`boxscore.scoring.under_weights.weighted_metrics`, with its bits, where the parts are. The
+worker that owns a class counts its detections by the weights of their images and returns its values, from
+which the same code takes means.
 
 Conventions
 -----------
@@ -45,8 +45,9 @@ from boxscore.scoring.blocks import MOST_VALUES
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import JOINED, State, folded
 from boxscore.scoring.kinds import folds_of, kind_of
-from boxscore.scoring.summary import Key, WeightedMetrics, summary_keys, summary_table, weighted_metrics
+from boxscore.scoring.summary import Key, summary_keys, summary_table
 from boxscore.scoring.totals import Before, Totals
+from boxscore.scoring.under_weights import WeightedMetrics, weighted_metrics
 from boxscore.scoring.weighted import ImageWeights
 
 Metrics = Mapping[Key, Sequence[str]]

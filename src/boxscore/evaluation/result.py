@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from boxscore._utils.resampling import WeightSets
     from boxscore.matching.outcomes import Outcomes
     from boxscore.scoring.score_counts import ScoreCounts
-    from boxscore.scoring.summary import WeightedMetrics
+    from boxscore.scoring.under_weights import WeightedMetrics
 
 Answer = TypeVar("Answer")
 MOST_BYTES = 4 << 30

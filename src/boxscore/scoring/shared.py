@@ -15,7 +15,7 @@ from boxscore._utils.resampling import WeightSets
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
-from boxscore.scoring.summary import WeightedMetrics, weighted_metrics
+from boxscore.scoring.under_weights import WeightedMetrics, weighted_metrics
 
 WORTH_FORKING = 1 << 22
 """Detections and ground truths of all sets together, a second or two."""
@@ -30,7 +30,7 @@ def weighted_metrics_shared(
     progress: str = "",
     workers: Workers = "auto",
 ) -> WeightedMetrics:
-    """Compute :func:`~boxscore.scoring.summary.weighted_metrics`, in several processes where it pays.
+    """Compute :func:`~boxscore.scoring.under_weights.weighted_metrics`, in several processes where it pays.
 
     ``progress`` names what is counted, on a bar; empty for none.
     """

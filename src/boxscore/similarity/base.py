@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,10 @@ class Similarity(abc.ABC):
                 got=f"fractions of unknown sizes, {ground_truth.source}",
                 cause=checks.GIVE_SIZES,
             )
+
+    def reference_evaluator(self, evaluator: type[Any]) -> type[Any]:
+        """Return pycocotools' evaluator, or a subclass of it that measures pairs as this similarity does."""
+        return evaluator
 
     def forks_for(self, detections: Detections) -> bool:
         """Whether several workers are processes."""
