@@ -35,11 +35,11 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.read_only import read_only
-from boxscore._utils.text import html_summary, short_list
+from boxscore._utils.text import short_list
 from boxscore._utils.user_warnings import warn_user
 from boxscore.errors import InputError
 from boxscore.label_maps.counting import LARGEST_ID, LabelMap, PixelPairs, count_pairs, segment_map
-from boxscore.label_maps.images import different_images, joined_images, matched_streams, of_images
+from boxscore.label_maps.images import different_images, matched_streams
 from boxscore.label_maps.resampled import ResampledImages
 from boxscore.label_maps.rules import PanopticRules, load_panoptic_rules
 
@@ -360,18 +360,13 @@ class PanopticQuality(ResampledImages):
 
     See Also
     --------
-    boxscore.label_maps.resampled.ResampledImages : ``bootstrap_intervals``.
+    boxscore.label_maps.resampled.ResampledImages : ``bootstrap_intervals``, ``merge``, ``signature``.
     """
 
     rules: PanopticRules
     classes: PanopticClasses
     images: tuple[int | str, ...]
     segments: CountedSegments
-
-    @property
-    def signature(self) -> str:
-        """Every choice of the rules in one line."""
-        return self.rules.signature()
 
     @functools.cached_property
     def metrics(self) -> dict[str, float]:
@@ -495,45 +490,6 @@ class PanopticQuality(ResampledImages):
             return self._metrics(np.vstack([counts, ious]))
 
         return metrics_of
-
-    @classmethod
-    def merge(cls, results: Iterable[PanopticQuality]) -> PanopticQuality:
-        """Return the result of all images of several results.
-
-        Parameters
-        ----------
-        results : iterable of PanopticQuality
-            Of the same rules and classes, and of different images.
-
-        Returns
-        -------
-        PanopticQuality
-
-        Raises
-        ------
-        InputError
-            When there is none, or rules, classes or images do not fit.
-        """
-        parts = list(results)
-        images, starts = joined_images(parts, [(part.rules, part.classes) for part in parts])
-        first = parts[0]
-        moved = [
-            part.segments._replace(image=part.segments.image + np.int32(start))
-            for part, start in zip(parts, starts, strict=True)
-        ]
-        return cls(first.rules, first.classes, images, CountedSegments.joined(moved))
-
-    def __add__(self, other: PanopticQuality) -> PanopticQuality:
-        if not isinstance(other, PanopticQuality):
-            return NotImplemented
-        return self.merge([self, other])
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items() if "SQ" not in name)
-        return f"PanopticQuality of {of_images(self.images)}\n{values}\n{self.signature}"
-
-    def _repr_html_(self) -> str:
-        return html_summary(f"PanopticQuality of {of_images(self.images)}", self.metrics, self.signature)
 
 
 def quality_of(sums: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:

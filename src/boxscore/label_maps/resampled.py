@@ -1,4 +1,4 @@
-"""Intervals of the metrics of label maps, over resampled images.
+"""What the results of label maps share: intervals over resampled images, and merging.
 
 Conventions
 -----------
@@ -9,8 +9,8 @@ Below 10 images there is no interval (NaN): none holds.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,13 @@ from boxscore._utils.resampling import (
     interval,
     spread,
 )
+from boxscore._utils.text import html_summary
 from boxscore.errors import InputError
+from boxscore.label_maps.images import joined_images, of_images
 
 if TYPE_CHECKING:
     import pandas as pd
+    from typing_extensions import Self
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,9 +62,70 @@ class MetricIntervals:
 
 
 class ResampledImages:
-    """A result of some images whose metrics are known for any weights of them."""
+    """A result of some images whose metrics are known for any weights of them.
 
+    A dataclass of rules, classes, images, and a table whose rows have the position of their image.
+    """
+
+    rules: Any
     images: tuple[int | str, ...]
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics by name."""
+        raise NotImplementedError
+
+    @property
+    def signature(self) -> str:
+        """Every choice of the rules in one line."""
+        signature: str = self.rules.signature()
+        return signature
+
+    @property
+    def _title(self) -> str:
+        return f"{type(self).__name__} of {of_images(self.images)}"
+
+    @classmethod
+    def merge(cls, results: Iterable[Self]) -> Self:
+        """Return the result of all images of several results.
+
+        Parameters
+        ----------
+        results : iterable of results
+            Of the same rules and classes, and of different images.
+
+        Returns
+        -------
+        PanopticQuality or SemanticIoU
+            As the results are.
+
+        Raises
+        ------
+        InputError
+            When there is none, or rules, classes or images do not fit.
+        """
+        parts = list(results)
+        fields = [[getattr(part, field.name) for field in dataclasses.fields(part)] for part in parts]  # type: ignore[arg-type]
+        images, starts = joined_images(parts, [values[:2] for values in fields])
+        rules, classes, _, table = fields[0]
+        moved = [
+            values[-1]._replace(image=values[-1].image + np.int32(start))
+            for values, start in zip(fields, starts, strict=True)
+        ]
+        columns = (np.concatenate(column) for column in zip(*moved, strict=True))
+        return cls(rules, classes, images, type(table)(*columns))  # type: ignore[call-arg]
+
+    def __add__(self, other: Self) -> Self:
+        return self.merge([self, other]) if isinstance(other, type(self)) else NotImplemented
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items() if "SQ" not in name)
+        return f"{self._title}\n{values}\n{self.signature}"
+
+    def _repr_html_(self) -> str:
+        return html_summary(
+            f"{type(self).__name__} of {of_images(self.images)}", self.metrics, self.signature
+        )
 
     def _metrics_by_weights(self) -> Callable[[FloatArray], Mapping[str, float]]:
         """Return what computes the metrics with every image counted by its weight [I]."""

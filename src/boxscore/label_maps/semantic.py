@@ -33,10 +33,10 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.read_only import read_only
-from boxscore._utils.text import html_summary, short_list
+from boxscore._utils.text import short_list
 from boxscore.errors import InputError
 from boxscore.label_maps.counting import LabelClasses, LabelCounts, PixelPairs, count_pairs, label_map
-from boxscore.label_maps.images import different_images, joined_images, matched_streams, of_images
+from boxscore.label_maps.images import different_images, matched_streams
 from boxscore.label_maps.object_weights import ObjectWeights, labels_of_values
 from boxscore.label_maps.resampled import ResampledImages
 from boxscore.label_maps.rules import LARGEST_LABEL, SemanticRules, load_semantic_rules
@@ -116,18 +116,13 @@ class SemanticIoU(ResampledImages):
 
     See Also
     --------
-    boxscore.label_maps.resampled.ResampledImages : ``bootstrap_intervals``.
+    boxscore.label_maps.resampled.ResampledImages : ``bootstrap_intervals``, ``merge``, ``signature``.
     """
 
     rules: SemanticRules
     given: LabelClasses | None
     images: tuple[int | str, ...]
     counts: LabelCounts
-
-    @property
-    def signature(self) -> str:
-        """Every choice of the rules in one line."""
-        return self.rules.signature()
 
     @functools.cached_property
     def classes(self) -> LabelClasses:
@@ -300,46 +295,6 @@ class SemanticIoU(ResampledImages):
             return plain | self._by_object.metrics(weights)
 
         return metrics_of
-
-    @classmethod
-    def merge(cls, results: Iterable[SemanticIoU]) -> SemanticIoU:
-        """Return the result of all images of several results.
-
-        Parameters
-        ----------
-        results : iterable of SemanticIoU
-            Of the same rules and classes, and of different images.
-
-        Returns
-        -------
-        SemanticIoU
-
-        Raises
-        ------
-        InputError
-            When there is none, or rules, classes or images do not fit.
-        """
-        parts = list(results)
-        images, starts = joined_images(parts, [(part.rules, part.given) for part in parts])
-        first = parts[0]
-        moved = [
-            part.counts._replace(image=part.counts.image + np.int32(start))
-            for part, start in zip(parts, starts, strict=True)
-        ]
-        columns = (np.concatenate(column) for column in zip(*moved, strict=True))
-        return cls(first.rules, first.given, images, LabelCounts(*columns))
-
-    def __add__(self, other: SemanticIoU) -> SemanticIoU:
-        if not isinstance(other, SemanticIoU):
-            return NotImplemented
-        return self.merge([self, other])
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
-        return f"SemanticIoU of {of_images(self.images)}\n{values}\n{self.signature}"
-
-    def _repr_html_(self) -> str:
-        return html_summary(f"SemanticIoU of {of_images(self.images)}", self.metrics, self.signature)
 
 
 def _reduced(labels: NDArray[np.int32]) -> NDArray[np.int32]:
