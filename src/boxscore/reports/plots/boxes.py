@@ -161,8 +161,7 @@ def draw_evaluated(
     figure, panel, row, width, height = canvas
     outcomes = evaluation.outcomes
     truth, detections = evaluation.ground_truth, evaluation.detections
-    shown = np.flatnonzero((detections.image == row) & (ranked_by(detections) >= score_threshold))
-    shown = shown[np.argsort(-ranked_by(detections)[shown], kind="stable")][:MOST_BOXES]
+    shown = shown_detections(evaluation, row, score_threshold)
     outcome = outcomes.truth(score_threshold)
     truths = np.flatnonzero((truth.image == row) & (outcome != TRUE_POSITIVE))[:MOST_BOXES]
     used = set()
@@ -185,6 +184,13 @@ def draw_evaluated(
     if ax is None and is_inline():
         pyplot().close(figure)
     return figure
+
+
+def shown_detections(evaluation: Evaluation, image: int, score_threshold: float) -> NDArray[np.int64]:
+    """Return the rows of an image's detections from a score on, the best first; at most ``MOST_BOXES``."""
+    scores = ranked_by(evaluation.detections)
+    rows = np.flatnonzero((evaluation.detections.image == image) & (scores >= score_threshold))
+    return rows[np.argsort(-scores[rows], kind="stable")][:MOST_BOXES]
 
 
 def canvas_of(image: Any, evaluation: Evaluation, image_id: Id, *, ax: Axes | None) -> Canvas:
@@ -215,16 +221,13 @@ def _write(ax: Axes, box: NDArray[np.float64], code: int, text: str, frame: tupl
         return
     x = float(np.clip(box[0], 0, frame[0]))
     y = float(np.clip(box[1], 0, frame[1]))
-    ax.text(
-        x,
-        y,
-        text,
-        fontsize=7,
-        color="white",
-        va="bottom" if y > frame[1] * 0.04 else "top",
-        clip_on=True,
-        bbox={"facecolor": STYLES[code].colour, "edgecolor": "none", "pad": 1.2, "alpha": 0.9},
-    )
+    write(ax, (x, y), text, STYLES[code], size=7, va="bottom" if y > frame[1] * 0.04 else "top")
+
+
+def write(ax: Axes, at: tuple[float, float], text: str, style: Style, *, size: int, **sides: Any) -> None:
+    """Write white text on the color of a style."""
+    box = {"facecolor": style.colour, "edgecolor": "none", "pad": 1.2, "alpha": 0.9}
+    ax.text(*at, text, fontsize=size, color="white", clip_on=True, bbox=box, **sides)
 
 
 def draw_shape(ax: Axes, table: BoxTable, row: int, protocol: Protocol, style: Style) -> None:

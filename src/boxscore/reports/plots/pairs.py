@@ -24,7 +24,6 @@ from boxscore.data.vocabulary import Id
 from boxscore.diagnostics.overlaps import pair_overlaps
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import MISSED
-from boxscore.matching.ranking import ranked_by
 from boxscore.protocols.protocol import Protocol
 from boxscore.reports.gallery import MOST_BOXES
 from boxscore.reports.plots._style import is_inline, label, pyplot
@@ -36,6 +35,8 @@ from boxscore.reports.plots.boxes import (
     draw_shape,
     evaluated_image,
     score_text,
+    shown_detections,
+    write,
 )
 
 if TYPE_CHECKING:
@@ -151,8 +152,7 @@ def draw_evaluated_pairs(
     """
     canvas = canvas_of(image, evaluation, image_id, ax=ax)
     truth, detections = evaluation.ground_truth, evaluation.detections
-    shown = np.flatnonzero((detections.image == canvas.row) & (ranked_by(detections) >= score_threshold))
-    shown = shown[np.argsort(-ranked_by(detections)[shown], kind="stable")][:MOST_BOXES]
+    shown = shown_detections(evaluation, canvas.row, score_threshold)
     truths = np.flatnonzero(truth.image == canvas.row)[:MOST_BOXES]
     for table, rows, style in ((truth, truths, TRUTH), (detections, shown[::-1], DETECTION)):
         for row in rows.tolist():
@@ -198,14 +198,5 @@ def _write(canvas: Canvas, box: FloatArray, text: str, style: Style, *, below: b
     x = float(np.clip(box[2 if at_right else 0], 0, canvas.width))
     y = float(np.clip(box[3 if below else 1], 0, canvas.height))
     inside = y > canvas.height * 0.96 if below else y < canvas.height * 0.04
-    canvas.panel.text(
-        x,
-        y,
-        text,
-        fontsize=8,
-        color="white",
-        ha="right" if at_right else "left",
-        va="top" if below != inside else "bottom",
-        clip_on=True,
-        bbox={"facecolor": style.colour, "edgecolor": "none", "pad": 1.2, "alpha": 0.9},
-    )
+    sides = {"ha": "right" if at_right else "left", "va": "top" if below != inside else "bottom"}
+    write(canvas.panel, (x, y), text, style, size=8, **sides)
