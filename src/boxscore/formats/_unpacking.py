@@ -16,7 +16,7 @@ import contextlib
 import dataclasses
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -129,9 +129,14 @@ def unpacked(path: Path) -> Path:
     """
     if isinstance(path, Address):
         is_read_there = not path.is_file() or Sniffer(path).head.startswith(PARQUET)
-        return path if is_read_there else unpacked(_copied(path))
+        return path if is_read_there else unpacked(_made_once(path, _copy_here))
     if not path.exists() or not is_packed(Sniffer(path)):
         return path
+    return _made_once(path, _unpack_gzip if path.suffix.lower() == ".gz" else _unpack_zip)
+
+
+def _made_once(path: Path, make: Callable[[Path, Path], Path]) -> Path:
+    """Make a file or folder of a path in a temporary folder, once as long as the path is the same."""
     import shutil
 
     status = path.stat()
@@ -139,41 +144,24 @@ def unpacked(path: Path) -> Path:
     if key not in _known or not _known[key].exists():
         folder = _temporary_folder()
         try:
-            if path.suffix.lower() == ".gz":
-                _known[key] = _unpack_gzip(path, folder)
-            else:
-                _unpack_zip(path, folder)
-                _known[key] = _root(folder)
+            _known[key] = make(path, folder)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
     return _known[key]
 
 
-def _copied(address: Address) -> Path:
-    """Copy a file of a store, once as long as it is the same."""
-    import shutil
-
-    status = address.stat()
-    key = (str(address), status.st_size, status.st_mtime_ns)
-    if key not in _known or not _known[key].exists():
-        folder = _temporary_folder()
-        copy = folder / (address.name or "file")
-        try:
-            with copy.open("wb") as file:
-                address.copy_to(file)
-        except OSError as error:
-            shutil.rmtree(folder, ignore_errors=True)
-            text = f"{address}: cannot be copied to {folder.parent}: {error.strerror or error}"
-            raise FileFormatError(f"{without_secrets(text)}; choose another folder with TMPDIR.") from None
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        if status.st_size and copy.stat().st_size != status.st_size:
-            got = f"{copy.stat().st_size:,} bytes, where the store says {status.st_size:,}"
-            raise FileFormatError(str(address), "be copied whole", got=got, cause="try again")
-        _known[key] = copy
-    return _known[key]
+def _copy_here(address: Path, folder: Path) -> Path:
+    """Copy a file of a store."""
+    assert isinstance(address, Address)
+    copy = folder / (address.name or "file")
+    try:
+        with copy.open("wb") as file:
+            address.copy_to(file)
+    except OSError as error:
+        text = f"{address}: cannot be copied to {folder.parent}: {error.strerror or error}"
+        raise FileFormatError(f"{without_secrets(text)}; choose another folder with TMPDIR.") from None
+    return copy
 
 
 def _temporary_folder() -> Path:
@@ -220,7 +208,7 @@ def _unpack_gzip(path: Path, folder: Path) -> Path:
     return target
 
 
-def _unpack_zip(path: Path, folder: Path) -> None:
+def _unpack_zip(path: Path, folder: Path) -> Path:
     import struct
     import zipfile
     import zlib
@@ -244,6 +232,7 @@ def _unpack_zip(path: Path, folder: Path) -> None:
         if isinstance(error, (FileFormatError, InputError)):
             raise
         raise _damaged(path, error) from None
+    return _root(folder)
 
 
 def _unpack_member(
