@@ -37,12 +37,30 @@ def test_the_help_fits(columns: str, monkeypatch: pytest.MonkeyPatch, run: Run) 
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_names_every_option_once(name: str, run: Run) -> None:
-    output = run(name, "--help").out
+def test_the_whole_help_names_every_option_once(name: str, run: Run) -> None:
+    output = run(name, "--help-all").out
     for option in load_command(name).options:
         if not option.positional:
             assert len(re.findall(rf"^  (?:--?[\w-]+, )?--{option.name}\b(?!-)", output, re.MULTILINE)) == 1
     assert "{auto,coco" not in output
+
+
+def test_the_help_of_evaluate_fits_a_screen(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    """What most people need, and where the rest is."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("evaluate", "--help").out.splitlines()
+    assert len(lines) <= 60
+    options = [line for line in lines if line.startswith("  -")]
+    assert 15 <= len(options) <= 25
+    assert "--help-all" in lines[-4] + lines[-5]
+    assert "--memory-limit" not in "".join(options)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_short_help_says_how_many_options_it_leaves_out(name: str, run: Run) -> None:
+    text = run(name, "--help").out
+    left_out = [option for option in load_command(name).options if option.topic]
+    assert (f"{len(left_out)} more option" in text) == bool(left_out)
 
 
 @each(COMMANDS)
@@ -73,7 +91,7 @@ def test_a_long_example_is_continued_before_its_options(monkeypatch: pytest.Monk
 
 def test_defaults_are_shown(run: Run) -> None:
     for name in COMMANDS:
-        output = " ".join(run(name, "--help").out.partition("\n\n  GT")[2].split())
+        output = " ".join(run(name, "--help-all").out.partition("\n\n  GT")[2].split())
         for option in load_command(name).options:
             if option.kind is not bool and option.default not in (None, "", ()) and not option.required:
                 text = output.partition(f"--{option.name} ")[2][:400]
@@ -176,9 +194,10 @@ def test_completion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert completed(script, "boxscore", "") == {*COMMANDS, "--help", "--version", "--print-completion"}
     assert completed(script, "boxscore", "conf") == {"confusion"}
     options = {f"--{option.name}" for option in (*load_command("nms").options, *EVERYWHERE)}
-    assert completed(script, "boxscore", "nms", "--") == {*options, "--help", "--gt", "--dt"} & {
+    assert completed(script, "boxscore", "nms", "--") == {*options, "--help", "--help-all", "--gt", "--dt"} & {
         *options,
         "--help",
+        "--help-all",
         "--dt",
     }
     assert completed(script, "boxscore", "evaluate", "--output", "") == {

@@ -34,8 +34,8 @@ def pages() -> ModuleType:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_reference_has_every_option_that_help_prints(command: str, pages: ModuleType, run: Run) -> None:
-    lines = [line for line in run(command, "--help").out.splitlines() if line.startswith("  -")]
-    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", "\n".join(lines))) - {"--help"}
+    lines = [line for line in run(command, "--help-all").out.splitlines() if line.startswith("  -")]
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", "\n".join(lines))) - {"--help", "--help-all"}
     assert "--strict" in options
     reference = pages.command_reference()
     section = reference[reference.index(f"## boxscore {command}\n") :].split("\n## ")[0]

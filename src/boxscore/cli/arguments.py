@@ -42,6 +42,19 @@ REPORT_GROUP = "the report"
 HEADINGS = (PART, INPUT, PROTOCOL_GROUP, NOT_IN_FILES, OUTPUT_GROUP, REPORT_GROUP)
 """Of the help, in this order, after a command's own options and own headings."""
 
+PATHS = "input, spelled out"
+LARGE = "larger than memory: partitions, shards, clusters"
+RULES = "the protocol, in detail"
+TABLES = "columns and box formats of other files"
+SIZES = "sizes of images"
+FEDERATED = "Open Images and LVIS"
+ANSWERS = "answers of language models"
+CHECKS = "the check of the input"
+ODD = "ids and images that do not fit"
+REPORT_TOPIC = "contents of the report"
+TOPICS = (PATHS, RULES, TABLES, SIZES, ODD, FEDERATED, ANSWERS, LARGE, CHECKS, REPORT_TOPIC)
+"""Headings of ``--help-all``, in this order: options that most people never need, by what needs them."""
+
 
 class Option(NamedTuple):
     """One argument of a command.
@@ -84,6 +97,10 @@ class Option(NamedTuple):
         path whose option writes nothing is an input, which no output may replace.
     mistyped_as : tuple of str
         Names that users type for it, which no option has.
+    topic : str
+        One of ``TOPICS``; ``--help`` leaves the option out, and ``--help-all`` shows it under this heading.
+    brief : str
+        What ``--help`` says in place of ``help``, in one line.
     """
 
     name: str
@@ -106,6 +123,8 @@ class Option(NamedTuple):
     combine: Callable[[list[Any]], Any] | None = None
     writes: tuple[str, ...] = ()
     mistyped_as: tuple[str, ...] = ()
+    topic: str = ""
+    brief: str = ""
 
     @property
     def dest(self) -> str:
@@ -118,6 +137,8 @@ class Option(NamedTuple):
 
     def but(self, **changes: Any) -> Option:
         """Return a variation of the option."""
+        if "help" in changes:  # the short text is of the other help
+            changes.setdefault("brief", "")
         return self._replace(**changes)
 
     @property
@@ -219,6 +240,7 @@ GROUND_TRUTH = Option(
     required=True,
     key="ground_truth.path",
     group=INPUT,
+    topic=PATHS,
 )
 DETECTIONS = Option(
     "detections",
@@ -229,6 +251,7 @@ DETECTIONS = Option(
     required=True,
     key="detections.path",
     group=INPUT,
+    topic=PATHS,
 )
 FORMAT = Option(
     "format",
@@ -238,6 +261,7 @@ FORMAT = Option(
     metavar="FORMAT",
     key="ground_truth.format",
     group=INPUT,
+    brief="format of the ground truth (default: auto)",
 )
 DEFAULT_PROTOCOL = "coco"
 PROTOCOL = Option(
@@ -248,6 +272,7 @@ PROTOCOL = Option(
     key="evaluation.protocol",
     ending=".toml",
     group=PROTOCOL_GROUP,
+    brief="how to score; see boxscore protocols (default: coco)",
 )
 SCORELESS = Option(
     "scoreless",
@@ -256,6 +281,7 @@ SCORELESS = Option(
     default=False,
     key="evaluation.scoreless",
     group=PROTOCOL_GROUP,
+    topic=RULES,
 )
 IOU_TYPE = Option(
     "iou-type",
@@ -263,6 +289,7 @@ IOU_TYPE = Option(
     choices=_iou_types,
     key="evaluation.iou_type",
     group=PROTOCOL_GROUP,
+    brief="what to compare (default: as the protocol says)",
 )
 DETECTION_AREA = Option(
     "detection-area",
@@ -270,6 +297,7 @@ DETECTION_AREA = Option(
     choices=_detection_areas,
     key="evaluation.detection_area",
     group=PROTOCOL_GROUP,
+    topic=RULES,
 )
 MAX_DETECTIONS = Option(
     "max-detections",
@@ -282,6 +310,7 @@ MAX_DETECTIONS = Option(
     variable="caps",
     key="evaluation.max_detections",
     group=PROTOCOL_GROUP,
+    brief="detections that count per image and class, e.g. 100",
 )
 IOU_THRESHOLDS = Option(
     "iou-thresholds",
@@ -291,6 +320,7 @@ IOU_THRESHOLDS = Option(
     metavar="T",
     key="evaluation.iou_thresholds",
     group=PROTOCOL_GROUP,
+    brief="IoU thresholds, e.g. 0.5 0.75 or 0.5:0.95/10",
 )
 AREA_RANGES = Option(
     "area-ranges",
@@ -299,6 +329,7 @@ AREA_RANGES = Option(
     metavar="NAME=LOW:HIGH",
     key="evaluation.area_ranges",
     group=PROTOCOL_GROUP,
+    topic=RULES,
 )
 SCORE_THRESHOLD = Option(
     "score-threshold",
@@ -308,6 +339,7 @@ SCORE_THRESHOLD = Option(
     variable="least_score",
     key="evaluation.score_threshold",
     group=PROTOCOL_GROUP,
+    brief="leave out detections that score below this",
 )
 CLASS_WEIGHTS = Option(
     "class-weights",
@@ -317,6 +349,7 @@ CLASS_WEIGHTS = Option(
     key="evaluation.class_weights",
     ending=(".csv", ".txt", ".tsv", ".json"),
     group=PROTOCOL_GROUP,
+    topic=RULES,
 )
 PROTOCOL_CHANGES = (MAX_DETECTIONS, IOU_THRESHOLDS, AREA_RANGES, SCORE_THRESHOLD, CLASS_WEIGHTS)
 """Flags that write a protocol."""
@@ -327,6 +360,7 @@ ANNOTATION_ID_ZERO = Option(
     choices=_annotation_id_zero,
     key="evaluation.annotation_id_zero",
     group=PROTOCOL_GROUP,
+    topic=RULES,
 )
 IMAGE_SET = Option(
     "image-set",
@@ -358,6 +392,7 @@ IMAGES = Option(
     metavar="ID|FILE",
     key="evaluation.images",
     group=INPUT,
+    topic=ODD,
 )
 WORKERS = Option(
     "workers",
@@ -368,6 +403,7 @@ WORKERS = Option(
     metavar="N",
     key="evaluation.workers",
     group=INPUT,
+    topic=LARGE,
 )
 SCRATCH = Option(
     "scratch",
@@ -377,6 +413,7 @@ SCRATCH = Option(
     metavar="DIR",
     key="evaluation.scratch",
     writes=("boxscore-*",),
+    topic=LARGE,
 )
 SCHEDULER = Option(
     "scheduler",
@@ -384,6 +421,7 @@ SCHEDULER = Option(
     "--workers processes on this machine",
     metavar="ADDRESS",
     key="evaluation.scheduler",
+    topic=LARGE,
 )
 CLUSTER = (SCHEDULER, SCRATCH)
 MEMORY_LIMIT = Option(
@@ -392,6 +430,7 @@ MEMORY_LIMIT = Option(
     "once if they cannot",
     metavar="SIZE",
     key="evaluation.memory_limit",
+    topic=LARGE,
 )
 AT_ONCE = {
     "suspects": "every label is weighed by what it costs among all scores, with the boxes around it",
@@ -420,6 +459,7 @@ DT_BOX_FORMAT = Option(
     metavar="FORM",
     key="detections.box_format",
     group=NOT_IN_FILES,
+    topic=TABLES,
 )
 RESULTS_BOX_FORMAT = DT_BOX_FORMAT.but(
     help="order of the four numbers of a box, in pixels or fractions, where it is not the format's: "
@@ -437,6 +477,7 @@ COLUMNS = Option(
     metavar="PART=NAME",
     key="evaluation.columns",
     group=NOT_IN_FILES,
+    topic=TABLES,
 )
 
 
@@ -460,6 +501,7 @@ IMAGE_FOLDER = Option(
     metavar="DIR",
     key="output.image_folder",
     group=NOT_IN_FILES,
+    brief="folder of the images, for reports and missing sizes",
 )
 IMAGE_SIZES = Option(
     "image-sizes",
@@ -469,6 +511,7 @@ IMAGE_SIZES = Option(
     metavar="FILE.csv|WxH",
     key="ground_truth.image_sizes",
     group=NOT_IN_FILES,
+    topic=SIZES,
 )
 GROUND_TRUTH_FILES = (
     Option(
@@ -478,6 +521,7 @@ GROUND_TRUTH_FILES = (
         metavar="FILE.csv",
         key="ground_truth.segments",
         group=NOT_IN_FILES,
+        topic=FEDERATED,
     ),
     Option(
         "image-labels",
@@ -486,6 +530,7 @@ GROUND_TRUTH_FILES = (
         metavar="FILE.csv",
         key="ground_truth.image_labels",
         group=NOT_IN_FILES,
+        topic=FEDERATED,
     ),
     Option(
         "hierarchy",
@@ -494,6 +539,7 @@ GROUND_TRUTH_FILES = (
         metavar="FILE.json",
         key="ground_truth.hierarchy",
         group=NOT_IN_FILES,
+        topic=FEDERATED,
     ),
     Option(
         "gt-classes",
@@ -503,6 +549,7 @@ GROUND_TRUTH_FILES = (
         metavar="FILE",
         key="ground_truth.classes",
         group=NOT_IN_FILES,
+        brief="names of the ground truth's class numbers",
     ),
     Option(
         "gt-box-format",
@@ -512,11 +559,13 @@ GROUND_TRUTH_FILES = (
         metavar="FORM",
         key="ground_truth.box_format",
         group=NOT_IN_FILES,
+        topic=TABLES,
     ),
     COLUMNS.but(
         name="gt-columns",
         help="as --columns, for the ground truth only",
         key="ground_truth.columns",
+        topic=TABLES,
     ),
 )
 """What the files of ground truth may not say."""
@@ -529,6 +578,7 @@ DETECTION_FILES = (
         metavar="FORMAT",
         key="detections.format",
         group=NOT_IN_FILES,
+        topic=TABLES,
     ),
     Option(
         "dt-classes",
@@ -537,10 +587,16 @@ DETECTION_FILES = (
         metavar="FILE",
         key="detections.classes",
         group=NOT_IN_FILES,
+        brief="names of the detections' class numbers",
     ),
     DT_BOX_FORMAT,
     COLUMNS,
-    COLUMNS.but(name="dt-columns", help="as --columns, for the detections only", key="detections.columns"),
+    COLUMNS.but(
+        name="dt-columns",
+        help="as --columns, for the detections only",
+        key="detections.columns",
+        topic=TABLES,
+    ),
     Option(
         "class-map",
         "which class of the ground truth each class of the detections is: auto (by the boxes), zero-based, "
@@ -549,6 +605,7 @@ DETECTION_FILES = (
         key="detections.class_map",
         ending=".csv",
         group=NOT_IN_FILES,
+        brief="how to map detection classes: auto, one-based, FILE",
     ),
     Option(
         "unlisted-images",
@@ -558,6 +615,7 @@ DETECTION_FILES = (
         choices=_unlisted,
         key="detections.unlisted_images",
         group=NOT_IN_FILES,
+        topic=ODD,
     ),
     Option(
         "coordinates",
@@ -567,6 +625,7 @@ DETECTION_FILES = (
         metavar="NAME",
         key="detections.coordinates",
         group=NOT_IN_FILES,
+        topic=ANSWERS,
     ),
     Option(
         "repeated",
@@ -575,6 +634,7 @@ DETECTION_FILES = (
         choices=("keep", "once"),
         key="detections.repeated",
         group=NOT_IN_FILES,
+        topic=ANSWERS,
     ),
     Option(
         "loose",
@@ -583,6 +643,7 @@ DETECTION_FILES = (
         default=False,
         key="detections.loose",
         group=NOT_IN_FILES,
+        topic=ANSWERS,
     ),
     IMAGE_SIZES,
     IMAGE_FOLDER,
@@ -618,6 +679,7 @@ OUTPUT = Option(
     key="output.form",
     group=OUTPUT_GROUP,
     writes=(".",),
+    brief="text, json, csv, markdown, latex, or a file to write",
 )
 ALLOW = Option(
     "allow",
@@ -626,6 +688,7 @@ ALLOW = Option(
     default=(),
     metavar="NAME",
     key="output.allow",
+    topic=CHECKS,
 )
 PER_CLASS = Option("per-class", "add one row per class", kind=bool, default=False, key="output.per_class")
 SORT = Option(
@@ -635,6 +698,7 @@ SORT = Option(
     metavar="COLUMN",
     default="",
     key="output.sort",
+    brief="order rows by this column, worst first, or COLUMN:asc",
 )
 TOP = Option("top", "print only the first N rows", kind=int, metavar="N", key="output.top")
 ROWS = (SORT, TOP)
@@ -648,6 +712,7 @@ WIDE = Option(
     kind=bool,
     default=False,
     group=OUTPUT_GROUP,
+    brief="print every column, however narrow the terminal",
 )
 STRICT = Option(
     "strict",
@@ -655,6 +720,7 @@ STRICT = Option(
     kind=bool,
     default=False,
     group=OUTPUT_GROUP,
+    brief="exit with status 2 on a warning about the input",
 )
 QUIET = Option(
     "quiet",
@@ -663,6 +729,7 @@ QUIET = Option(
     kind=bool,
     default=False,
     group=OUTPUT_GROUP,
+    brief="print only the result and errors",
 )
 EVERYWHERE = (WIDE, QUIET, STRICT)
 """The options of every command."""
@@ -681,7 +748,9 @@ REPORT = Option(
     ),
 )
 COMPARISON_REPORT = (
-    Option("title", "title of the page", default="", key="output.title", group=REPORT_GROUP),
+    Option(
+        "title", "title of the page", default="", key="output.title", group=REPORT_GROUP, topic=REPORT_TOPIC
+    ),
     Option(
         "gallery",
         "number of worst images to show",
@@ -690,6 +759,7 @@ COMPARISON_REPORT = (
         metavar="N",
         key="output.gallery",
         group=REPORT_GROUP,
+        topic=REPORT_TOPIC,
     ),
     Option(
         "tables",
@@ -697,6 +767,7 @@ COMPARISON_REPORT = (
         choices=TABLE_FORMS,
         key="output.tables",
         group=REPORT_GROUP,
+        topic=REPORT_TOPIC,
     ),
     Option(
         "plots",
@@ -704,6 +775,7 @@ COMPARISON_REPORT = (
         choices=PLOT_FORMS,
         key="output.plots",
         group=REPORT_GROUP,
+        topic=REPORT_TOPIC,
     ),
 )
 """Options for the contents of a comparison report."""
@@ -717,6 +789,7 @@ REPORT_CONTENT = (
         metavar="N",
         key="output.resamples",
         group=REPORT_GROUP,
+        topic=REPORT_TOPIC,
     ),
 )
 """Options for the contents of a report."""

@@ -56,7 +56,7 @@ def completion_script(shell: str, commands: Mapping[str, tuple[Option, ...]]) ->
     options, values = [], []
     for name, those in commands.items():
         words = [word for option in those if not option.positional for word in _names(option)]
-        options.append(f'        {name}) options="{" ".join([*words, "--help"])}" ;;')
+        options.append(f'        {name}) options="{" ".join([*words, "--help", "--help-all"])}" ;;')
         for option in those:
             known = option.known()
             if known and not option.positional:

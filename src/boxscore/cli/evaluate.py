@@ -3,8 +3,8 @@
 Examples
 --------
   boxscore evaluate instances_val2017.json results.json
-  boxscore evaluate VOC2007 results_dir --image-set test --protocol voc2007 --per-class
-  boxscore evaluate instances.json results.json --report report
+  boxscore evaluate VOC2007 results --image-set test --protocol voc2007
+  boxscore evaluate instances.json results.json --report report --per-class
   boxscore evaluate instances.json results.json --output result.json
 """
 
@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 
 from boxscore.cli.arguments import (
     ALLOW,
+    CHECKS,
     CLUSTER,
     INPUTS,
+    LARGE,
     MEMORY_LIMIT,
     OUTPUT,
     PER_CLASS,
@@ -48,6 +50,7 @@ OPTIONS = (
         "evaluate one of N shares of the images alone, 1/N to N/N; of Parquet no more is read",
         metavar="K/N",
         key="evaluation.shard",
+        topic=LARGE,
     ),
     Option(
         "save-part",
@@ -57,6 +60,7 @@ OPTIONS = (
         metavar="FILE.npz",
         key="output.save_part",
         writes=(".",),
+        topic=LARGE,
     ),
     *CLUSTER,
     Option(
@@ -65,6 +69,7 @@ OPTIONS = (
         kind=bool,
         default=False,
         key="output.verify",
+        brief="compare every value with pycocotools",
     ),
     Option(
         "no-digest",
@@ -73,6 +78,7 @@ OPTIONS = (
         default=True,
         variable="digest",
         key="output.digest",
+        topic=CHECKS,
     ),
     ALLOW.but(help=f"with --strict: {ALLOW.help}"),
     *REPORT_CONTENT,

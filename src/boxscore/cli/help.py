@@ -3,7 +3,8 @@
 Conventions
 -----------
 - What a command is for and how it is called comes first, then its own options, then the shared ones by
-  heading; a default stands behind each option that has one.
+  heading; each option ends with its default, if it has one.
+- ``--help`` shows what most people need; ``--help-all`` adds the options that have a topic, by topic.
 - Lines fit the terminal. A call in the examples that does not is continued with a backslash.
 """
 
@@ -13,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from boxscore._utils.widths import wrapped
-from boxscore.cli.arguments import HEADINGS, OUTPUT_GROUP, Option
+from boxscore.cli.arguments import HEADINGS, OUTPUT_GROUP, TOPICS, Option
 from boxscore.cli.streams import coloured, terminal_width
 
 COLUMN = 24
@@ -55,8 +56,10 @@ def program_help(groups: Mapping[str, Sequence[str]], summaries: Mapping[str, st
     return "\n".join(wrapped(line, _width()) if not line.startswith(" ") else line for line in lines) + "\n"
 
 
-def command_help(name: str, description: str, options: Sequence[Option], *, sides: Sequence[str]) -> str:
-    """Say what a command does, with examples and options."""
+def command_help(
+    name: str, description: str, options: Sequence[Option], *, sides: Sequence[str], every: bool = False
+) -> str:
+    """Say what a command does, with examples and the options that most people need, or with ``every`` one."""
     paragraphs, examples = _parts(description)
     call = ["usage: boxscore", name, *sides]
     call += [_call(option) for option in options if option.required and option.positional]
@@ -73,15 +76,29 @@ def command_help(name: str, description: str, options: Sequence[Option], *, side
         words = " and ".join(what[side.split(" ")[0]] for side in sides)
         instead = " and ".join(f"--{side.split(' ')[0].lower()}" for side in sides)
         lines += ["", *_entry(" ".join(sides), f"{words}; the same as {instead}")]
+    topics = [topic for topic in TOPICS if any(option.topic == topic for option in options)]
     headings = dict.fromkeys(option.group for option in options if option.group not in ("", *HEADINGS))
     for heading in ("", *headings, *HEADINGS):
-        chosen = [option for option in options if option.group == heading]
+        chosen = [option for option in options if option.group == heading and not option.topic]
         if chosen:
             lines += ["", coloured(heading or "options", "bold")]
             for option in chosen:
-                lines += _entry(_call(option), _meaning(option))
+                lines += _entry(
+                    _call(option), _meaning(option) if every else option.brief or _meaning(option)
+                )
             if heading == OUTPUT_GROUP:
                 lines += _entry("-h, --help", "print this text")
+                lines += _entry("--help-all", "print every option, in full") if topics else []
+    if every:
+        for topic in topics:
+            lines += ["", coloured(topic, "bold")]
+            for option in options:
+                if option.topic == topic:
+                    lines += _entry(_call(option), _meaning(option))
+    elif topics:
+        count = sum(bool(option.topic) for option in options)
+        more = f"{count} more options, in boxscore {name} --help-all: {'; '.join(topics)}."
+        lines += ["", wrapped(more, _width())]
     return "\n".join(lines) + "\n"
 
 

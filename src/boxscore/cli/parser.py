@@ -53,6 +53,14 @@ def _add(parser: Any, option: Option) -> None:
         parser.add_argument(*names, dest=option.dest, required=option.required, **how)
 
 
+class _HelpAll(argparse.Action):
+    """Prints the help with every option, and ends."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        print(parser.format_help_all(), end="")
+        parser.exit()
+
+
 class _Together(argparse.Action):
     """Makes one input of the files of an option that is given several times."""
 
@@ -109,6 +117,7 @@ class ArgumentParser(argparse.ArgumentParser):
         self.options: list[Option] = []
         self.command = name
         self._sides: Sequence[argparse.Action] = ()
+        self.add_argument("--help-all", action=_HelpAll, nargs=0)
 
     # ------------------------------------------------------------ help and errors
 
@@ -117,6 +126,12 @@ class ArgumentParser(argparse.ArgumentParser):
         from boxscore.cli.help import command_help
 
         return command_help(self.command, self.description or "", self.options, sides=self.sides)
+
+    def format_help_all(self) -> str:
+        """Add the options that few people need, by topic."""
+        from boxscore.cli.help import command_help
+
+        return command_help(self.command, self.description or "", self.options, sides=self.sides, every=True)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and what to do; of a long word the ends, without control characters."""
