@@ -46,8 +46,8 @@ def printable(text: str) -> str:
     )
 
 
-def decimals_of(values: Iterable[float], *, significant: int = 3, most: int = 8) -> int:
-    """Return how many decimals, at least 4, the least of some numbers needs; 0 and NaN need none.
+def decimals_of(values: Iterable[float]) -> int:
+    """Return how many decimals, 4 to 8, show three digits of the smallest number; 0 and NaN need none.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def decimals_of(values: Iterable[float], *, significant: int = 3, most: int = 8)
     7
     """
     sizes = [abs(value) for value in values if value and math.isfinite(value)]
-    return min(most, max(4, significant - 1 - math.floor(math.log10(min(sizes))))) if sizes else 4
+    return min(8, max(4, 2 - math.floor(math.log10(min(sizes))))) if sizes else 4
 
 
 def fixed(value: float | np.floating[Any], digits: int = 4, *, signed: bool = False) -> str:

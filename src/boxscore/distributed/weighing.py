@@ -299,20 +299,14 @@ def weighted_parts(
     rows: Sequence[SummaryRow],
     weights: WeightSets,
     *,
-    most: int | None = None,
-    alone: int | None = None,
     progress: bool = False,
 ) -> WeightedMetrics:
-    """Compute summary rows for each set of weights of all images, in the order of their ids.
-
-    ``most`` and ``alone`` are :data:`MOST` and :data:`ALONE`, or what fits into the room, when not given.
-    """
+    """Compute summary rows for each set of weights of all images, in the order of their ids."""
     K = len(held.headers[0].detections)
     if not len(weights):
         return WeightedMetrics(np.zeros((0, len(rows), K + 1)), np.zeros(0, np.int64), np.zeros(0, np.int64))
     share = (1 << 62) if held.room is None else held.room // 2  # the values of a batch take the rest
-    most = min(MOST, share // BYTES) if most is None else most
-    alone = min(ALONE, share // BYTES_ALONE) if alone is None else alone
+    most, alone = min(MOST, share // BYTES), min(ALONE, share // BYTES_ALONE)
     with held.engine.asked_again():
         job = _Job(held, rows, most, alone, min(BATCH, share // 2))
         batches = list(weights.batches(job.batch_size))
