@@ -194,7 +194,13 @@ def test_completion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert completed(script, "boxscore", "") == {*COMMANDS, "--help", "--version", "--print-completion"}
     assert completed(script, "boxscore", "conf") == {"confusion"}
     options = {f"--{option.name}" for option in (*load_command("nms").options, *EVERYWHERE)}
-    assert completed(script, "boxscore", "nms", "--") == {*options, "--help", "--help-all", "--gt", "--dt"} & {
+    assert completed(script, "boxscore", "nms", "--") == {
+        *options,
+        "--help",
+        "--help-all",
+        "--gt",
+        "--dt",
+    } & {
         *options,
         "--help",
         "--help-all",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -668,3 +669,11 @@ def test_other_names_lead_to_protocols_that_are_there() -> None:
         assert name not in known
         assert set(meant) <= set(known)
         assert meant_protocols(name, known) == list(meant)
+
+
+def test_a_protocol_pickles_once_its_rules_act() -> None:
+    """Partitions and parts travel with it."""
+    for name in protocol_names():
+        protocol = load_protocol(name)
+        assert protocol.does is protocol.does
+        assert pickle.loads(pickle.dumps(protocol)) == protocol

@@ -100,6 +100,10 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
         points = dict.fromkeys(each.point for each in asked)
         return {point: [each for each in asked if each.point == point] for point in points}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what rules do, which is found again: a condition without a name does not pickle."""
+        return {name: value for name, value in vars(self).items() if name != "does"}
+
     def asks_for(self, metric: str) -> bool:
         """Whether the summary has a metric of a kind."""
         return any(row.metric == metric for row in self.summary)
