@@ -42,7 +42,7 @@ def test_it_serves_until_it_is_told_to_end(name: str, tmp_path: Path) -> None:
                 urllib.request.urlopen(url.rsplit("/", 2)[0] + "/", timeout=30)
             refused.value.close()
             process.send_signal(number)
-            out, error = process.communicate(timeout=10)
+            out, error = process.communicate(timeout=120)
         finally:
             process.kill()
     assert process.returncode == 128 + number

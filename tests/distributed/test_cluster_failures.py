@@ -375,7 +375,7 @@ def test_the_client_ends(cluster: Any, tmp_path: Path, number: signal.Signals) -
     )
     until((tmp_path / "mark").exists)
     process.send_signal(number)
-    printed, said = process.communicate(timeout=20)
+    printed, said = process.communicate(timeout=120)
     assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
     assert not printed
     assert said == ("boxscore: interrupted\n" if number == signal.SIGINT else "")
@@ -405,7 +405,7 @@ def test_a_local_cluster_is_interrupted(tmp_path: Path) -> None:
         until(lambda: len(descendants(process.pid)) > 1)
         children = descendants(process.pid)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=120)
     finally:
         kill_group(process)
     assert process.returncode == 130

@@ -71,13 +71,12 @@ def test_the_parent_ends(tmp_path: Path, number: signal.Signals, whole_group: bo
     process = start(tmp_path)
     children: list[int] = []
     try:
-        until(lambda: len(workers_of(process)) == 2)
+        until(lambda: len(workers_of(process)) == 2 and any((tmp_path / "temporary").iterdir()))
         children = descendants(process.pid)
-        time.sleep(0.5)
         (os.killpg if whole_group and number == signal.SIGINT else os.kill)(process.pid, number)
-        process.wait(timeout=20)
-        until(lambda: not any(map(lives, children)), 10)
-        printed, said = process.communicate(timeout=20)
+        process.wait(timeout=120)
+        until(lambda: not any(map(lives, children)))
+        printed, said = process.communicate(timeout=120)
     finally:
         kill_group(process)
     assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
@@ -100,7 +99,7 @@ def test_workers_that_are_killed(tmp_path: Path) -> None:
                 except OSError:
                     continue
             time.sleep(0.02)
-        printed, said = process.communicate(timeout=20)
+        printed, said = process.communicate(timeout=120)
     finally:
         kill_group(process)
     assert process.returncode == 2

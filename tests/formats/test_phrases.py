@@ -160,7 +160,7 @@ def test_many_phrases_cost_a_text_each(tmp_path: Path) -> None:
         for number in range(count)
     ]
     path = dumped(tmp_path / "gt.json", content)
-    begin = time.perf_counter()
+    begin = time.process_time()
     table = load_ground_truth(path)
     answers = tmp_path / "answers.jsonl"
     line = {"image_id": 5, "answer": '[{"bbox": [0.1, 0.1, 0.5, 0.5], "label": "it"}]'}
@@ -174,7 +174,7 @@ def test_many_phrases_cost_a_text_each(tmp_path: Path) -> None:
         "annotations": [{"image_id": 1, "bbox": [1, 1, 5, 5], "description_ids": [77_777]}],
     }
     labels = load_ground_truth(dumped(tmp_path / "ol.json", described)).image_labels
-    assert time.perf_counter() - begin < 30
+    assert time.process_time() - begin < 30
     assert (len(table.categories), len(table.images)) == (1, count)
     assert repr(labels) == "ImageLabels: 99,999 negative, 1 positive"
 

@@ -82,7 +82,7 @@ def dask_processes(folder: Path, workers: int = 1) -> Iterator[tuple[DaskProcess
         processes.end()
 
 
-def until(condition: Any, seconds: float = 30.0) -> None:
+def until(condition: Any, seconds: float = 120.0) -> None:
     """Wait for a condition; fail where it does not come true."""
     end = time.monotonic() + seconds
     while not condition():

@@ -36,9 +36,9 @@ def test_near_identical_boxes_stay_bounded(threshold):
     random = np.random.default_rng(0)
     boxes = np.array([100, 100, 200, 200]) + random.normal(0, 1, (100_000, 4))
     scores = random.random(len(boxes))
-    start = time.perf_counter()
+    start = time.process_time()
     kept = nms(boxes, scores, iou_threshold=threshold)
-    taken = time.perf_counter() - start
+    taken = time.process_time() - start
     assert kept[0] == np.argmax(scores)
     assert taken < 10  # a second on a quiet machine; quadratic work takes minutes
     assert peak(lambda: nms(boxes, scores, iou_threshold=threshold)) < 250
@@ -87,11 +87,11 @@ def test_groups_of_very_unequal_size_equal_groups_alone():
 @pytest.mark.long
 def test_soft_and_matrix_and_fusion_take_a_data_set():
     boxes, scores, groups = data_set(1000, 100, 20)
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(soft_nms(boxes, scores, groups=groups)[0]) > 50_000
     assert len(matrix_nms(boxes, scores, groups=groups)[0]) == len(boxes)
     assert len(weighted_boxes_fusion([boxes, boxes], [scores, scores], [groups, groups]).boxes) <= len(boxes)
-    assert time.perf_counter() - start < 30
+    assert time.process_time() - start < 30
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

@@ -86,10 +86,11 @@ def test_not_where_it_is_not_safe(where: str) -> None:
 @pytest.mark.long
 def test_a_thread_that_has_ended_is_no_harm() -> None:
     code = f"""
-        import threading, time
-        thread = threading.Thread(target=int)
+        import glob, threading, time
+        tasks = lambda: len(glob.glob("/proc/self/task/*"))
+        before, thread = tasks(), threading.Thread(target=int)
         thread.start(); thread.join()
-        time.sleep(0.5)  # the system may take a moment longer than Python
+        while tasks() > before: time.sleep(0.01)  # the system may take a moment longer than Python
         {ANSWER}
         """
     assert answer(code) == "True"

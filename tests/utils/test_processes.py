@@ -98,10 +98,10 @@ def run(*tasks: Callable[[], Any], seconds: float = 20.0) -> list[Any]:
     ("act", "where"), [(nothing, "child"), (fail, "here"), (die, "here"), (hang, "here"), (stop, "here")]
 )
 def test_what_becomes_of_a_child(act: Callable[[], object], where: str) -> None:
-    seconds = 0.3 if act in (hang, stop) else 20.0
+    seconds = 3.0 if act in (hang, stop) else 20.0
     started = time.perf_counter()
     assert run(in_child(act), in_child(nothing), seconds=seconds) == [where, "child"]
-    assert time.perf_counter() - started < 10
+    assert time.perf_counter() - started < 60
 
 
 @pytest.mark.long
@@ -110,7 +110,7 @@ def test_what_becomes_of_a_child(act: Callable[[], object], where: str) -> None:
 def test_children_that_nobody_waits_for(act: Callable[[], object]) -> None:
     """A host that ignores SIGCHLD has its children taken away by the system."""
     where = "child" if act is nothing else "here"
-    seconds = 0.3 if act is hang else 20.0
+    seconds = 3.0 if act is hang else 20.0
     assert run(in_child(act), in_child(nothing), seconds=seconds) == [where, "child"]
     forked = Forked([in_child(act)])
     forked.close()
@@ -164,14 +164,14 @@ def test_ctrl_c_while_waiting_leaves_nothing() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         forked.close()
-    assert time.perf_counter() - started < 10
+    assert time.perf_counter() - started < 60
 
 
 @pytest.mark.long
 def test_close_does_not_wait_for_what_nobody_wants() -> None:
     started = time.perf_counter()
     Forked([in_child(hang), in_child(nothing)]).close()
-    assert time.perf_counter() - started < 10
+    assert time.perf_counter() - started < 60
 
 
 @pytest.mark.parametrize("what", ["fork", "memfd_create", "pipe"])
@@ -212,7 +212,7 @@ def test_a_child_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "LAST_SECONDS", 0.2)
     started = time.perf_counter()
     assert run(in_child(nothing)) == ["child"]
-    assert time.perf_counter() - started < 10
+    assert time.perf_counter() - started < 60
 
 
 @pytest.mark.long
@@ -250,7 +250,7 @@ forked.results()
     assert len(pids) == 2
     program.send_signal(number)
     program.communicate()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while any(map(_runs, pids)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(map(_runs, pids))
