@@ -10,11 +10,13 @@ demo: $(VENV)/.installed
 	@echo
 	$(BIN)/boxscore run configs/shapes-voc.toml
 
-# Under two minutes on two cores: a twentieth of the generated cases, without the browser, the real data and the longest, which CI runs.
-test: export BOXSCORE_EXAMPLES ?= 0.05
+# The core, and what has changed since main, with a twentieth of the generated cases: under two minutes on two cores.
+# ALL=1 runs everything but the slow tests, as CI does, with a fifth of the generated cases.
+ALL ?=
+test: export BOXSCORE_EXAMPLES ?= $(if $(ALL),0.2,0.05)
 test: export PYTHONDONTWRITEBYTECODE =# hundreds of processes, which would each compile what they import
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not browser and not real and not long'
+	$(BIN)/python -m pytest -n auto --dist worksteal $(if $(ALL),,--changed -m 'not slow and not browser and not real and not long')
 
 # Made-up cases scored twice, here and by another program; bytes that no reader may fail with; the slow tests.
 CASES ?= 100000

@@ -1,4 +1,4 @@
-"""What every test shares: hypothesis profiles, kinds as markers, a line of what was skipped, and one of what was left."""
+"""What every test shares: hypothesis profiles, kinds as markers, which files run, and what is said of skipped and left ones."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from boxscore._utils import addresses, progress
 from support.examples import examples
 from support.kinds import MAKE_TEST, counted_kinds, kinds_of
 from support.running import Run
+from support.selection import Selection, select
 from support.skipped import left_to_ci, sentences
 
 _COMMON = {
@@ -55,6 +56,38 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Return what runs a command: ``run("evaluate", truth, found).out``."""
     return Run(capsys)
+
+
+CHOSEN = pytest.StashKey[Selection]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--changed",
+        action="store_true",
+        help="only the tests of the core and of extensions that changed since main",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    selection = select() if config.getoption("--changed") else None
+    if selection is not None:
+        config.stash[CHOSEN] = selection
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    if not config.getoption("--changed"):
+        return None
+    selection = config.stash.get(CHOSEN, None)
+    return "tests of everything: no main to compare with" if selection is None else selection.header()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files that are not chosen: they are not even imported."""
+    selection = config.stash.get(CHOSEN, None)
+    if selection is None or not collection_path.name.startswith("test_") or collection_path.is_dir():
+        return None
+    return None if collection_path in selection.selected else True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -99,5 +132,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if isinstance(report.longrepr, tuple)
     ]
     left = left_to_ci(terminalreporter.config.stash.get(LEFT, {}))
-    for sentence in [*sentences(reasons), *filter(None, [left])]:
+    selection = terminalreporter.config.stash.get(CHOSEN, None)
+    files = selection.summary() if selection else ""
+    for sentence in [*sentences(reasons), *filter(None, [left, files])]:
         terminalreporter.write_line(sentence)

@@ -96,7 +96,12 @@ def check(version: str, python: str, versions: str, tests: str) -> bool:
         "BOXSCORE_EXAMPLES": os.environ.get("BOXSCORE_EXAMPLES", "0.2"),
     }
     done = subprocess.run(
-        [str(own), "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS[tests]],
+        [
+            *(str(own), "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal"),
+            "-p",
+            "no:cacheprovider",
+            *TESTS[tests],
+        ],
         cwd=ROOT,
         env=environment,
         capture_output=True,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 from support.each import each
 from support.kinds import KINDS, LEFT_TO_CI, MAKE_TEST, QA, TESTS
+from support.selection import EXTENSIONS, Selection, patterns_of, select
 from support.skipped import left_to_ci, sentences
 
 if sys.version_info >= (3, 11):
@@ -134,6 +137,78 @@ def test_nothing_is_said_of_what_somebody_else_left_out(options: list[str], tmp_
 def test_the_makefile_leaves_out_these_kinds() -> None:
     assert f"-m '{MAKE_TEST}'" in (TESTS.parent / "Makefile").read_text()
     assert {f"not {kind}" for kind in LEFT_TO_CI} == set(MAKE_TEST.split(" and "))
+
+
+# ---------------------------------------------------------------- which files run
+
+
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_every_pattern_of_an_extension_is_of_a_file(name: str) -> None:
+    places = [
+        path.relative_to(root).with_suffix("").as_posix()
+        for root in (TESTS, QA)
+        for path in root.rglob("test_*.py")
+    ]
+    assert [p for p in patterns_of(EXTENSIONS[name]) if not any(fnmatch(place, p) for place in places)] == []
+    assert [p for p in EXTENSIONS[name].sources.split() if not (ROOT / p).exists()] == []
+
+
+def repository(folder: Path, **changes: str) -> Selection:
+    """Commit 60 files of the core and four of extensions, change some, and choose."""
+    core = {f"tests/rules/test_{number}.py": "" for number in range(60)}
+    files = {
+        **core,
+        "tests/reports/test_page.py": "from boxscore.diagnostics import errors",
+        "tests/diagnostics/test_errors.py": "",
+        "tests/suite/test_suite.py": "from support import suites",
+        "qa/fuzz/test_fuzz.py": "",
+        "src/boxscore/diagnostics/errors.py": "",
+        "tests/support/suites.py": "",
+    }
+    git = ["git", "-c", "user.name=a", "-c", "user.email=b", "-c", "init.defaultBranch=main"]
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
+        subprocess.run([*git, *command], cwd=folder, check=True)
+    for name, text in changes.items():
+        (folder / name.replace("__", "/")).with_suffix(".py").write_text(text)
+    selection = select(folder)
+    assert selection is not None
+    assert len(selection.selected) == 60 + sum(selection.changed.values())
+    return selection
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.parametrize(
+    ("change", "runs"),
+    [
+        ("src__boxscore__diagnostics__errors", {"diagnostics": 1, "pages": 1}),
+        ("src__boxscore__diagnostics__new", {"diagnostics": 1}),
+        ("tests__suite__test_suite", {"suite": 1}),
+        ("tests__support__suites", {"suite": 1}),
+        ("qa__fuzz__differential", {"qa": 1}),
+        ("tests__rules__test_3", {}),
+    ],
+)
+def test_what_changed_runs(change: str, runs: dict[str, int], tmp_path: Path) -> None:
+    selection = repository(tmp_path, **{change: "x = 1"})
+    assert (selection.base, selection.changed) == ("main", runs)
+    every = {"pages": 1, "diagnostics": 1, "suite": 1, "qa": 1}
+    assert selection.left == {name: count for name, count in every.items() if name not in runs}
+    assert "left to CI: " in selection.summary()
+
+
+def test_everything_runs_where_there_is_no_main(tmp_path: Path) -> None:
+    assert select(tmp_path) is None
+
+
+def test_no_test_of_the_core_is_no_selection(tmp_path: Path) -> None:
+    repository(tmp_path)
+    for path in (tmp_path / "tests" / "rules").iterdir():
+        path.unlink()
+    with pytest.raises(AssertionError, match="hardly a test of the core"):
+        select(tmp_path)
 
 
 def test_one_test_and_none() -> None:
