@@ -162,7 +162,10 @@ def test_the_page_on_testing_shows_how_the_tests_end() -> None:
 
 
 def test_links_between_files_of_the_readme_hold() -> None:
-    for page in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "datasets/README.md"):
+    for page in (
+        *("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"),
+        *("datasets/README.md", "qa/README.md"),
+    ):
         path = ROOT / page
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8")):
             if not target.startswith(("http:", "https:")):
