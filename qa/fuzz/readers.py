@@ -19,7 +19,7 @@ import boxscore
 from boxscore.cli.run import read_config
 from boxscore.errors import BoxscoreError, BoxscoreWarning, InputError
 from boxscore.protocols import load_protocol
-from boxscore.protocols.rules.similarity import SimilarityName
+from boxscore.protocols.protocol import SimilarityName
 from boxscore.reports.pictures import embed_pictures
 from boxscore.validation import validate, validate_files
 

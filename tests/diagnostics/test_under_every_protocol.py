@@ -15,7 +15,7 @@ from boxscore import diagnostics
 from boxscore._utils.resampling import Groups
 from boxscore.diagnostics._units import units_of_values
 from boxscore.protocols import load_protocol, protocol_names
-from boxscore.protocols.rules.candidates import RANKED
+from boxscore.protocols.tables.matching import RANKED
 from support.drawn import ALWAYS, drawn, each_protocol, names_in_order
 from support.each import each
 from support.shipped import shipped

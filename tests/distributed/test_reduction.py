@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 import boxscore
 from boxscore._utils.resampling import Groups
 from boxscore.distributed import Part, merge, part_of
-from boxscore.protocols.rules.pooling import OF_IMAGES
-from boxscore.protocols.rules.score_levels import LEVEL_METRICS
-from boxscore.protocols.summary import SUMMARY_KINDS
+from boxscore.protocols.summary import LEVEL_METRICS, OF_IMAGES, SUMMARY_KINDS
 from support import crowd_cases, every_kind, limits
 from support.cases import Case, coco_cases
 from support.every_kind import every

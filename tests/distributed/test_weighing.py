@@ -17,9 +17,7 @@ from boxscore import diagnostics
 from boxscore._utils.resampling import Draws, Groups
 from boxscore.data.vocabulary import Images
 from boxscore.distributed import DistributedEvaluation, Part, merge
-from boxscore.protocols.rules.pooling import OF_IMAGES
-from boxscore.protocols.rules.score_levels import LEVEL_METRICS
-from boxscore.protocols.summary import SUMMARY_KINDS
+from boxscore.protocols.summary import LEVEL_METRICS, OF_IMAGES, SUMMARY_KINDS
 from boxscore.reports.rows import Rows
 from boxscore.reports.text import as_text
 from support import crowd_cases, every_kind, federated_cases, limits, open_images

@@ -168,7 +168,7 @@ def let_through(
     """Detections of each class, in the order in which its curve is drawn."""
     cap = protocol.matching.max_detections[-1] if protocol.matching.max_detections else math.inf
     last_first = protocol.matching.equal_scores == "last_first"
-    allowed = {row for row, item in enumerate(detections) if is_scored(item, protocol.matching)}
+    allowed = {row for row, item in enumerate(detections) if is_scored(item, protocol)}
     if protocol.matching.cap_scope == "data_set_class" and protocol.matching.per_class:
         for label in range(labels):
             mine = [row for row in sorted(allowed) if detections[row].label == label]
@@ -206,9 +206,9 @@ def let_through(
     return classes
 
 
-def is_scored(item: Detection, matching: Any) -> bool:
-    low = float(matching.score_threshold)
-    return item.score > low or (item.score == low and matching.score_closed)
+def is_scored(item: Detection, protocol: Any) -> bool:
+    low = float(protocol.matching.score_threshold)
+    return item.score > low or (item.score == low and protocol.matching.score_closed)
 
 
 # ---------------------------------------------------------------- matching
@@ -462,7 +462,7 @@ def best_of_groups(detections: list[Detection], protocol: Any) -> list[Detection
     kept: set[int] = set()
     for group in set(groups):
         mine = [row for row in range(len(detections)) if groups[row] == group]
-        here = [row for row in mine if is_scored(detections[row], protocol.matching)]
+        here = [row for row in mine if is_scored(detections[row], protocol)]
         here.sort(key=lambda row: -detections[row].score)
         kept |= set(here[:cap])
     return [item for row, item in enumerate(detections) if row in kept]

@@ -20,7 +20,7 @@ from boxscore.protocols.grids import colon, grid
 from boxscore.protocols.other_names import OTHER_PROTOCOLS, meant_protocols
 from boxscore.protocols.signature import FIRST
 from boxscore.protocols.summary import summary_title
-from boxscore.protocols.tables import MatchingRules
+from boxscore.protocols.tables.matching import MatchingRules
 from support.each import each
 
 V = boxscore.__version__

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.protocols.rules.pooling import OF_IMAGES
-from boxscore.protocols.summary import SUMMARY_KINDS
+from boxscore.protocols.summary import OF_IMAGES, SUMMARY_KINDS
 from support.curves import K, tables
 from support.each import each
 

@@ -10,9 +10,7 @@ import pytest
 import boxscore
 from boxscore._utils.resampling import Groups
 from boxscore.protocols import load_protocol
-from boxscore.protocols.rules.pooling import OF_IMAGES
-from boxscore.protocols.rules.score_levels import LEVEL_METRICS
-from boxscore.protocols.summary import SUMMARY_KINDS
+from boxscore.protocols.summary import LEVEL_METRICS, OF_IMAGES, SUMMARY_KINDS
 from support.curves import RANGES, RULES, tables
 from support.each import each
 from support.every_cell import summary_of, weighted_summary, with_every_cell

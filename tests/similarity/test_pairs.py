@@ -12,7 +12,7 @@ import boxscore
 from boxscore.data.boxes import box_convert
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.protocols.loading import load_protocol
-from boxscore.protocols.rules.similarity import SimilarityName
+from boxscore.protocols.protocol import SimilarityName
 from boxscore.similarity.measures import box_measure
 from boxscore.similarity.registry import SIMILARITIES, similarity_class
 

@@ -1,7 +1,8 @@
 """Rules know themselves: no list of fields is kept by hand where a rule can be asked.
 
 A list is one condition, or one display of values, that reads what three or more rules say; or a function that
-answers yes or no from as many. What a rule allows is said in its file, and asked by ``protocol.scope``.
+answers yes or no from as many. What a rule allows is said at its fields, and asked by ``protocol.scope``. Which
+fields make a rule together is said by the comments in the tables of a protocol.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 import ast
 import dataclasses
 import graphlib
-from collections.abc import Iterable, Iterator
+import inspect
+import re
+from collections.abc import Iterator
 
-from boxscore.protocols.fields import all_fields
+from boxscore.protocols.fields import Field, all_fields
 from boxscore.protocols.protocol import Protocol
 from support.each import each
+from support.fields_read import aliases, fields_read
 from support.imports import MODULES, imports_of
-from support.sources import FILES, ROOT, last_name, tree_of
+from support.sources import FILES, ROOT, tree_of
 
 MOST = 2
 """Rules that one expression may read."""
@@ -38,50 +42,29 @@ KNOWN = {
 """Lists that stay, each with its reason."""
 
 
-def rule_of(table: str, name: str) -> str:
-    """The file of ``rules`` that has a field, or what is derived from it; a whole table is as good as one."""
-    kinds = reversed(TABLES[table].__mro__) if name else ()
-    return next((kind.__module__.rpartition(".")[2] for kind in kinds if name in vars(kind)), table)
-
-
-def is_protocol(node: ast.expr) -> bool:
-    return last_name(node) in ("protocol", "_protocol", "chosen") and isinstance(
-        node, (ast.Name, ast.Attribute)
-    )
-
-
-def aliases(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """Names that stand for a table in a function: ``rules = protocol.matching``, alone or in a tuple."""
-    found = {}
-    for node in nodes:
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-            continue
-        target, value = node.targets[0], node.value
-        pairs = [(target, value)]
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-            pairs = list(zip(target.elts, value.elts, strict=False))
-        for name, made in pairs:
-            is_table = isinstance(made, ast.Attribute) and is_protocol(made.value) and made.attr in TABLES
-            if isinstance(name, ast.Name) and is_table:
-                found[name.id] = made.attr
+def rules_of(table: str) -> dict[str, str]:
+    """The rule of each field, method and property of a table: the comment above it, or the table."""
+    rule, found = table, {}
+    for line in inspect.getsource(TABLES[table]).splitlines():
+        if comment := re.fullmatch(r" {4}# (.+)", line):
+            rule = comment[1]
+        elif member := re.match(r" {4}(?:def )?(\w+)(?:: | = |\()", line):
+            found[member[1]] = rule
     return found
+
+
+RULES = {(table, name): rule for table in TABLES for name, rule in rules_of(table).items()}
+
+
+def rule_of(table: str, name: str) -> str:
+    """The rule that has a field, or what is derived from it; a whole table is as good as one."""
+    return RULES.get((table, name), table)
 
 
 def rules_read(node: ast.AST, names: dict[str, str]) -> set[str]:
     """Rules that an expression reads."""
-    found, inner = set(), set()
-    for read in ast.walk(node):
-        if not isinstance(read, ast.Attribute) or id(read) in inner:
-            continue
-        owner = read.value
-        if isinstance(owner, ast.Attribute) and is_protocol(owner.value) and owner.attr in TABLES:
-            found.add(rule_of(owner.attr, read.attr))
-            inner.add(id(owner))
-        elif isinstance(owner, ast.Name) and owner.id in names:
-            found.add(rule_of(names[owner.id], read.attr))
-        elif is_protocol(owner) and read.attr in OWN | TABLES.keys():
-            found.add(read.attr if read.attr in OWN else rule_of(read.attr, ""))
-    return found
+    read = fields_read(node, names, TABLES, OWN)
+    return {rule_of(table, name) if table else name for table, name in read}
 
 
 def answers(function: ast.FunctionDef) -> bool:
@@ -94,7 +77,7 @@ def lists(tree: ast.Module) -> Iterator[str]:
         if not isinstance(function, ast.FunctionDef):
             continue
         nodes = tuple(ast.walk(function))
-        names = aliases(nodes)
+        names = aliases(nodes, TABLES)
         for node in nodes:
             if isinstance(node, DISPLAYS) or (node is function and answers(function)):
                 read = rules_read(node, names)
@@ -181,10 +164,34 @@ def measured(protocol):
     assert list(lists(ast.parse(code))) == []
 
 
-def test_every_field_has_a_rules_file() -> None:
-    files = {path.stem for path in (ROOT / "protocols" / "rules").glob("*.py")} - {"__init__"}
-    found = {rule_of(field.table, field.name) for field in all_fields(Protocol) if field.table}
-    assert found == files - {"similarity"}
+def test_every_table_is_in_a_file_of_tables() -> None:
+    files = {path.stem for path in (ROOT / "protocols" / "tables").glob("*.py")} - {"__init__"}
+    assert {kind.__module__.rpartition(".")[2] for kind in TABLES.values()} == files
+
+
+def test_comments_name_the_rules_of_a_table() -> None:
+    assert {field.name for field in all_fields(Protocol) if field.table} <= {name for _, name in RULES}
+    assert rule_of("matching", "threshold_closed") == rule_of("matching", "least_threshold") == "thresholds"
+    assert rule_of("matching", "equal_scores") == rule_of("ap", "tie_order") == "equal scores"
+    assert rule_of("ignore", "unlabelled") == rule_of("keypoints", "sigmas") == "keypoints"
+    assert len(set(RULES.values())) > 25
+
+
+def unchecked() -> Iterator[tuple[str, Field, object]]:
+    """Fields with the default that is taken unchecked."""
+    for field in all_fields(Protocol):
+        kind = TABLES[field.table] if field.table else Protocol
+        declared = kind.__dataclass_fields__[field.name]
+        if declared.default_factory is not dataclasses.MISSING:
+            yield field.path, field, declared.default_factory()
+        elif declared.default is not dataclasses.MISSING:
+            yield field.path, field, declared.default
+
+
+@each(unchecked())
+def test_a_default_is_what_its_check_returns(path: str, field: Field, default: object) -> None:
+    checked = field.rule.check(default, path)
+    assert repr(checked) == repr(default)
 
 
 # ---------------------------------------------------------------- no circle
@@ -193,6 +200,6 @@ def test_every_field_has_a_rules_file() -> None:
 def test_no_file_of_protocols_imports_what_imports_it() -> None:
     own = {name for name in MODULES if name.startswith("boxscore.protocols.")}
     graph = {name: imports_of(name) & own for name in own}
-    assert len(graph) > 30
+    assert len(graph) > 20
     order = list(graphlib.TopologicalSorter(graph).static_order())  # an error where there is a circle
     assert order.index("boxscore.protocols.fields") < order.index("boxscore.protocols.protocol")

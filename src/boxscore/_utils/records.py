@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-__all__ = ["NamedTuple", "part", "record"]
+__all__ = ["NamedTuple", "record"]
 
 if TYPE_CHECKING:  # to type checkers and readers they are the standard one
-    from dataclasses import dataclass as part
     from dataclasses import dataclass as record
     from typing import NamedTuple
 else:
@@ -40,35 +39,12 @@ else:
     class NamedTuple(metaclass=_NamedTuples):
         """The base of a named tuple, whose fields are the annotations of the class."""
 
-    def part(*, frozen):
-        """Make a class whose fields are those of the records that have it as a base, and no record itself."""
-        assert frozen
-
-        def made(kind):
-            kind.__record_part__ = kind
-            return kind
-
-        return made
-
-    def _with_parts(kind):
-        """Take the fields of parts into a class, in the order in which dataclasses take those of bases.
-
-        Return the annotations of all.
-        """
-        annotations = {}
-        for base in reversed(kind.__bases__):
-            if vars(base).get("__record_part__") is base:
-                annotations |= base.__annotations__
-                for name in base.__annotations__.keys() & vars(base).keys():
-                    setattr(kind, name, vars(base)[name])
-        return annotations | kind.__annotations__
-
     def record(*, frozen, init=True, repr=True, eq=True, kw_only=False):  # noqa: A002
         """Make a class what ``dataclasses.dataclass`` with the same options makes it: a frozen one."""
         assert frozen
 
         def made(kind):
-            annotations = _with_parts(kind)
+            annotations = kind.__annotations__
             # dataclasses parses each annotation that is a string three times; nothing else reads it here.
             kind.__annotations__ = {
                 name: annotation if "ClassVar" in str(annotation) else object

@@ -220,13 +220,13 @@ def _iou_types() -> Sequence[str]:
 
 
 def _annotation_id_zero() -> Sequence[str]:
-    from boxscore.protocols.rules.id_zero import AnnotationIdZero
+    from boxscore.protocols.tables.matching import AnnotationIdZero
 
     return get_args(AnnotationIdZero)
 
 
 def _detection_areas() -> Sequence[str]:
-    from boxscore.protocols.rules.areas import DetectionArea
+    from boxscore.protocols.tables.ignore import DetectionArea
 
     return get_args(DetectionArea)
 

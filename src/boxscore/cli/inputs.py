@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -277,14 +276,14 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     if arguments.iou_type is not None:
         protocol = protocol_of_type(protocol, arguments.iou_type)
     if arguments.detection_area is not None:
-        ignore = dataclasses.replace(protocol.ignore, detection_area=arguments.detection_area)
-        protocol = dataclasses.replace(protocol, ignore=ignore)
+        ignore = protocol.ignore.replaced(detection_area=arguments.detection_area)
+        protocol = protocol.replaced(ignore=ignore)
     if arguments.annotation_id_zero is not None:
-        matching = dataclasses.replace(protocol.matching, annotation_id_zero=arguments.annotation_id_zero)
-        protocol = dataclasses.replace(protocol, matching=matching)
+        matching = protocol.matching.replaced(annotation_id_zero=arguments.annotation_id_zero)
+        protocol = protocol.replaced(matching=matching)
     if (pixels := getattr(arguments, "pixels", None)) is not None:
-        boxes = dataclasses.replace(protocol.boxes, pixel_offset=PIXEL_OFFSETS[pixels])
-        protocol = dataclasses.replace(protocol, boxes=boxes)
+        boxes = protocol.boxes.replaced(pixel_offset=PIXEL_OFFSETS[pixels])
+        protocol = protocol.replaced(boxes=boxes)
     thresholds, ranges = arguments.iou_thresholds, arguments.area_ranges
     weights = getattr(arguments, "class_weights", None)
     return changed_protocol(

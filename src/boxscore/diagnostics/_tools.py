@@ -9,7 +9,6 @@ together, as the fields themselves say.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import operator
@@ -23,8 +22,7 @@ from boxscore.errors import ProtocolError
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.fields import Field, Stage, Step, all_fields
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.scores import NEED_ORDER
-from boxscore.protocols.summary import SummaryRow
+from boxscore.protocols.summary import NEED_ORDER, SummaryRow
 
 ORIENTED = ("quadrilateral", "rotated", "probiou")
 """Similarities of oriented boxes: each can compare what the others do."""
@@ -153,22 +151,21 @@ def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) 
 
 def reduced_tool(name: str, protocol: Protocol, iou: float | None = None) -> Tool:
     """Reduce a protocol to what its number depends on, all areas together, at the largest max detections."""
-    matching = dataclasses.replace(protocol.matching, max_detections=protocol.matching.max_detections[-1:])
+    matching = protocol.matching.replaced(max_detections=protocol.matching.max_detections[-1:])
     metric = "AP"
     if protocol.rows and not any(row.metric in NEED_ORDER for row in protocol.rows):
         first = protocol.rows[0]
         metric, iou = first.metric, first.iou if iou is None else iou
     if iou is not None:
         checks.number_between(iou, 0, 1, name="iou", open_low=True)
-        matching = dataclasses.replace(matching, iou_thresholds=(iou,))
-    reduced = dataclasses.replace(
-        protocol,
+        matching = matching.replaced(iou_thresholds=(iou,))
+    reduced = protocol.replaced(
         name="explained",
         title="",
         aliases=(),
         of_type={},
         matching=matching,
-        ignore=dataclasses.replace(protocol.ignore, area_ranges={"all": (0.0, math.inf)}, image_ranges={}),
+        ignore=protocol.ignore.replaced(area_ranges={"all": (0.0, math.inf)}, image_ranges={}),
         summary=(
             SummaryRow("AP", metric),
             SummaryRow("AP50", metric, iou=0.5),
@@ -193,7 +190,7 @@ def with_similarity(tool: Tool, other: Tool) -> Tool:
             "compare the same kind of objects",
             got=f"{tool.name!r} by {given} and {other.name!r} by {wanted}",
         )
-    return tool._replace(protocol=dataclasses.replace(tool.protocol, similarity=wanted))
+    return tool._replace(protocol=tool.protocol.replaced(similarity=wanted))
 
 
 def with_choices(tool: Tool, other: Tool, choices: Sequence[Choice]) -> Tool | None:
@@ -216,5 +213,5 @@ def with_fields(tool: Tool, values: Mapping[str, Any]) -> Tool:
         fields.setdefault(table, {})[name] = value
     changed = fields.pop("", {})
     for table, some in fields.items():
-        changed[table] = dataclasses.replace(getattr(tool.protocol, table), **some)
-    return tool._replace(protocol=dataclasses.replace(tool.protocol, **changed))
+        changed[table] = getattr(tool.protocol, table).replaced(**some)
+    return tool._replace(protocol=tool.protocol.replaced(**changed))

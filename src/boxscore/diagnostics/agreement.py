@@ -267,7 +267,7 @@ def annotator_agreement(
         raise InputError("annotators", "be two or more", got=len(annotators))
     asked = load_protocol(protocol)
     compared = {name: getattr(asked, name) for name in ("similarity", "boxes", "masks", "keypoints")}
-    rules = dataclasses.replace(load_protocol("scoreless"), **compared)
+    rules = load_protocol("scoreless").replaced(**compared)
     names, tables = list(annotators), _aligned(list(annotators.values()))
     K = len(tables[0].categories)
     matchings: dict[tuple[int, int], CrossPairs] = {}

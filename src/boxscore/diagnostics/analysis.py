@@ -46,7 +46,7 @@ from boxscore.matching.ignoring import EVERY_AREA
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.tables import ApRules
+from boxscore.protocols.tables.ap import ApRules
 from boxscore.scoring.blocks import mean_of_defined, mean_of_lines, weighted_mean
 from boxscore.scoring.curves import Curves
 
@@ -239,22 +239,21 @@ def _steps(curves: Sequence[Curves]) -> list[FloatArray]:
 
 def _protocol_of_steps(protocol: Protocol, max_detections: int) -> Protocol:
     """Return the protocol with the thresholds of the steps, over objects of every area, class by class."""
-    matching = dataclasses.replace(
-        protocol.matching,
+    matching = protocol.matching.replaced(
         iou_thresholds=THRESHOLDS,
         class_thresholds={},
         max_detections=(max_detections,),
         cap_scope="class",
         per_class=True,
     )
-    return dataclasses.replace(_over(protocol, FORGIVEN), matching=matching, ap=RULES, summary=())
+    return _over(protocol, FORGIVEN).replaced(matching=matching, ap=RULES, summary=())
 
 
 def _over(protocol: Protocol, names: Sequence[str]) -> Protocol:
     """Return the protocol with area ranges of every area."""
     ranges = dict.fromkeys(names, (0.0, EVERY_AREA))
-    ignore = dataclasses.replace(protocol.ignore, area_ranges=ranges, column_ranges={}, height_slack=0.0)
-    return dataclasses.replace(protocol, ignore=ignore)
+    ignore = protocol.ignore.replaced(area_ranges=ranges, column_ranges={}, height_slack=0.0)
+    return protocol.replaced(ignore=ignore)
 
 
 def _matches_of_steps(evaluation: Evaluation, protocol: Protocol) -> Matches:

@@ -27,7 +27,7 @@ from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.ordering import group_order, stable_order
 from boxscore.evaluation import Evaluation
 from boxscore.matching.ranking import ranked_by
-from boxscore.protocols.tables import ApRules
+from boxscore.protocols.tables.ap import ApRules
 from boxscore.scoring.counts import Outcomes, TruePositiveCounts, tie_starts
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.totals import Before, Totals

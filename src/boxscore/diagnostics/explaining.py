@@ -57,7 +57,7 @@ from boxscore.matching.matcher import Matcher
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.curve import Interpolation
+from boxscore.protocols.tables.ap import Interpolation
 from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:

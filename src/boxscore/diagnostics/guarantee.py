@@ -54,7 +54,7 @@ from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_e
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
-from boxscore.protocols.rules.groups import TRUTH_WEIGHT
+from boxscore.protocols.tables.group import TRUTH_WEIGHT
 
 if TYPE_CHECKING:
     import pandas as pd

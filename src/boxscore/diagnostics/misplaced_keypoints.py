@@ -194,16 +194,15 @@ def mirror_of(protocol: Protocol) -> NDArray[np.intp]:
 def _matched(evaluation: Evaluation) -> list[tuple[int, int]]:
     """Rows of the detections that match at the lowest OKS, and of what they match."""
     protocol = evaluation.protocol
-    rules = dataclasses.replace(
-        protocol.matching,
+    rules = protocol.matching.replaced(
         iou_thresholds=(LOWEST_OKS,),
         class_thresholds={},
         max_detections=protocol.matching.max_detections[-1:],
     )
-    ignore = dataclasses.replace(
-        protocol.ignore, area_ranges={"all": (LEAST_AREA, 1e10)}, column_ranges={}, image_ranges={}
+    ignore = protocol.ignore.replaced(
+        area_ranges={"all": (LEAST_AREA, 1e10)}, column_ranges={}, image_ranges={}
     )
-    changed = dataclasses.replace(protocol, matching=rules, ignore=ignore, summary=())
+    changed = protocol.replaced(matching=rules, ignore=ignore, summary=())
     matches = Matcher(evaluation.ground_truth, evaluation.detections, changed).match()
     chosen = matches.pairs_matched(0, 0)
     rows = matches.row[matches.pair_detection[chosen]]

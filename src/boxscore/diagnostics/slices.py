@@ -276,7 +276,7 @@ def _summary(protocol: Protocol, area: str) -> tuple[SummaryRow, ...]:
     """Summary rows of one slice, where the protocol has the threshold; without scores, precision to F1."""
     if protocol.matching.scores != "given":
         given = [row for row in protocol.summary if row.metric in COUNTED] or list(protocol.summary)
-        return tuple(dataclasses.replace(row, area=area) for row in given)
+        return tuple(row.replaced(area=area) for row in given)
     rows = [SummaryRow("AP", area=area)]
     for key, iou in (("AP50", 0.5), ("AP75", 0.75)):
         if iou in protocol.matching.iou_thresholds:

@@ -61,7 +61,7 @@ from boxscore.diagnostics.naming_errors import (
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.ranking import listed_scores, ranked_by
-from boxscore.protocols.tables import ApRules
+from boxscore.protocols.tables.ap import ApRules
 from boxscore.scoring.blocks import mean_of_defined, weighted_mean
 from boxscore.scoring.counts import Outcomes, TruePositiveCounts
 from boxscore.scoring.curves import Curves

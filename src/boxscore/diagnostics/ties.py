@@ -37,8 +37,8 @@ from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.greedy import MOST_HELD
-from boxscore.protocols.rules.ties import TieOrder
 from boxscore.protocols.summary import SummaryRow
+from boxscore.protocols.tables.ap import TieOrder
 from boxscore.scoring.counts import tie_starts
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.orderless import standard_error_of_mean
@@ -164,7 +164,7 @@ def _ends(evaluation: Evaluation, metrics: Sequence[str] | None) -> Ends:
         ]
     per_class, total = np.empty((3, len(evaluation.labels), len(rows))), np.empty((3, len(rows)))
     for r, (result, metric) in enumerate(results):
-        for m, row in enumerate(dataclasses.replace(row, metric=metric) for row in rows):
+        for m, row in enumerate(row.replaced(metric=metric) for row in rows):
             per_class[r, :, m] = summary_values(row, result.protocol, result.curves_of)
             total[r, m] = summary_total(row, result.protocol, result.curves_of)
     return Ends(rows, per_class, total)
@@ -234,8 +234,8 @@ def _reordered(evaluation: Evaluation, order: TieOrder) -> Evaluation:
         from boxscore.diagnostics.ties_in_parts import with_tie_order
 
         return evaluation.once(("tie order", order), lambda: with_tie_order(evaluation, order))
-    rules = dataclasses.replace(evaluation.protocol.ap, tie_order=order)
-    return dataclasses.replace(evaluation, protocol=dataclasses.replace(evaluation.protocol, ap=rules))
+    rules = evaluation.protocol.ap.replaced(tie_order=order)
+    return dataclasses.replace(evaluation, protocol=evaluation.protocol.replaced(ap=rules))
 
 
 def _counts_of_tied(evaluation: Evaluation) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ from boxscore.distributed.plan import ClassPlan, asked_keys, most_within, name_o
 from boxscore.distributed.reduction import curves_of_block, reduced
 from boxscore.distributed.result import DistributedEvaluation
 from boxscore.distributed.weighing import HeldParts
-from boxscore.protocols.rules.ties import TieOrder
+from boxscore.protocols.tables.ap import TieOrder
 from boxscore.scoring.blocks import HeldValues
 from boxscore.scoring.counts import tie_starts
 from boxscore.scoring.summary import Key
@@ -44,7 +44,7 @@ def with_tie_order(evaluation: Any, order: TieOrder) -> DistributedEvaluation:
 
 
 def _with_order(protocol: Any, order: TieOrder) -> Any:
-    return dataclasses.replace(protocol, ap=dataclasses.replace(protocol.ap, tie_order=order))
+    return protocol.replaced(ap=protocol.ap.replaced(tie_order=order))
 
 
 def _reordered(part: Part, order: TieOrder) -> Part:

@@ -13,7 +13,7 @@ from boxscore.data.vocabulary import Categories, Id
 from boxscore.distributed.merging import check_headers
 from boxscore.distributed.parts import COUNTED, Part, TruthIdentity
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.groups import TRUTH_WEIGHT
+from boxscore.protocols.tables.group import TRUTH_WEIGHT
 
 
 class PartHeader(NamedTuple):

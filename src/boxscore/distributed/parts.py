@@ -480,7 +480,7 @@ def match_part(
         matches, spent = Matcher(ground_truth, detections, protocol).match(), None
     else:
         # What lies beyond max detections changes no match of what lies before: it has lower scores.
-        relaxed = dataclasses.replace(protocol, matching=dataclasses.replace(rules, cap_scope="class"))
+        relaxed = protocol.replaced(matching=rules.replaced(cap_scope="class"))
         matcher = Matcher(ground_truth, detections, relaxed)
         matches = matcher.match()
         unused = np.zeros(0, dtype=np.intp)

@@ -43,7 +43,8 @@ from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
-from boxscore.protocols.tables import ApRules
+from boxscore.protocols.tables.ap import ApRules
+from boxscore.scoring.class_weights import differing_weights
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.score_counts import ScoreCounts
 from boxscore.scoring.summary import Key
@@ -320,7 +321,7 @@ class MergedEvaluation(Evaluation):
     @property
     def class_weights(self) -> NDArray[np.float64] | None:
         """How much each class counts in means over classes, [K]; None where all count the same."""
-        return self.protocol.ap.differing_weights(self.identity.categories)
+        return differing_weights(self.protocol.ap, self.identity.categories)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -565,7 +566,7 @@ class DistributedEvaluation(MergedEvaluation):
 
     def curves_under(self, ap: ApRules) -> Curves:
         """Compute curves as :meth:`boxscore.Evaluation.curves_under`, where the parts are."""
-        held, protocol = self._there, dataclasses.replace(self.protocol, ap=ap)
+        held, protocol = self._there, self.protocol.replaced(ap=ap)
         key = 0, len(protocol.caps) - 1
         with held.engine.asked_again():
             parts = [held.engine.submit("rules", _under, part, protocol) for part in held.parts]

@@ -44,6 +44,7 @@ from boxscore.formats.registry import is_parquet
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.class_weights import check_class_weights
 from boxscore.similarity.registry import needs_of, similarity_of
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
@@ -216,7 +217,7 @@ def table_tasks(
     classes: Sequence[Id] | None = None,
 ) -> list[TableTask]:
     """Cut two tables into tasks, of some classes."""
-    protocol.ap.check_classes(ground_truth.categories)
+    check_class_weights(protocol.ap, ground_truth.categories)
     check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, protocol)
     warn_of_annotators(ground_truth, protocol)
     detections = align(detections, ground_truth)

@@ -55,6 +55,7 @@ from boxscore.formats.reading import FileOptions, read_ground_truth
 from boxscore.formats.registry import is_parquet
 from boxscore.matching.preparing import prepared
 from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.class_weights import check_class_weights
 from boxscore.similarity.registry import similarity_of
 
 PARTITION = 1 << 20
@@ -282,7 +283,7 @@ def stream_tasks(
         categories = categories_of_groups(truth, truth_options)
         check_class_labels(str(truth.path), categories, None, protocol)
     some = None if classes is None else classes(categories)
-    protocol.ap.check_classes(categories, categories if some is None else Categories.build([]))
+    check_class_weights(protocol.ap, categories, categories if some is None else Categories.build([]))
     names = _names_of_images(parquet, truth)
     table = truth if isinstance(truth, GroundTruth) else None
     sides = [side_of(parquet, options, table, names, of_results=True)]

@@ -39,8 +39,8 @@ from boxscore.errors import InputError
 from boxscore.matching.extra import narrowed
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.recall import TAKES_PART
 from boxscore.protocols.summary import SummaryRow
+from boxscore.protocols.tables.ap import TAKES_PART
 from boxscore.scoring.blocks import MOST_VALUES
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import JOINED, State, folded

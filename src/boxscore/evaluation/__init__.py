@@ -39,6 +39,7 @@ from boxscore.formats._data_below import SIDES, Side
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.class_weights import check_class_weights
 from boxscore.similarity.registry import needs_of, similarity_of
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def evaluate(
         ground_truth, detections = prepared(ground_truth, detections, chosen)
         if images is not None or classes is not None:
             ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
-        chosen.ap.check_classes(every_class, ground_truth.categories)
+        check_class_weights(chosen.ap, every_class, ground_truth.categories)
         shares = _shares_of_matching(workers, chosen, detections)
         result = matched_tables(ground_truth, detections, chosen, shares, chosen_classes=classes is not None)
         matcher = result.matcher

@@ -32,9 +32,10 @@ from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.groups import TRUTH_WEIGHT
 from boxscore.protocols.summary import SummaryRow
-from boxscore.protocols.tables import ApRules
+from boxscore.protocols.tables.ap import ApRules
+from boxscore.protocols.tables.group import TRUTH_WEIGHT
+from boxscore.scoring.class_weights import differing_weights
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.summary import CurvesOf, summary_total, summary_values
 
@@ -385,7 +386,7 @@ class Evaluation(PicklesFields):
     @property
     def class_weights(self) -> FloatArray | None:
         """How much each class counts in means over classes, [K]; None where all count the same."""
-        return self.protocol.ap.differing_weights(self.ground_truth.categories)
+        return differing_weights(self.protocol.ap, self.ground_truth.categories)
 
     @functools.cached_property
     def class_counts(self) -> dict[str, NDArray[np.int64]]:
@@ -664,7 +665,7 @@ class Evaluation(PicklesFields):
         -------
         Curves
         """
-        return dataclasses.replace(self, protocol=dataclasses.replace(self.protocol, ap=ap)).curves_of()
+        return dataclasses.replace(self, protocol=self.protocol.replaced(ap=ap)).curves_of()
 
     def weighted_metrics(
         self,
@@ -941,11 +942,11 @@ def matched_tables(
 
 def without_matches_of_id_zero(result: Evaluation) -> Evaluation:
     """Return a result under ``matching.annotation_id_zero = "unmatched"``; nothing is matched again."""
-    matching = dataclasses.replace(result.protocol.matching, annotation_id_zero="unmatched")
+    matching = result.protocol.matching.replaced(annotation_id_zero="unmatched")
     zero = zero_ids(result.ground_truth.ids)
     return dataclasses.replace(
         result,
-        protocol=dataclasses.replace(result.protocol, matching=matching),
+        protocol=result.protocol.replaced(matching=matching),
         matched=result.matched.without_true_positives_of(zero[result.matched.truth_row]),
     )
 

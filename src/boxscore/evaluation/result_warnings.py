@@ -29,7 +29,7 @@ from boxscore.formats.reading import LeftOut
 from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.preparing import prepared
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.annotators import ANNOTATOR, ANNOTATORS, EXHAUSTIVE
+from boxscore.protocols.tables.labels import ANNOTATOR, ANNOTATORS, EXHAUSTIVE
 from boxscore.scoring.summary import summary_total
 
 MANY = 0.3

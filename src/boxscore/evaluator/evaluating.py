@@ -83,6 +83,7 @@ from boxscore.matching.matcher import Matcher
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.class_weights import check_class_weights
 
 Duplicates = Literal["error", "ignore"]
 
@@ -566,7 +567,7 @@ class Evaluator:
         truth = part.ground_truth
         if self.ground_truth is None:
             truth = dataclasses.replace(truth, ids=np.arange(1, len(truth) + 1))
-        self.protocol.ap.check_classes(truth.categories)
+        check_class_weights(self.protocol.ap, truth.categories)
         check_class_labels(truth.source, truth.categories, truth.image_labels, self.protocol)
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         result = Evaluation(truth, detections, self.protocol, part.matches)

@@ -18,7 +18,7 @@ from typing import Any
 from boxscore._utils.checks import plain_number
 from boxscore._utils.files import is_there, nearest_file, read_text
 from boxscore.errors import FileFormatError, InputError
-from boxscore.protocols.rules.class_weights import LARGEST_WEIGHT
+from boxscore.protocols.tables.ap import LARGEST_WEIGHT
 
 LARGEST = 10_000_000
 """Bytes of a file."""

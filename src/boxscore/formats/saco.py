@@ -29,7 +29,7 @@ from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._phrases import PHRASE, PhraseFormat
 from boxscore.formats._sniffer import Sniffer
-from boxscore.protocols.rules.annotators import ANNOTATOR, ANNOTATORS, BETWEEN, EXHAUSTIVE
+from boxscore.protocols.tables.labels import ANNOTATOR, ANNOTATORS, BETWEEN, EXHAUSTIVE
 
 _KEY = "is_instance_exhaustive"
 MOST_ANNOTATORS = 100

@@ -27,7 +27,6 @@ from boxscore.protocols.fields import (
     rule,
     text,
     whole,
-    with_attributes,
 )
 from boxscore.protocols.loading import names_in, read_toml
 
@@ -79,8 +78,6 @@ def _labels_text(labels: tuple[int, ...]) -> str:
     return "+".join(str(low) if low == high else f"{low}..{high}" for low, high in runs) or "none"
 
 
-@with_attributes
-@dataclasses.dataclass(frozen=True)
 class PanopticRules(Rules):
     """How panoptic quality is counted."""
 
@@ -112,8 +109,6 @@ class PanopticRules(Rules):
         return _signature("panoptic", self)
 
 
-@with_attributes
-@dataclasses.dataclass(frozen=True)
 class SemanticRules(Rules):
     """How a confusion matrix of labels is read."""
 

@@ -14,7 +14,6 @@ https://github.com/facebookresearch/sam3, ``sam3/eval/cgf1_eval.py`` (``_select_
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.ignoring import Ignoring
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.annotators import ANNOTATOR, ANNOTATORS, BETWEEN, EXHAUSTIVE
+from boxscore.protocols.tables.labels import ANNOTATOR, ANNOTATORS, BETWEEN, EXHAUSTIVE
 
 EPSILON = 1e-4
 """What SAM 3 adds to every denominator of counts."""
@@ -67,8 +66,8 @@ def ignoring_other_annotators(
     if matched is None:
         return ignoring
     match = matched
-    labels = dataclasses.replace(protocol.labels, annotators="all")
-    alone = dataclasses.replace(protocol, labels=labels)
+    labels = protocol.labels.replaced(annotators="all")
+    alone = protocol.replaced(labels=labels)
     others = of_other_annotators(ground_truth, lambda truth: match(truth, alone))
     return ignoring._replace(ignored=ignoring.ignored | others, deleted=ignoring.deleted | others)
 

@@ -10,7 +10,7 @@ from boxscore.data.tables import GroundTruth
 from boxscore.matching.matches import Matches
 from boxscore.matching.sources import Asked
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.jaccard import TRUTH_SHARE
+from boxscore.protocols.tables.crowds import TRUTH_SHARE
 
 
 def with_truth_shares(asked: Asked, matches: Matches) -> Matches:

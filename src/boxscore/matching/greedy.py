@@ -28,7 +28,7 @@ from boxscore._utils.ordering import ragged_ranges, rank_in_runs, run_starts, st
 from boxscore._utils.records import NamedTuple
 from boxscore.matching.matches import Bits, bit_type
 from boxscore.matching.pairs import Outcome, Pairs
-from boxscore.protocols.tables import MatchingRules
+from boxscore.protocols.tables.matching import MatchingRules
 
 WIDE = 64
 """Detections with more candidates are matched one by one, each with all its candidates at once."""
@@ -86,8 +86,29 @@ def _match_block(
         pairs = pairs.take(best_of_each(pairs.iou, starts, widths, last_wins=rules.equal_iou == "last"))
     of_pair = group.take(pairs.ground_truth)
     return pairs, match_in_rounds(
-        pairs, rules.levels_of(pairs.iou, of_pair, class_names), of_pair, lanes, rules
+        pairs, levels_of(pairs.iou, of_pair, rules, class_names), of_pair, lanes, rules
     )
+
+
+def levels_of(
+    overlaps: NDArray[np.float64],
+    group: NDArray[np.int64],
+    rules: MatchingRules,
+    class_names: NDArray[Any] | None,
+) -> NDArray[np.intp]:
+    """How many thresholds of its class each overlap reaches, [P]; ``group`` is of each pair, [P]."""
+    # Thresholds ascend, so that the number of those at or below an overlap is its place among them.
+    level = np.searchsorted(rules.effective_thresholds, overlaps, side="right")
+    if class_names is None or not rules.class_thresholds:
+        return level
+    # Groups go through all classes of an image before the next image: the remainder is the class.
+    classes = group % len(class_names)
+    # Only overlaps of the few classes with thresholds of their own are looked up once more.
+    for name in rules.class_thresholds:
+        rows = np.isin(classes, np.flatnonzero(class_names == name))
+        thresholds = rules.effective_thresholds_of(name)
+        level[rows] = np.searchsorted(thresholds, overlaps[rows], side="right")
+    return level
 
 
 def match_in_rounds(

@@ -19,7 +19,6 @@ The TensorFlow Object Detection API, ``per_image_evaluation.py`` (``group_of``, 
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -35,8 +34,8 @@ from boxscore.matching.matches import Bits, Matches
 from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.matching.sources import Asked, Match, PairSource
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
-from boxscore.protocols.tables import MatchingRules
+from boxscore.protocols.tables.group import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
+from boxscore.protocols.tables.matching import MatchingRules
 from boxscore.similarity.base import box_only
 
 LATER_PASSES = 3
@@ -188,7 +187,7 @@ def _ignored_objects(
         for threshold, value in enumerate(rules.iou_thresholds):
             bit = taken.dtype.type(1 << threshold)
             there = pairs.take(np.flatnonzero((taken[pairs.detection, area] & bit) == 0))
-            alone = dataclasses.replace(rules, iou_thresholds=(value,))
+            alone = rules.replaced(iou_thresholds=(value,))
             outcome = match([there], counted=none[:, None], absorbs=none, rules=alone, class_names=None)
             chosen = outcome.pairs.take(np.flatnonzero(outcome.bits[:, 0]))
             at = np.searchsorted(key, chosen.ground_truth * len(taken) + chosen.detection)

@@ -45,7 +45,7 @@ from boxscore.matching.points import functions_at
 from boxscore.matching.ranking import Ranking, rank_detections, ranked_by
 from boxscore.matching.sources import Asked, Blocks, Match, PairSource, SharedOut
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.tables import MatchingRules
+from boxscore.protocols.tables.matching import MatchingRules
 from boxscore.similarity.pairs import TooManyPairsError
 from boxscore.similarity.registry import similarity_of
 
@@ -194,12 +194,9 @@ class Matcher:
         Without ``detection_values`` a detection lies in every range. Also returns the protocol used.
         """
         rules = self.protocol
-        protocol = dataclasses.replace(
-            rules,
-            matching=dataclasses.replace(rules.matching, max_detections=rules.matching.max_detections[-1:]),
-            ignore=dataclasses.replace(
-                rules.ignore, area_ranges={str(i): pair for i, pair in enumerate(ranges)}
-            ),
+        protocol = rules.replaced(
+            matching=rules.matching.replaced(max_detections=rules.matching.max_detections[-1:]),
+            ignore=rules.ignore.replaced(area_ranges={str(i): pair for i, pair in enumerate(ranges)}),
         )
         values = None if detection_values is None else self._ordered(detection_values)
         asked = self._asked(self._rank(), protocol, truth_values=truth_values)
@@ -242,7 +239,7 @@ class Matcher:
         )
         ranking = rank_detections(
             pool_classes(self.detections),
-            dataclasses.replace(self.protocol, matching=rules, summary=()),
+            self.protocol.replaced(matching=rules, summary=()),
             self.eligible,
         )
         return ranking.rows, ranking.grouped
@@ -367,7 +364,7 @@ class Matcher:
             flags = flags._replace(deleted=np.zeros_like(flags.deleted), by_foreground=by_foreground)
         # No threshold is 0; where all that overlaps is asked for, any overlap reaches the least number above.
         least = MatchingRules(iou_thresholds=(max(floor, math.ulp(0.0)),))
-        protocol = dataclasses.replace(self.protocol, matching=least, summary=())
+        protocol = self.protocol.replaced(matching=least, summary=())
         tables = pool_classes(self.ground_truth), pool_classes(self.detections)
         return self._known.of("across classes", *tables, protocol, flags)
 

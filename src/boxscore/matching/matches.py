@@ -55,10 +55,10 @@ from boxscore.matching.extra import (
     taken,
 )
 from boxscore.protocols.protocol import EXTRA_COLUMNS
-from boxscore.protocols.rules.groups import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
-from boxscore.protocols.rules.recall import TAKES_PART
-from boxscore.protocols.rules.ties import EqualScores
 from boxscore.protocols.summary import WITH_OBJECTS
+from boxscore.protocols.tables.ap import TAKES_PART
+from boxscore.protocols.tables.group import ABSORBED_BITS, GROUP_TRUE_POSITIVES, TRUTH_WEIGHT
+from boxscore.protocols.tables.matching import EqualScores
 
 Column = Callable[[str], NDArray[Any]]
 """Gives a column by its name."""

@@ -45,7 +45,7 @@ from boxscore.matching.extra import (
     taken,
 )
 from boxscore.matching.matches import Bits, Matches
-from boxscore.protocols.rules.ties import EqualScores
+from boxscore.protocols.tables.matching import EqualScores
 
 PACKED_COLUMNS: Mapping[str, tuple[str, str]] = {
     "score": ("detection", "f"),

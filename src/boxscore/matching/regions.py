@@ -18,7 +18,7 @@ from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.matching.sources import Asked
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.recall import TAKES_PART
+from boxscore.protocols.tables.ap import TAKES_PART
 
 MOST_PIXELS = 1 << 28
 """Of one image's regions."""

@@ -39,14 +39,14 @@ from boxscore.matching.matches import Matches
 from boxscore.matching.pairs import Overlaps
 from boxscore.matching.sources import Asked
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.score_levels import LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED
+from boxscore.protocols.tables.crowds import LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED
 
 UNKNOWN_ANGLE = -10.0
 """KITTI's alpha of what has no orientation."""
 
 
 class ScoreLevels(NamedTuple):
-    """What each row of a detections table carries; see :mod:`boxscore.protocols.rules.score_levels`."""
+    """What each row of a detections table carries; see :mod:`boxscore.protocols.tables.crowds`."""
 
     counts: NDArray[np.int64]
     """[D, T, A, 3]"""

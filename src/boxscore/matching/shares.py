@@ -31,7 +31,7 @@ from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.matching.ranking import Ranking
 from boxscore.matching.sources import Asked, Blocks, Match, PairSource
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.tables import MatchingRules
+from boxscore.protocols.tables.matching import MatchingRules
 from boxscore.similarity.mask_pairs import MaskBlock, overlaps_of_pairs
 
 

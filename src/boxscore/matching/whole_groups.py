@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import BoolArray, Positions
 from boxscore._utils.ordering import run_starts
 from boxscore.matching.assignment import BoxesOf, most_pairs, ranks, up_to
-from boxscore.matching.greedy import lanes_of, match_in_rounds
+from boxscore.matching.greedy import lanes_of, levels_of, match_in_rounds
 from boxscore.matching.matches import bit_type
 from boxscore.matching.pairs import Outcome, Pairs
 from boxscore.matching.sources import Asked, Match
-from boxscore.protocols.tables import MatchingRules
+from boxscore.protocols.tables.matching import MatchingRules
 
 Choose = Callable[[Pairs, Positions], NDArray[np.uint64]]
 """Chooses among pairs that reach so many thresholds each, [P]; bits, [P]."""
@@ -57,7 +57,7 @@ def match_whole_groups(
     choose = _chooser(rules, group, boxes)
     parts = []
     for pairs in _whole_groups(blocks, group):
-        level = rules.levels_of(pairs.iou, group[pairs.ground_truth], class_names)
+        level = levels_of(pairs.iou, group[pairs.ground_truth], rules, class_names)
         bits = np.zeros((len(level), counted.shape[1]), dtype=bit_type(len(rules.iou_thresholds)))
         for area in range(counted.shape[1]):
             bits[:, area] = _matched(pairs, level, counted[:, area], absorbs, boxes[1], choose).astype(

@@ -6,7 +6,7 @@ Conventions
   or the whole data set. It may depend on the value: a protocol that min-max scales scores needs all of them.
 - A *way* is a way of computing that not every rule allows. Each rule says for itself which ways it refuses,
   and in which words; :class:`boxscore.protocols.scope.ProtocolScope` asks all of them.
-- Functions here and in ``rules`` take the whole protocol, which stands above them.
+- Functions here and in ``tables`` take the whole protocol, which stands above them.
 """
 
 from __future__ import annotations
@@ -152,3 +152,21 @@ def refused_in_parts(
     """Refuse values of another field where images are matched apart and a rule is asked for."""
     refused = f"{rule} in parts where {where}"
     return Refusal("parts", lambda protocol: asks(protocol) and wrong(protocol), refused, field, got, cause)
+
+
+def one_measure(asks: Callable[[Any], Any], where: str) -> tuple[Refusal, Refusal]:
+    """Refuse what makes a pair depend on the area range, where a rule is asked for."""
+    return (
+        Refusal(
+            "together",
+            lambda protocol: asks(protocol) and protocol.ignore.outside != "ignore",
+            f'be "ignore" where {where}',
+            field="ignore.outside",
+        ),
+        Refusal(
+            "together",
+            lambda protocol: asks(protocol) and protocol.ignore.height_slack > 0,
+            f"be 0 where {where}",
+            field="ignore.height_slack",
+        ),
+    )

@@ -9,16 +9,14 @@ Conventions
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from boxscore.errors import ProtocolError
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.candidates import RANKED
-from boxscore.protocols.rules.scores import NEED_ORDER
-from boxscore.protocols.summary import SummaryRow
+from boxscore.protocols.summary import NEED_ORDER, SummaryRow
+from boxscore.protocols.tables.matching import RANKED
 
 MOST_METRICS = 12
 """IoU thresholds that each get a metric; a longer list is summarised by its mean."""
@@ -80,20 +78,19 @@ def changed_protocol(
         return protocol
     ignore, ap = protocol.ignore, protocol.ap
     if class_weights is not None:
-        ap = dataclasses.replace(ap, class_weights=class_weights)
+        ap = ap.replaced(class_weights=class_weights)
     if area_ranges is not None:
         every = {name: pair for name, pair in ignore.area_ranges.items() if name == "all"}
-        ignore = dataclasses.replace(ignore, area_ranges={**every, **area_ranges})
-    changed = dataclasses.replace(
-        protocol,
+        ignore = ignore.replaced(area_ranges={**every, **area_ranges})
+    changed = protocol.replaced(
         name=f"{protocol.name}+",
         of_type={},
         aliases=(),
-        matching=dataclasses.replace(protocol.matching, **matching),
+        matching=protocol.matching.replaced(**matching),
         ap=ap,
         ignore=ignore,
     )
-    return dataclasses.replace(changed, summary=_summary(changed, new_thresholds=iou_thresholds is not None))
+    return changed.replaced(summary=_summary(changed, new_thresholds=iou_thresholds is not None))
 
 
 def without_scores(protocol: Protocol) -> Protocol:
@@ -131,13 +128,13 @@ def without_scores(protocol: Protocol) -> Protocol:
             continue
         if row.metric == "AP":
             made = [
-                dataclasses.replace(row, key=f"{row.key}_{end}", metric=f"AP_{end}", cap=-1)
+                row.replaced(key=f"{row.key}_{end}", metric=f"AP_{end}", cap=-1)
                 for end in ("lowest", "expected", "highest")
             ]
         elif row.metric not in NEED_ORDER:
             largest = row.cap in (-1, len(protocol.caps) - 1)
             key = row.key.removesuffix(str(protocol.caps[-1])) if row.metric == "AR" else row.key
-            made = [dataclasses.replace(row, key=key, cap=-1)] if largest else []
+            made = [row.replaced(key=key, cap=-1)] if largest else []
         else:
             made = []
         rows |= {one.key: one for one in made}
@@ -148,8 +145,7 @@ def without_scores(protocol: Protocol) -> Protocol:
             got=", ".join(dict.fromkeys(row.metric for row in protocol.rows)),
             cause="the protocol scoreless counts boxes without ranking them",
         )
-    matching = dataclasses.replace(
-        protocol.matching,
+    matching = protocol.matching.replaced(
         scores="none",
         candidate="most_pairs" if protocol.matching.candidate in RANKED else protocol.matching.candidate,
         max_detections=(),
@@ -159,13 +155,12 @@ def without_scores(protocol: Protocol) -> Protocol:
         equal_scores="image_order",
         ranked_files=False,
     )
-    return dataclasses.replace(
-        protocol,
+    return protocol.replaced(
         of_type={},
         aliases=(),
         matching=matching,
-        rounding=dataclasses.replace(protocol.rounding, scores=None, stretch_scores=False),
-        ap=dataclasses.replace(protocol.ap, score_steps=0, tie_order="as_ranked"),
+        rounding=protocol.rounding.replaced(scores=None, stretch_scores=False),
+        ap=protocol.ap.replaced(score_steps=0, tie_order="as_ranked"),
         summary=tuple(rows.values()),
     )
 

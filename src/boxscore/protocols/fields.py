@@ -2,10 +2,11 @@
 
 Conventions
 -----------
-- A table of a protocol is a frozen dataclass whose fields are made by :func:`rule` and whose base is
-  :class:`Rules`, or parts of it: rules, one file each. The signature, the waterfall of
-  :func:`boxscore.diagnostics.explain`, the reference page, the reading of TOML and the protocol's scope all
-  go through the fields.
+- A table of a protocol is a class under :class:`Rules`, one file in ``tables``; its fields are made by
+  :func:`rule`. The signature, the waterfall of :func:`boxscore.diagnostics.explain`, the reference page, the
+  reading of TOML and the protocol's scope all go through the fields.
+- A comment in a table names the rule that the fields below it make together. A rule may come back further
+  down, or in another table: the order of fields is fixed, since signatures follow it.
 - A check takes a value as given in Python or TOML, and its name for messages. It returns the value to compute
   with.
 - Words and steps come in the order of the fields; steps stage by stage.
@@ -15,16 +16,26 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
 from boxscore._utils import checks
 from boxscore._utils.records import NamedTuple
 from boxscore.errors import InputError, ProtocolError
 from boxscore.protocols.acting import UNSAID, Acts, Does, Refusal
 from boxscore.protocols.extra_columns import ExtraColumn
-from boxscore.protocols.grids import fppi_points, grid, number_text
+from boxscore.protocols.grids import grid, number_text
 from boxscore.protocols.other_names import OTHER_NAMES
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_):
+        """Say nothing: type checkers alone read it."""
+        return lambda kind: kind
+
 
 ALWAYS = object()
 """In place of a silent value: the word is always in the line."""
@@ -158,23 +169,90 @@ def rule(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def _nothing(rules: object) -> None:
-    """Check nothing."""
+def _attribute(field: dataclasses.Field[Any]) -> list[str]:
+    rule: Rule = field.metadata["rule"]
+    return [f"{field.name} : {rule.check.values}", f"    {rule.doc}"]
 
 
+class _Signature:
+    """The signature of a table, made when ``help`` or ``inspect`` asks for it."""
+
+    def __get__(self, instance: object, kind: type[Rules]) -> inspect.Signature:
+        parameters = []
+        for field in dataclasses.fields(kind):
+            default = field.default
+            if field.default_factory is not dataclasses.MISSING:
+                default = dataclasses._HAS_DEFAULT_FACTORY  # type: ignore[attr-defined]
+            elif default is dataclasses.MISSING:
+                default = inspect.Parameter.empty
+            parameters.append(
+                inspect.Parameter(
+                    field.name,
+                    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                    default=default,
+                    annotation=field.type,
+                )
+            )
+        return inspect.Signature(parameters, return_annotation=None)
+
+
+@dataclass_transform(frozen_default=True)
 class Rules:
-    """A table of a protocol: every field is checked by its rule, and errors name it as in TOML."""
+    """A table of a protocol: a frozen dataclass whose fields are checked, and named in errors as in TOML.
+
+    A class with this base is a dataclass by that alone. Its methods are these, written once: the standard
+    decorator compiles six for each class, which took longer than everything else that a protocol needs.
+    """
 
     PREFIX: ClassVar[str] = ""
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+    __signature__: ClassVar[Any] = _Signature()
+    _required: ClassVar[frozenset[str]]
 
-    def __post_init__(self) -> None:
+    def __init_subclass__(cls) -> None:
+        """Find the fields, and add what they say of themselves to the docstring."""
+        dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
+        fields = dataclasses.fields(cls)
+        cls._required = frozenset(
+            field.name for field in fields if field.default is field.default_factory is dataclasses.MISSING
+        )
+        lines = [line for field in fields for line in _attribute(field)]
+        cls.__doc__ = "\n".join([f"{cls.__doc__}".rstrip(), "", "Attributes", "----------", *lines, ""])
+
+    def __init__(self, *values: Any, **given: Any) -> None:
+        fields = self.__dataclass_fields__
+        if values or not given.keys() <= fields.keys() or not self._required <= given.keys():
+            given = self.__signature__.bind(*values, **given).arguments  # raises what is wrong with them
+        own = vars(self)
+        for name, field in fields.items():
+            if name in given:
+                own[name] = given[name]
+            elif field.default_factory is dataclasses.MISSING:
+                own[name] = field.default
+            else:
+                own[name] = field.default_factory()
+        # Defaults are what their checks return, so that only values of the caller are checked.
+        self._check([name for name in fields if name in given and given[name] is not fields[name].default])
+
+    def replaced(self, **changes: Any) -> Self:
+        """Return the table with some values changed: only these are checked, as the others have been."""
+        fields = self.__dataclass_fields__
+        if not changes.keys() <= fields.keys():
+            self.__signature__.bind_partial(**changes)  # raises which of them no field is
+        kept = {name: getattr(self, name) for name in fields}  # what was derived from the values is left
+        made = object.__new__(type(self))
+        vars(made).update(kept | changes)
+        made._check([name for name in fields if name in changes and changes[name] is not kept[name]])
+        return made
+
+    def _check(self, names: Sequence[str]) -> None:
+        """Check some fields, in the order of all, and then what no field can check alone."""
+        own = vars(self)
         try:
-            for field in dataclasses.fields(self):  # type: ignore[arg-type]
-                check: Check = field.metadata["rule"].check
-                value = check(getattr(self, field.name), self._label(field.name))
-                object.__setattr__(self, field.name, value)
-            for kind in reversed(type(self).__mro__):
-                vars(kind).get("_check_together", _nothing)(self)
+            for name in names:
+                check: Check = self.__dataclass_fields__[name].metadata["rule"].check
+                own[name] = check(own[name], self._label(name))
+            self._check_together()
         except ProtocolError:
             raise
         except InputError as error:
@@ -185,7 +263,28 @@ class Rules:
         return f"{self.PREFIX}{name}"
 
     def _check_together(self) -> None:
-        """Check what no field can check alone; every rule of a table has one method."""
+        """Check what no field can check alone."""
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple([getattr(self, name) for name in self.__dataclass_fields__])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Rules) or type(other) is not type(self):
+            return NotImplemented
+        return self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        values = zip(self.__dataclass_fields__, self._values(), strict=True)
+        return f"{type(self).__qualname__}({', '.join(f'{name}={value!r}' for name, value in values)})"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 
 R = TypeVar("R")
@@ -293,20 +392,6 @@ def _text(value: Any, name: str) -> str:
 
 flag = Check("true, false", _flag)
 text = Check("string", _text)
-FPPI = Check("list: number >= 0", lambda value, name: fppi_points(value, name=name))
-
-
-def fppi_text(rules: Any, reading: str) -> str:
-    """Write false positives per image, and the field that says how they are read unless it is as usual.
-
-    Nothing where both are as usual.
-    """
-    usual = type(rules)()
-    if rules == usual:
-        return ""
-    points = ",".join(map(number_text, rules.false_positives_per_image))
-    how = getattr(rules, reading)
-    return points if how == getattr(usual, reading) else f"{points}-{how}"
 
 
 # ---------------------------------------------------------------- what is derived from the fields
@@ -353,18 +438,3 @@ def _all_fields(kind: Any) -> tuple[Field, ...]:
         else:
             fields.append(Field("", top.name, top.metadata["rule"]))
     return tuple(fields)
-
-
-K = TypeVar("K", bound=type)
-
-
-def with_attributes(kind: K) -> K:
-    """Add the docs of the fields to the docstring of their class."""
-    lines = [line for field in dataclasses.fields(kind) for line in _attribute(field)]
-    kind.__doc__ = "\n".join([f"{kind.__doc__}".rstrip(), "", "Attributes", "----------", *lines, ""])
-    return kind
-
-
-def _attribute(field: dataclasses.Field[Any]) -> list[str]:
-    rule: Rule = field.metadata["rule"]
-    return [f"{field.name} : {rule.check.values}", f"    {rule.doc}"]

@@ -9,7 +9,6 @@ key by key; grids, area ranges, lists and the summary replace. Unknown keys are 
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
 import sys
 from collections.abc import Mapping
@@ -37,7 +36,12 @@ def names_in(folder: Path) -> list[str]:
 
 def protocol_names() -> list[str]:
     """Names of the protocols that ship with boxscore."""
-    return names_in(_FOLDER)
+    return list(_shipped_names())
+
+
+@functools.cache
+def _shipped_names() -> tuple[str, ...]:
+    return tuple(names_in(_FOLDER))
 
 
 def protocol_toml(name: str) -> str:
@@ -121,10 +125,8 @@ def protocol_of_type(protocol: Protocol, iou_type: str) -> Protocol:
         raise ProtocolError(
             f"protocol {protocol.name}", rule, got=protocol.similarity, cause=f"extend {wanted.name!r}"
         )
-    ignore = dataclasses.replace(protocol.ignore, detection_area=wanted.ignore.detection_area)
-    return dataclasses.replace(
-        protocol, name=f"{protocol.name}-{iou_type}", similarity=wanted.similarity, ignore=ignore
-    )
+    ignore = protocol.ignore.replaced(detection_area=wanted.ignore.detection_area)
+    return protocol.replaced(name=f"{protocol.name}-{iou_type}", similarity=wanted.similarity, ignore=ignore)
 
 
 def read_toml(path: Path) -> dict[str, Any]:

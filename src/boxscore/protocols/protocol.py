@@ -13,7 +13,7 @@ Conventions
   decimal literals differ from pycocotools' values in one threshold and ten recall points.
 - Everything about a field is defined at the field (see :mod:`boxscore.protocols.fields`): default, check,
   doc, word in the signature and step of a waterfall, both in the order of the fields; its scope and what it
-  refuses (see :mod:`boxscore.protocols.acting`). One rule is one file in ``rules``, in order in ``tables``.
+  refuses (see :mod:`boxscore.protocols.acting`). One table is one file in ``tables``, its fields in order.
 - :meth:`Protocol.signature` prints the choices in one line. Fields that it omits have COCO's value.
 """
 
@@ -25,18 +25,51 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
-from boxscore._utils.records import part, record
 from boxscore.errors import ProtocolError
-from boxscore.protocols.acting import DESCRIBES, Does, Point
-from boxscore.protocols.fields import Check, Rules, all_fields, list_of, read, rule, text, with_attributes
-from boxscore.protocols.grids import grid_text
-from boxscore.protocols.rules.similarity import SimilarityField
+from boxscore.protocols.acting import DESCRIBES, Does, Point, Scope, measures, scores
+from boxscore.protocols.fields import (
+    Check,
+    Rules,
+    Step,
+    Word,
+    all_fields,
+    choice,
+    list_of,
+    read,
+    rule,
+    table,
+    text,
+)
+from boxscore.protocols.grids import grid_text, number_text
 from boxscore.protocols.scope import ProtocolScope, describing_fields
 from boxscore.protocols.signature import signature_of
-from boxscore.protocols.summary import SummaryField, SummaryRow
-from boxscore.protocols.tables import TableFields
+from boxscore.protocols.summary import SUMMARY_REFUSED, SummaryRow, first_metric
+from boxscore.protocols.tables.ap import ApRules
+from boxscore.protocols.tables.boxes import BoxRules
+from boxscore.protocols.tables.crowds import FrocRules, JaccardRules, MissRateRules, ScoreLevelRules
+from boxscore.protocols.tables.distance import DistanceRules
+from boxscore.protocols.tables.group import GroupRules
+from boxscore.protocols.tables.ignore import IgnoreRules
+from boxscore.protocols.tables.keypoints import KeypointRules
+from boxscore.protocols.tables.labels import LabelRules
+from boxscore.protocols.tables.masks import MaskRules
+from boxscore.protocols.tables.matching import MatchingRules
+from boxscore.protocols.tables.rounding import RoundingRules
+
+SimilarityName = Literal[
+    "box",
+    "rotated",
+    "quadrilateral",
+    "probiou",
+    "mask",
+    "boundary",
+    "keypoints",
+    "distance",
+    "point_in_box",
+    "point_in_mask",
+]
 
 
 def _strings(value: Any, name: str) -> dict[str, str]:
@@ -45,9 +78,22 @@ def _strings(value: Any, name: str) -> dict[str, str]:
     return {key: text(item, f"{name}.{key}") for key, item in value.items()}
 
 
-@part(frozen=True)
-class _Naming(Rules):
-    """Names and titles, which a protocol that extends this one does not take over."""
+def _similarity(protocol: Any) -> str:
+    """Write what is compared and what decides how; nothing for boxes."""
+    if protocol.similarity == "boundary":
+        return f"boundary/{number_text(protocol.masks.boundary_dilation)}"
+    if protocol.similarity == "keypoints":
+        spread = protocol.keypoints.spread
+        return f"oks/{len(spread)}/{spread.sum():.4g}"
+    if protocol.similarity == "distance":
+        return f"distance/{protocol.distance.anchor}/{number_text(protocol.distance.largest)}"
+    if protocol.similarity in ("point_in_box", "point_in_mask"):
+        return f"{protocol.similarity.replace('_', '-')}/{protocol.distance.anchor}"
+    return "" if protocol.similarity == "box" else protocol.similarity
+
+
+class Protocol(Rules):
+    """Everything that decides a score. See the module's page for the conventions."""
 
     name: str = rule(
         check=text,
@@ -73,12 +119,42 @@ class _Naming(Rules):
         "over.",
         scope=DESCRIBES,
     )
-
-
-@with_attributes
-@record(frozen=True)
-class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
-    """Everything that decides a score. See the module's page for the conventions."""
+    similarity: SimilarityName = rule(
+        "box",
+        check=choice(SimilarityName),
+        doc="What decides how well a detection and a ground truth agree. Points in boxes and masks agree by "
+        "0.5 or more, and by more the nearer they are to the centre of the box.",
+        word=Word(
+            "sim",
+            text=_similarity,
+            note="left out for upright boxes; `rotated`, `quadrilateral`, `probiou`, `mask`, `boundary/` and "
+            "its dilation, `oks/` and its keypoints, "
+            "`distance/`, its anchor and scale, `point-in-box/` or `point-in-mask/` and the anchor",
+        ),
+        scope=measures(Scope.ROW),
+    )
+    rounding: RoundingRules = rule(RoundingRules(), check=table(RoundingRules), doc="")
+    boxes: BoxRules = rule(BoxRules(), check=table(BoxRules), doc="")
+    masks: MaskRules = rule(MaskRules(), check=table(MaskRules), doc="")
+    keypoints: KeypointRules = rule(KeypointRules(), check=table(KeypointRules), doc="")
+    distance: DistanceRules = rule(DistanceRules(), check=table(DistanceRules), doc="")
+    ignore: IgnoreRules = rule(IgnoreRules(), check=table(IgnoreRules), doc="")
+    group: GroupRules = rule(GroupRules(), check=table(GroupRules), doc="")
+    labels: LabelRules = rule(LabelRules(), check=table(LabelRules), doc="")
+    matching: MatchingRules = rule(MatchingRules(), check=table(MatchingRules), doc="")
+    ap: ApRules = rule(ApRules(), check=table(ApRules), doc="")
+    froc: FrocRules = rule(FrocRules(), check=table(FrocRules), doc="")
+    miss_rate: MissRateRules = rule(MissRateRules(), check=table(MissRateRules), doc="")
+    jaccard: JaccardRules = rule(JaccardRules(), check=table(JaccardRules), doc="")
+    score_levels: ScoreLevelRules = rule(ScoreLevelRules(), check=table(ScoreLevelRules), doc="")
+    summary: tuple[SummaryRow, ...] = rule(
+        (SummaryRow("mAP"),),
+        check=list_of(table(SummaryRow), "a list of tables, [[summary]]"),
+        doc="",
+        step=Step("metric", "scoring", first_metric),
+        scope=scores(Scope.DATA_SET),
+        refuses=SUMMARY_REFUSED,
+    )
 
     @property
     def scope(self) -> ProtocolScope:
@@ -106,7 +182,11 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
 
     def asks_for(self, metric: str) -> bool:
         """Whether the summary has a metric of a kind."""
-        return any(row.metric == metric for row in self.summary)
+        return metric in self._metrics
+
+    @functools.cached_property
+    def _metrics(self) -> frozenset[str]:
+        return frozenset(row.metric for row in self.summary)
 
     @property
     def lower_is_better(self) -> tuple[str, ...]:
@@ -132,7 +212,7 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
             has_iou = row.iou is None or row.iou in self.matching.iou_thresholds
             if has_cap and has_iou and row.area in self.ignore.area_ranges:
                 key = row.key.replace("{cap}", str(self.caps[row.cap]))
-                rows.setdefault(key, dataclasses.replace(row, key=key))
+                rows.setdefault(key, row.replaced(key=key))
         return tuple(row for row in rows.values() if {*row.harmonic_of} <= rows.keys())
 
     def position_of(self, row: SummaryRow) -> tuple[int, int]:
@@ -157,7 +237,7 @@ class Protocol(SummaryField, TableFields, SimilarityField, _Naming):
         """Whether a class's value is that of another row: without scores there is one threshold for F1."""
         if self.matching.scores == "given" or row.metric != "F1":
             return False
-        return any(dataclasses.replace(row, key=one.key, metric="micro_F1") == one for one in self.rows)
+        return any(row.replaced(key=one.key, metric="micro_F1") == one for one in self.rows)
 
     @property
     def rates_at_first(self) -> frozenset[str]:

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, Literal
 
 from boxscore._utils import checks
-from boxscore._utils.records import part, record
 from boxscore.errors import ProtocolError
-from boxscore.protocols.acting import Refusal, Scope, scores
-from boxscore.protocols.fields import (
-    Check,
-    Rules,
-    Step,
-    choice,
-    list_of,
-    rule,
-    table,
-    text,
-    whole,
-    with_attributes,
-)
+from boxscore.protocols.acting import Refusal
+from boxscore.protocols.fields import Check, Rules, choice, list_of, rule, text, whole
 
 SUMMARY_KINDS = {
     "AP": "Average Precision  (AP)",
@@ -65,6 +52,34 @@ SUMMARY_KINDS = {
 }
 """Kinds of summary metrics, as pycocotools prints them or would; ``scoring/kinds`` computes them."""
 
+NEED_ORDER = ("AP", "FROC", "MR", "JI", "AP_R40", "AP_R11", "AOS_R40", "AOS_R11")
+"""Those that rank detections."""
+
+ORDERLESS = ("AP_lowest", "AP_expected", "AP_highest")
+"""Those of all orders of the detections."""
+
+LEVEL_METRICS = ("AP_R40", "AP_R11", "AOS_R40", "AOS_R11")
+"""Those that are read at score levels."""
+
+OF_PHRASES = (
+    "cgF1",
+    "smoothed_precision",
+    "smoothed_recall",
+    "smoothed_F1",
+    "positive_macro_F1",
+    "positive_micro_F1",
+    "positive_micro_precision",
+    "IL_precision",
+    "IL_recall",
+    "IL_F1",
+    "IL_FPR",
+    "IL_MCC",
+)
+"""Those of images that are a picture and a phrase each."""
+
+OF_IMAGES = ("image_precision", "image_recall", "image_F1", *OF_PHRASES)
+"""Those that count the objects and detections of each image together."""
+
 
 def _key(value: Any, name: str) -> str:
     if re.search(r"[{}]", text(value, name).replace("{cap}", "")):
@@ -89,8 +104,6 @@ WITH_OBJECTS = ", in images with objects"
 """Behind a selection of classes that is of some images alone."""
 
 
-@with_attributes
-@record(frozen=True)
 class SummaryRow(Rules):
     """One summary metric.
 
@@ -135,7 +148,12 @@ class SummaryRow(Rules):
         return f"summary.{name}" if name == "key" else f"summary {self.key}: {name}"
 
 
-def _first_metric(protocol: Any) -> str:
+def summary_title(metric: str, iou: str, area: str, cap: int | str) -> str:
+    """Spell out what a summary metric is, the way pycocotools prints it."""
+    return f"{SUMMARY_KINDS[metric]} @[ IoU={iou:<9} | area={area:>6} | maxDets={cap:>3} ]"
+
+
+def first_metric(protocol: Any) -> str:
     """Name the first metric of a protocol."""
     return next((" ".join(SUMMARY_KINDS[row.metric].split()) for row in protocol.rows), "none")
 
@@ -151,34 +169,21 @@ def _unknown_parts(protocol: Any) -> bool:
     return any(row.harmonic_of and len({*row.harmonic_of} & keys) != 2 for row in protocol.summary)
 
 
-def _refused_ways() -> Iterator[Refusal]:
-    """Yield what metrics of several curves refuse."""
-    yield Refusal("together", _unknown_parts, "name two metrics of the summary in harmonic_of", got="others")
-    yield Refusal(
+SUMMARY_REFUSED = (
+    Refusal("together", _unknown_parts, "name two metrics of the summary in harmonic_of", got="others"),
+    Refusal(
         "together",
         lambda protocol: protocol.ap.pool == "none" and any(row.images != "all" for row in protocol.summary),
         "be 'classes' where a metric is of the images with objects",
         field="ap.pool",
-    )
-    rule = "have no metric with harmonic_of or images, in parts"
-    yield Refusal("parts", _beyond_one_curve, rule, got="one", cause="evaluate all images at once")
-    yield Refusal("ranges", _beyond_one_curve)
-
-
-def summary_title(metric: str, iou: str, area: str, cap: int | str) -> str:
-    """Spell out what a summary metric is, the way pycocotools prints it."""
-    return f"{SUMMARY_KINDS[metric]} @[ IoU={iou:<9} | area={area:>6} | maxDets={cap:>3} ]"
-
-
-@part(frozen=True)
-class SummaryField(Rules):
-    """The rows of a protocol."""
-
-    summary: tuple[SummaryRow, ...] = rule(
-        (SummaryRow("mAP"),),
-        check=list_of(table(SummaryRow), "a list of tables, [[summary]]"),
-        doc="",
-        step=Step("metric", "scoring", _first_metric),
-        scope=scores(Scope.DATA_SET),
-        refuses=tuple(_refused_ways()),
-    )
+    ),
+    Refusal(
+        "parts",
+        _beyond_one_curve,
+        "have no metric with harmonic_of or images, in parts",
+        got="one",
+        cause="evaluate all images at once",
+    ),
+    Refusal("ranges", _beyond_one_curve),
+)
+"""What metrics of several curves refuse."""

@@ -10,7 +10,6 @@ Conventions
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -95,7 +94,7 @@ def _fine_curves(evaluation: Evaluation) -> Curves:
     ap = evaluation.protocol.ap
     if len(ap.recall_points) < 101:
         points = tuple(np.linspace(0, 1, 101).tolist())
-        return evaluation.curves_under(dataclasses.replace(ap, interpolation="points", recall_points=points))
+        return evaluation.curves_under(ap.replaced(interpolation="points", recall_points=points))
     return evaluation.curves_of()
 
 

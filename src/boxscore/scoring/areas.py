@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
-from boxscore.protocols.tables import ApRules
+from boxscore.protocols.tables.ap import ApRules
 
 
 def curve_area(

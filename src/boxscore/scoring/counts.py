@@ -28,7 +28,7 @@ from boxscore._utils.records import NamedTuple
 from boxscore.data.vocabulary import Categories
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.ties import TieOrder
+from boxscore.protocols.tables.ap import TieOrder
 
 Line = tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]
 

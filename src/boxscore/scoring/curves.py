@@ -36,8 +36,7 @@ from boxscore._utils.array_types import FloatArray, Positions
 from boxscore.data.vocabulary import Categories
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.ties import TieOrder
-from boxscore.protocols.tables import ApRules
+from boxscore.protocols.tables.ap import ApRules, TieOrder
 from boxscore.scoring.areas import area_at_scores, area_through_points, curve_area
 from boxscore.scoring.blocks import MOST_VALUES, CurveBlocks, HeldValues, Values, class_blocks
 from boxscore.scoring.counts import (

@@ -27,7 +27,7 @@ import numpy as np
 
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.read_only import read_only
-from boxscore.protocols.tables import ApRules
+from boxscore.protocols.tables.ap import ApRules
 
 MOST_EXACT = 4_096
 """Of true times false detections: some 10 ms."""

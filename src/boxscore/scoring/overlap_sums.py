@@ -15,7 +15,7 @@ from boxscore._utils.array_types import FloatArray
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.matching.sources import Asked
-from boxscore.protocols.rules.scores import PAIR_IOU
+from boxscore.protocols.tables.matching import PAIR_IOU
 from boxscore.scoring.curves import Curves
 
 HALF = 2.0**27

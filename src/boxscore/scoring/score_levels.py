@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.ordering import stable_order
 from boxscore.matching.matches import Matches
-from boxscore.protocols.rules.score_levels import LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED
+from boxscore.protocols.tables.crowds import LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED
 from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 

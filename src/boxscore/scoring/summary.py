@@ -21,6 +21,7 @@ from boxscore.matching.ignoring import evaluated
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.blocks import Values
+from boxscore.scoring.class_weights import weights_of
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import kind_of
 from boxscore.scoring.totals import Totals
@@ -159,7 +160,7 @@ class _Row:
         if not rules.class_weights:
             return None
         assert categories is not None, "where classes share a curve, weights are refused"
-        weights = rules.weights_of(categories)
+        weights = weights_of(rules, categories)
         return np.where(rows_where(categories.columns, self.row.classes, len(weights)), weights, 0.0)
 
 

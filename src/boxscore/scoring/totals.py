@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import IntArray
 from boxscore._utils.records import NamedTuple, record
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.tables import ApRules
+from boxscore.protocols.tables.ap import ApRules
 from boxscore.scoring.counts import ClassNumbers
 
 

@@ -28,7 +28,7 @@ from boxscore._utils.array_types import BoolArray, FloatArray, Positions
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.ties import TieOrder
+from boxscore.protocols.tables.ap import TieOrder
 from boxscore.scoring.counts import (
     Line,
     Outcomes,

@@ -7,8 +7,7 @@ import itertools
 from collections.abc import Iterable
 from typing import TypedDict
 
-from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.similarity import SimilarityName
+from boxscore.protocols.protocol import Protocol, SimilarityName
 from boxscore.similarity.base import Similarity
 
 SIMILARITIES: dict[SimilarityName, tuple[str, str]] = {

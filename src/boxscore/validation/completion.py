@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
-from boxscore.protocols.tables import ApRules
+from boxscore.protocols.tables.ap import ApRules
 from boxscore.scoring.areas import area_under_steps
 from boxscore.scoring.blocks import MOST_VALUES, HeldValues, mean_of_defined
 from boxscore.scoring.curves import Curves

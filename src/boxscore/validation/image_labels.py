@@ -10,7 +10,6 @@ Conventions
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -22,7 +21,7 @@ from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.matching.ignoring import eligible, ignoring
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.labels import LabelRules
+from boxscore.protocols.tables.labels import LabelRules
 from boxscore.validation._findings import (
     IN_PASSING,
     MOST_EXAMPLES,
@@ -187,8 +186,8 @@ def _unlisted(context: Context) -> Iterator[Finding]:
 
 def _counted(context: Context, detections: Detections) -> Tables:
     rules = context.protocol
-    labels = dataclasses.replace(rules.labels, unlisted="count")
-    return context.ground_truth, detections, dataclasses.replace(rules, labels=labels)
+    labels = rules.labels.replaced(unlisted="count")
+    return context.ground_truth, detections, rules.replaced(labels=labels)
 
 
 def _expansion(context: Context, detections: Detections) -> Iterator[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 from boxscore._utils.text import counted, verb
@@ -38,8 +37,8 @@ def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Findin
         or detections.masks is None
     ):
         return
-    ignore = dataclasses.replace(protocol.ignore, detection_area="mask")
-    other = dataclasses.replace(protocol, ignore=ignore)
+    ignore = protocol.ignore.replaced(detection_area="mask")
+    other = protocol.replaced(ignore=ignore)
     as_given = Matcher(context.ground_truth, detections, protocol)
     values = [
         Evaluation(context.ground_truth, matcher.detections, rules, matcher.match()).metrics

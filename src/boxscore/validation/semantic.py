@@ -401,8 +401,8 @@ def _beyond_max_detections(context: Context, detections: Detections) -> Iterator
     if not capped.groups:
         return
     rules = context.protocol.matching
-    matching = dataclasses.replace(rules, max_detections=(*rules.max_detections[:-1], capped.most))
-    raised = dataclasses.replace(context.protocol, matching=matching)
+    matching = rules.replaced(max_detections=(*rules.max_detections[:-1], capped.most))
+    raised = context.protocol.replaced(matching=matching)
     yield from beyond_max_detections(
         context, capped, repaired=lambda c, given: (c.ground_truth, given, raised)
     )

@@ -8,7 +8,6 @@ Faults that the tables no longer show, because a loader refuses or resolves them
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
@@ -81,8 +80,8 @@ def _zero(context: Context, truth: GroundTruth) -> tuple[NDArray[np.intp], float
 
 
 def _zero_unmatched(context: Context, truth: GroundTruth, rows: NDArray[np.intp]) -> Repair:
-    matching = dataclasses.replace(context.protocol.matching, annotation_id_zero="unmatched")
-    protocol = dataclasses.replace(context.protocol, matching=matching)
+    matching = context.protocol.matching.replaced(annotation_id_zero="unmatched")
+    protocol = context.protocol.replaced(matching=matching)
     return lambda c, detections: (c.ground_truth, detections, protocol)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.protocols.tables import ApRules
+from boxscore.protocols.tables.ap import ApRules
 from boxscore.scoring.counts import Outcomes, TruePositiveCounts
 from boxscore.scoring.curves import Curves
 

@@ -36,11 +36,12 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.keypoints import KeypointRules
-from boxscore.protocols.rules.labels import LabelRules
-from boxscore.protocols.rules.similarity import SimilarityName
-from boxscore.protocols.tables import ApRules, IgnoreRules, MatchingRules
+from boxscore.protocols.protocol import Protocol, SimilarityName
+from boxscore.protocols.tables.ap import ApRules
+from boxscore.protocols.tables.ignore import IgnoreRules
+from boxscore.protocols.tables.keypoints import KeypointRules
+from boxscore.protocols.tables.labels import LabelRules
+from boxscore.protocols.tables.matching import MatchingRules
 
 Record = dict[str, Any]
 Pair = tuple[Any, Any]
@@ -106,10 +107,10 @@ class CoreRun:
     def arrays(self, recall_points: Any) -> dict[str, FloatArray] | None:
         """Return the arrays of ``eval``, or None when the recall points are not ordinary."""
         try:
-            ap = dataclasses.replace(self.result.protocol.ap, recall_points=tuple(map(float, recall_points)))
+            ap = self.result.protocol.ap.replaced(recall_points=tuple(map(float, recall_points)))
         except (InputError, TypeError, ValueError):
             return None
-        protocol = dataclasses.replace(self.result.protocol, ap=ap)
+        protocol = self.result.protocol.replaced(ap=ap)
         strict = dataclasses.replace(self.result, protocol=protocol, matched=self._without_id_zero())
         which = np.searchsorted(protocol.matching.max_detections, self.caps)
         return {

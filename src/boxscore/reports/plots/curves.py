@@ -313,10 +313,10 @@ class MissRateDisplay(Display):
         positive = anchors[anchors > 0]
         low, high = (positive[0], positive[-1]) if len(positive) > 1 else (0.01, 1.0)
         fppi = np.geomspace(low / 2, high * 2, FROC_VALUES)
-        rules = dataclasses.replace(
-            protocol.miss_rate, false_positives_per_image=tuple(fppi.tolist()), reading="last_at_most"
+        rules = protocol.miss_rate.replaced(
+            false_positives_per_image=tuple(fppi.tolist()), reading="last_at_most"
         )
-        finer = dataclasses.replace(protocol, miss_rate=rules)
+        finer = protocol.replaced(miss_rate=rules)
         lines, labels = [], []
         chosen = classes or evaluation.labels
         for area in dict.fromkeys(areas):

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.froc import FrocInterpolation
+from boxscore.protocols.tables.crowds import FrocInterpolation
 from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import LARGEST, SMALLEST, State

@@ -31,7 +31,7 @@ from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.protocols.extra_columns import ClassImageRows
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.rules.jaccard import CROWDS, TRUTH_SHARE, jaccard_areas
+from boxscore.protocols.tables.crowds import CROWDS, TRUTH_SHARE, jaccard_areas
 from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds.kind import Kind

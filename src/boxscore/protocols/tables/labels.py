@@ -1,18 +1,37 @@
-"""What follows from the labels of whole images, and classes that are not evaluated."""
+"""What follows from the labels of whole images, whose objects count, and in which images."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from boxscore._utils.records import record
 from boxscore.protocols.acting import Does, Refusal, Scope, matches, prepares, ranks
-from boxscore.protocols.fields import Step, Word, choice, list_of, rule, text, with_attributes
-from boxscore.protocols.rules.annotators import AnnotatorFields
+from boxscore.protocols.fields import Reads, Rules, Step, Word, choice, list_of, rule, text
 
+Annotators = Literal["all", "best"]
+InexhaustiveImages = Literal["count", "drop"]
 Undetected = Literal["count", "drop"]
 ListedBy = Literal["negative", "verified"]
 NotExhaustive = Literal["count", "ignore"]
 Unlisted = Literal["count", "drop", "drop_without_object", "drop_beside_others", "unmatched_without_object"]
+
+
+ANNOTATOR, ANNOTATORS, EXHAUSTIVE = "annotator", "annotators", "exhaustive"
+"""The column of objects with their annotator; those of images with all of theirs, and whether that is all."""
+
+
+BETWEEN = "/"
+"""Between the names in the column of images."""
+
+
+_NOT_READ = "the column that says it is not read there: evaluate all images at once"
+
+
+def _best(protocol: Any) -> bool:
+    return bool(protocol.labels.annotators == "best")
+
+
+def _drops(protocol: Any) -> bool:
+    return bool(protocol.labels.inexhaustive_images == "drop")
 
 
 def _not_evaluated(protocol: Any) -> str:
@@ -44,13 +63,43 @@ def _exhaustive(protocol: Any) -> Scope:
     return Scope.ROW if protocol.labels.not_exhaustive == "count" else Scope.IMAGE
 
 
-@with_attributes
-@record(frozen=True)
-class LabelRules(AnnotatorFields):
+class LabelRules(Rules):
     """What follows from the labels of whole images, where not every class is annotated in every image."""
 
     PREFIX = "labels."
 
+    # annotators
+    annotators: Annotators = rule(
+        "all",
+        check=choice(Annotators),
+        doc="Objects of several annotators, by their column `annotator`: all counted; or in each image "
+        "those of one annotator, by whom the detections do best: the greatest mean of F1 over the IoU "
+        "thresholds, the first of equals, or one without objects where there are no detections (SAM 3).",
+        word=Word("annotators", silent="all"),
+        step=Step("annotators", "tables", {"all": "all", "best": "the best of each image"}),
+        scope=matches(lambda protocol: Scope.IMAGE if _best(protocol) else Scope.ROW),
+        refuses=(
+            Refusal("cuts", _best),
+            Refusal("streams", _best, "be 'all' where Parquet is read in partitions", cause=_NOT_READ),
+        ),
+        reads=Reads("rows", lambda protocol: (ANNOTATOR,) if _best(protocol) else ()),
+        does=(Does("ignore", "boxscore.matching.annotators:ignoring_other_annotators", _best),),
+    )
+    inexhaustive_images: InexhaustiveImages = rule(
+        "count",
+        check=choice(InexhaustiveImages),
+        doc="Images whose column `exhaustive` is false: counted, or left out with all that is in them "
+        "(SAM 3). Without the column all are exhaustive.",
+        word=Word("inexhaustive", silent="count"),
+        step=Step("images not annotated in full", "tables", {"count": "counted", "drop": "left out"}),
+        scope=prepares(lambda protocol: Scope.IMAGE if _drops(protocol) else Scope.ROW),
+        refuses=(
+            Refusal("streams", _drops, "be 'count' where Parquet is read in partitions", cause=_NOT_READ),
+        ),
+        reads=Reads("images", lambda protocol: (EXHAUSTIVE, ANNOTATORS) if _drops(protocol) else ()),
+        does=(Does("prepare", "boxscore.matching.annotators:exhaustive_images", _drops, -30),),
+    )
+    # labels
     unlisted: Unlisted = rule(
         "count",
         check=choice(Unlisted),

@@ -1,4 +1,4 @@
-"""How keypoints are measured, which they are, and objects that have none."""
+"""How keypoints are measured, and which they are."""
 
 from __future__ import annotations
 
@@ -8,29 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.records import part, record
 from boxscore.errors import ProtocolError
-from boxscore.protocols.acting import DESCRIBES, Does, Refusal, Scope, matches, measures, prepares
-from boxscore.protocols.fields import (
-    Check,
-    Reads,
-    Rules,
-    Step,
-    Word,
-    choice,
-    list_of,
-    number,
-    rule,
-    text,
-    with_attributes,
-)
+from boxscore.protocols.acting import DESCRIBES, Does, Refusal, Scope, measures, prepares
+from boxscore.protocols.fields import Check, Reads, Rules, Step, Word, choice, list_of, number, rule, text
 from boxscore.protocols.grids import number_text
 
 KeypointScale = Literal["area", "box"]
-UnlabelledBy = Literal["num_keypoints", "visibility"]
-UnlabelledRule = Literal["count", "ignore"]
 UnlabelledSimilarity = Literal["box", "zero"]
 Unplaced = Literal["count", "drop"]
+
 
 _ANY_PAIR = Check("[keypoint, keypoint]", lambda value, name: value)
 
@@ -43,20 +29,12 @@ def _scale(protocol: Any) -> str:
     return "box" if rules.box_share == 1 else f"box*{number_text(rules.box_share)}"
 
 
-def _unlabelled(protocol: Any) -> str:
-    """Write what objects without keypoints are, and how they are known."""
-    rules = protocol.ignore
-    return "counted" if rules.unlabelled == "count" else f"ignored, by {rules.unlabelled_by}"
-
-
 def _columns_read(protocol: Any) -> tuple[str, ...]:
     """Keys of records that are joined or ranked by."""
     rules = protocol.keypoints
     return tuple(name for name in (*rules.parts, *rules.scores) if name not in ("keypoints", "score"))
 
 
-@with_attributes
-@record(frozen=True)
 class KeypointRules(Rules):
     """How keypoints are measured."""
 
@@ -166,33 +144,3 @@ class KeypointRules(Rules):
     def spread(self) -> NDArray[np.float64]:
         """The sigmas as they are computed with, [J]."""
         return np.array(self.sigmas, dtype=np.float64)
-
-
-@part(frozen=True)
-class UnlabelledField(Rules):
-    """Objects without a labelled keypoint."""
-
-    unlabelled: UnlabelledRule = rule(
-        "count",
-        check=choice(UnlabelledRule),
-        doc="Ground truths without a labelled keypoint: counted, or ignored.",
-        word=Word("nokpt", silent="count"),
-        step=Step("objects without keypoints", "tables", _unlabelled),
-        scope=matches(Scope.ROW),
-        does=(
-            Does(
-                "ignore",
-                "boxscore.matching.joined_keypoints:ignoring_unlabelled",
-                lambda protocol: protocol.ignore.unlabelled == "ignore",
-            ),
-        ),
-    )
-    unlabelled_by: UnlabelledBy = rule(
-        "num_keypoints",
-        check=choice(UnlabelledBy),
-        doc="Which ground truths have no labelled keypoint: those whose `num_keypoints` is 0 (COCO; "
-        "CrowdPose, where head and neck do not count), or without one of visibility above 0 (xtcocotools).",
-        word=Word("nokptby", silent="num_keypoints"),
-        step="ignore.unlabelled",
-        scope=prepares(Scope.ROW),
-    )

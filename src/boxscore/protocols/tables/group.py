@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from boxscore._utils.records import record
-from boxscore.protocols.acting import Does, Refusal, Scope, matches, scores
+from boxscore.protocols.acting import Does, Refusal, Scope, matches, one_measure, scores
 from boxscore.protocols.extra_columns import ExtraColumn
-from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule, with_attributes
+from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule
 from boxscore.protocols.grids import number_text
-from boxscore.protocols.rules.areas import one_measure
 
 GroupTreatment = Literal["count", "merge"]
 
@@ -46,10 +44,12 @@ ABSORBED_BITS = ExtraColumn(
 )
 """Bit ``t``: the pair is a match with a group for which another detection stands, [P, A]."""
 
+
 TRUTH_WEIGHT = ExtraColumn(
     "truth_weight", "truth", "float", asked_for=lambda protocol: bool(protocol.group.weighs), most=1.0
 )
 """How much each ground truth counts, [G]; 1 where it is not there."""
+
 
 GROUP_TRUE_POSITIVES = ExtraColumn(
     "group_hits",
@@ -62,8 +62,6 @@ GROUP_TRUE_POSITIVES = ExtraColumn(
 """Whether a detection stands for a group, at any threshold; among equal scores of an image first, [D]."""
 
 
-@with_attributes
-@record(frozen=True)
 class GroupRules(Rules):
     """What a box around a group of objects is."""
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from boxscore._utils.records import record
 from boxscore.protocols.acting import Scope, measures
-from boxscore.protocols.fields import Reads, Rules, Step, choice, number, rule, with_attributes
+from boxscore.protocols.fields import Reads, Rules, Step, choice, number, rule
 from boxscore.protocols.grids import number_text
 
 DistanceAnchor = Literal["centre", "point"]
@@ -24,8 +23,6 @@ def _points(protocol: Any) -> tuple[str, ...]:
     return ("point",) if uses_points else ()
 
 
-@with_attributes
-@record(frozen=True)
 class DistanceRules(Rules):
     """How far apart two objects may be, where distances decide."""
 

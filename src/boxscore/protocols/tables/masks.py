@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from boxscore._utils.records import record
-from boxscore.protocols.acting import Does, Refusal, Scope, measures
-from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule, with_attributes
-from boxscore.protocols.rules.areas import one_measure
+from boxscore.protocols.acting import Does, Refusal, Scope, measures, one_measure
+from boxscore.protocols.fields import Rules, Step, Word, choice, number, rule
 
 BoxOnlyTruth = Literal["refuse", "absorb"]
 MaskPrecision = Literal["double", "single"]
 
 
-@with_attributes
-@record(frozen=True)
 class MaskRules(Rules):
     """How masks are measured."""
 

@@ -1,0 +1,147 @@
+"""How boxes are measured: pixels, sides, one shape for all, and which are too small."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from boxscore._utils import checks
+from boxscore.protocols.acting import Does, Refusal, Scope, measures, prepares, ranks
+from boxscore.protocols.fields import Check, Rules, Step, Word, choice, number, rule
+from boxscore.protocols.grids import number_text
+
+Edges = Literal["sides", "corners"]
+ForegroundShare = Literal["exact", "from_iou"]
+Degenerate = Literal["count", "drop", "drop_detections"]
+Clip = Literal["none", "image"]
+
+
+def _ratio(value: Any, name: str) -> float | None:
+    return None if value in (None, "none") else checks.number_between(value, 0, 1e6, name=name, open_low=True)
+
+
+def _least_side(protocol: Any) -> str:
+    """Write how short a side may be."""
+    least = protocol.boxes.least_side
+    return f"sides from {number_text(least)} pixels" if least else "counted"
+
+
+def _longer(protocol: Any) -> str:
+    """Write by how much."""
+    longer = protocol.boxes.longer_sides
+    return f"{number_text(longer)} pixel longer" if longer else "as given"
+
+
+class BoxRules(Rules):
+    """How boxes are measured."""
+
+    PREFIX = "boxes."
+
+    # overlaps
+    pixel_offset: float = rule(
+        0.0,
+        check=number(0, 1),
+        doc="Added to widths and heights; 1 counts the last pixel as inside (PASCAL VOC).",
+        word=Word("offset"),
+        step=Step("pixels", "overlaps", {0.0: "exact", 1.0: "+1"}),
+        scope=measures(Scope.ROW),
+    )
+    # small boxes
+    degenerate: Degenerate = rule(
+        "count",
+        check=choice(Degenerate),
+        doc="What has no area: counted as any other; detections and ground truths whose area is not above 0 "
+        "taken out (lvis-api); or detections alone, with a side that is not above 0 (Open Images).",
+        word=Word("degenerate", silent="count"),
+        step=Step(
+            "boxes without area",
+            "tables",
+            {"count": "counted", "drop": "dropped", "drop_detections": "detections dropped"},
+        ),
+        scope=ranks(Scope.ROW),
+    )
+    least_side: float = rule(
+        0.0,
+        check=number(0, math.inf),
+        doc="Ground truths with a side below this many pixels are taken out of the data; of rotated boxes "
+        "and corners, a side of the rotated rectangle (mmrotate: 2).",
+        word=Word("leastside", silent=0.0),
+        step=Step("small objects", "tables", _least_side),
+        scope=ranks(Scope.ROW),
+        does=(
+            Does(
+                "ignore",
+                "boxscore.matching.small_sides:without_small_sides",
+                lambda protocol: protocol.boxes.least_side > 0,
+            ),
+        ),
+    )
+    # longer sides
+    longer_sides: float = rule(
+        0.0,
+        check=number(0, 1e6),
+        doc="Pixels added to the width and height of all boxes before anything else, so that areas change "
+        "too (BDD100K: 1). `pixel_offset` is added where boxes are compared.",
+        word=Word("longer", silent=0.0),
+        step=Step("sides of boxes", "tables", _longer),
+        scope=prepares(Scope.ROW),
+        refuses=(Refusal("plain_tables", lambda protocol: protocol.boxes.longer_sides > 0),),
+    )
+    # clipping
+    clip: Clip = rule(
+        "none",
+        check=choice(Clip),
+        doc="Whether the boxes of both sides are clipped to their image: the first corner to [0, width - 1] "
+        "and [0, height - 1], the second to [0, width] and [0, height] (CrowdHuman).",
+        word=Word("clip", silent="none"),
+        step=Step("boxes beyond the image", "tables", {"none": "as given", "image": "clipped"}),
+        scope=prepares(lambda protocol: Scope.ROW if protocol.boxes.clip == "none" else Scope.IMAGE),
+        refuses=(Refusal("plain_tables", lambda protocol: protocol.boxes.clip != "none"),),
+        does=(
+            Does(
+                "prepare",
+                "boxscore.matching.clipping:clipped",
+                lambda protocol: protocol.boxes.clip == "image",
+                30,
+            ),
+        ),
+    )
+    # overlaps
+    aspect_ratio: float | None = rule(
+        None,
+        check=Check('number > 0, "none"', _ratio),
+        doc="The ratio of width to height that boxes are compared with: height and centre stay. Regions "
+        "that are measured by intersection over the detection keep theirs (Caltech: 0.41).",
+        word=Word("aspect", silent=None, note="left out where boxes are compared as they are"),
+        step=Step("aspect ratio", "overlaps", {None: "as given"}),
+        scope=measures(Scope.ROW),
+    )
+    edges: Edges = rule(
+        "sides",
+        check=choice(Edges),
+        doc="Where `pixel_offset` is 0, what the far edges of a box are: the near ones plus its sides, as "
+        "in pycocotools, or the corners as they are, which its sides are then made of. They differ in the "
+        "last bit.",
+        word=Word("edges", silent="sides"),
+        step="boxes.pixel_offset",
+        scope=measures(Scope.ROW),
+    )
+    foreground_share: ForegroundShare = rule(
+        "exact",
+        check=choice(ForegroundShare),
+        doc="How much of a detection a region holds, where that decides: the shared area over its own; or "
+        "made of their IoU v by `v / (1 + v) * (1 + A / a)`, A the region's area as annotated and a the "
+        "detection's, where v of a crowd is its share (TinyBenchmark). That is no share where A is not "
+        "width times height, and of crowds.",
+        word=Word("share", silent="exact"),
+        step="boxes.pixel_offset",
+        scope=measures(Scope.ROW),
+    )
+    overlap_epsilon: float = rule(
+        0.0,
+        check=number(0, 1),
+        doc="Added to the area that the shared one is divided by (CrowdHuman: 1e-6).",
+        word=Word("overlapeps", silent=0.0),
+        step="boxes.pixel_offset",
+        scope=measures(Scope.ROW),
+    )
