@@ -1,0 +1,112 @@
+"""Every field of a protocol is known to an oracle: a new one is not held by the tests of others."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import boxscore
+from boxscore.protocols import Protocol, protocol_names
+from boxscore.protocols.fields import Field, all_fields
+from support.each import each
+from support.fields_read import aliases, fields_read
+
+ROOT = Path(__file__).parents[2]
+DECIDING = [field for field in all_fields(Protocol) if field.rule.scope.act != "describes"]
+TABLES = {field.table for field in DECIDING if field.table}
+
+
+def read_by_the_plain_oracle() -> set[str]:
+    tree = ast.parse((ROOT / "tests" / "oracles" / "plain.py").read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    read = {
+        found
+        for function in functions
+        for found in fields_read(function, aliases(ast.walk(function), TABLES), TABLES)
+    }
+    return {f"{table}.{name}" for table, name in read}
+
+
+PLAIN = read_by_the_plain_oracle()
+
+ELSEWHERE = {
+    "similarity": "tests/similarity/test_pairs.py",
+    "summary": "tests/scoring/test_summary_kinds.py",
+    "rounding.stretch_scores": "tests/evaluation/test_crowd_benchmarks.py",
+    "boxes.least_side": "qa/real/test_real_dota.py",
+    "boxes.longer_sides": "tests/evaluation/test_bdd100k.py",
+    "boxes.clip": "tests/evaluation/test_crowd_benchmarks.py",
+    "boxes.aspect_ratio": "tests/evaluation/test_crowd_benchmarks.py",
+    "boxes.edges": "tests/evaluation/test_kitti_benchmark.py",
+    "boxes.foreground_share": "tests/evaluation/test_tiny_benchmarks.py",
+    "masks.boundary_dilation": "qa/real/test_real_lvis.py",
+    "masks.box_only_truth": "tests/evaluation/test_open_images.py",
+    "masks.precision": "tests/evaluation/test_open_images.py",
+    "keypoints.sigmas": "tests/similarity/test_keypoints.py",
+    "keypoints.parts": "tests/evaluation/test_keypoint_benchmarks.py",
+    "keypoints.scores": "tests/evaluation/test_keypoint_benchmarks.py",
+    "keypoints.scale": "tests/evaluation/test_keypoint_benchmarks.py",
+    "keypoints.box_share": "tests/evaluation/test_keypoint_benchmarks.py",
+    "keypoints.unlabelled_similarity": "tests/evaluation/test_keypoint_benchmarks.py",
+    "keypoints.unplaced": "tests/evaluation/test_keypoint_benchmarks.py",
+    "distance.largest": "tests/evaluation/test_distance.py",
+    "distance.anchor": "tests/evaluation/test_points.py",
+    "ignore.flags": "tests/evaluation/test_tiny_benchmarks.py",
+    "ignore.detection_area": "tests/parity/test_mask_parity.py",
+    "ignore.unlabelled": "tests/similarity/test_keypoints.py",
+    "ignore.unlabelled_by": "tests/evaluation/test_keypoint_benchmarks.py",
+    "ignore.column_ranges": "tests/evaluation/test_crowd_benchmarks.py",
+    "ignore.image_ranges": "tests/evaluation/test_keypoint_benchmarks.py",
+    "ignore.least_height_closed": "tests/evaluation/test_kitti_benchmark.py",
+    "ignore.height_slack": "tests/evaluation/test_crowd_benchmarks.py",
+    "ignore.share": "tests/evaluation/test_cityscapes.py",
+    "ignore.void": "tests/evaluation/test_cityscapes.py",
+    "ignore.regions": "tests/evaluation/test_crowd_benchmarks.py",
+    "group.treatment": "tests/evaluation/test_open_images.py",
+    "group.weight": "tests/evaluation/test_open_images.py",
+    "labels.annotators": "tests/evaluation/test_phrase_metrics.py",
+    "labels.inexhaustive_images": "tests/evaluation/test_phrase_metrics.py",
+    "labels.listed_by": "tests/evaluation/test_open_images.py",
+    "labels.not_exhaustive": "tests/evaluation/test_lvis.py",
+    "labels.undetected": "tests/evaluation/test_xview.py",
+    "labels.not_evaluated": "tests/evaluation/test_kitti_benchmark.py",
+    "matching.order": "tests/evaluation/test_xview.py",
+    "matching.annotation_id_zero": "tests/parity/test_id_zero.py",
+    "matching.ranked_files": "tests/evaluation/test_crowd_benchmarks.py",
+    "matching.scores": "tests/evaluation/test_language_models.py",
+    "ap.recall_above": "tests/evaluation/test_distance.py",
+    "ap.precision_above": "tests/evaluation/test_distance.py",
+    "ap.class_weights": "tests/rules/test_class_weights.py",
+    "jaccard.score_thresholds": "tests/support/crowd_cases.py",
+    "score_levels.neighbours": "tests/evaluation/test_kitti_benchmark.py",
+}
+"""Fields that the plain oracle does not know, and the tests whose oracle, or cases by hand, decide about them."""
+
+NOT_DRAWN = {
+    "rounding.scores": "tests/data/test_rounding.py",
+    "rounding.boxes": "tests/data/test_rounding.py",
+    "ap.pool": "tests/support/crowd_cases.py",
+}
+"""Fields that the plain oracle knows and that random protocols leave as they are."""
+
+
+def test_every_field_is_known_to_an_oracle() -> None:
+    assert {field.path for field in DECIDING} - PLAIN == set(ELSEWHERE)
+
+
+def test_random_protocols_draw_every_field_that_the_plain_oracle_knows() -> None:
+    tree = ast.parse((ROOT / "tests" / "rules" / "test_every_protocol.py").read_text(encoding="utf-8"))
+    (drawing,) = (
+        node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "protocols"
+    )
+    drawn = {node.value for node in ast.walk(drawing) if isinstance(node, ast.Constant)}
+    not_drawn = {field.path for field in DECIDING if field.path in PLAIN and field.name not in drawn}
+    assert not_drawn == set(NOT_DRAWN)
+
+
+@each([(field.path, field) for field in DECIDING if field.path in ELSEWHERE | NOT_DRAWN])
+def test_tests_that_know_a_field_name_it_or_a_protocol_with_it(path: str, field: Field) -> None:
+    usual = field.of(boxscore.load_protocol("coco"))
+    with_it = [name for name in protocol_names() if field.of(boxscore.load_protocol(name)) != usual]
+    text = (ROOT / (ELSEWHERE | NOT_DRAWN)[path]).read_text(encoding="utf-8")
+    assert any(word in text for word in (field.name, *(f'"{name}"' for name in with_it)))
