@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -55,6 +56,15 @@ def test_tests_use_no_program_of_qa() -> None:
     programs = "|".join(path.name for path in QA.iterdir() if path.is_dir() and path.name != "__pycache__")
     imports = re.compile(rf"^\s*(?:from|import) (?:{programs})\b", re.MULTILINE)
     assert [path for path in TESTS.rglob("*.py") if imports.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_no_two_files_have_one_name() -> None:
+    """Folders without ``__init__.py`` are no packages: pytest refuses the second file of a name."""
+    paths = [
+        path for root in (TESTS, QA) for path in root.rglob("test_*.py") if "node_modules" not in path.parts
+    ]
+    counts = Counter(path.name for path in paths if not (path.parent / "__init__.py").exists())
+    assert [name for name, count in counts.items() if count > 1] == []
 
 
 def test_this_test_is_of_its_folders_kind(request: pytest.FixtureRequest) -> None:

@@ -38,7 +38,7 @@ EXTENSIONS = {
     "federated": Extension("evaluation/test_{lvis,open_images} formats/test_open_images_files"),
     "crowds": Extension(
         "evaluation/test_{bdd100k,cityscapes,crowd_benchmarks,distance,kitti_benchmark,points,tiny_benchmarks,xview}"
-        " matching/test_points scoring/test_froc* suppression/test_crowds formats/test_kitti"
+        " scoring/test_froc* suppression/test_crowds formats/test_kitti"
     ),
     "scoreless": Extension(
         "evaluation/test_{language_models,omnilabel_protocol,phrase_metrics} formats/test_{answer_text,answers,phrases}"
