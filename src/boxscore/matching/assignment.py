@@ -59,24 +59,34 @@ def most_pairs(
     bits = np.zeros(len(level), dtype=np.uint64)
     if not len(level):
         return bits
+    # Most components settle without a search. Their edges are the matching at every threshold that they
+    # reach, so one write sets the bits of all thresholds.
     graph = _Graph(pairs.detection, pairs.ground_truth, pairs.iou)
     settled = graph.settled()
     bits[settled] = up_to(level[settled])
     hard = np.flatnonzero(graph.hard)
     if not len(hard):
         return bits
+    # Keep the H edges of the other components. Rows get the rank of their box, so the order of the file
+    # decides nothing; overlaps become whole multiples of 2 ** -53, so sums are exact.
     detection, truth = ranks(pairs.detection[hard], boxes[0]), ranks(pairs.ground_truth[hard], boxes[1])
     weight = np.floor(np.clip(pairs.iou[hard], 0, 1) * UNIT).astype(np.int64)
     level = level[hard]
     done = np.zeros(len(hard), dtype=np.intp)  # thresholds at which an edge's component is solved
+    # Go up the thresholds. An edge takes part if it reaches threshold t and no lower threshold has solved its
+    # component for t.
     for t in range(int(level.max())):
         left = np.flatnonzero((level > t) & (done <= t))
         if not len(left):
             continue
         component = components(detection[left], truth[left])
+        # Sort the edges by component, detection and ground truth: a component is one slice [low, high), and
+        # its edges come in an order that does not depend on the file.
         order = left[np.lexsort((truth[left], detection[left], component))]
         label = np.sort(component)
         bounds = [*run_starts(label).tolist(), len(order)]
+        # Solve one component with whole weights. Every edge in it reaches the thresholds below ``end``, so
+        # the component is the same there, and one search sets bits t to end - 1.
         for low, high in itertools.pairwise(bounds):
             edges = order[low:high]
             end = int(level[edges].min())  # up to here the component stays as it is
@@ -124,16 +134,22 @@ class _Graph:
         component = components(*ends)
         count = int(component.max()) + 1
         unsettled = np.ones(count, dtype=bool)
+        # Side by side: ``best`` [E] marks the edge of each row with the one greatest overlap.
         for side in (0, 1):
             best = self._best(ends[side], self._iou[rest])
             with_best = np.bincount(component[best], minlength=count)
+            # A component passes if every row of this side has such an edge. Counts per component replace a
+            # walk over its rows.
             first = np.unique(ends[side], return_index=True)[1]
             every = with_best == np.bincount(component[first], minlength=count)
+            # It also passes only if these edges end in different rows of the other side: then they match
+            # every row of this side, and any other matching has a smaller sum.
             first = np.unique(ends[1 - side][best], return_index=True)[1]
             apart = with_best == np.bincount(component[best][first], minlength=count)
             settles = every & apart & unsettled
             unsettled &= ~settles
             self._settled[rest[best & settles[component]]] = True
+        # The search gets the edges of the components that neither side settles.
         self.hard[rest[unsettled[component]]] = True
 
 
@@ -198,24 +214,33 @@ class _Search:
         through: dict[int, int] = {}
         least: dict[int, int] = {}
         heap: list[tuple[int, int]] = []
+        # Dijkstra over the rows of the first side, with whole costs reduced by prices. Two ends are open: a
+        # row that gives up its edge (``loser``), or a free row of the second side (``end``).
         row, distance, paid = start, 0, 0
         shortest, loser = self._alone, start
         end: int | None = None
         while True:
+            # This row can give up its edge and stay alone; keep the cheapest row that does.
             if distance + self._alone - paid < shortest:
                 shortest, loser = distance + self._alone - paid, row
+            # Relax the edges of the row. Costs are whole numbers, so comparisons are exact and the order of
+            # the edges decides ties.
             for edge in self._edges_of[row]:
                 other = self._ends[edge]
                 length = distance + self._cost[edge] - self._price[other] - paid
                 if other not in settled and length < least.get(other, length + 1):
                     least[other], through[other] = length, edge
                     heapq.heappush(heap, (length, other))
+            # Drop heap entries that a shorter path has overtaken. If staying alone is at least as cheap as
+            # the next entry, the search ends there, and the old partner of the loser starts the flip.
             while heap and heap[0][1] in settled:
                 heapq.heappop(heap)
             if not heap or heap[0][0] >= shortest:
                 lost = self._edge_of.pop(loser, None)
                 end = None if lost is None else self._ends[lost]
                 break
+            # Settle the nearest row of the second side. A free row ends the search; else go on from the row
+            # that holds it.
             distance, other = heapq.heappop(heap)
             if other not in self.edge_at:
                 shortest, end = distance, other
@@ -223,8 +248,11 @@ class _Search:
             settled[other] = distance
             edge = self.edge_at[other]
             row, paid = self._rows[edge], self._cost[edge] - self._price[other]
+        # Lower the prices of the settled rows, so that reduced costs stay nonnegative for the next search.
         for other, length in settled.items():
             self._price[other] += min(length - shortest, 0)
+        # Flip the path back to ``start``: each row takes the edge by which the search reached its new
+        # partner.
         while end is not None:
             edge = through[end]
             before = self._edge_of.get(self._rows[edge])

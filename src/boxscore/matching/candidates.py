@@ -174,6 +174,8 @@ class _Candidates:
     def truths_of_each(self) -> NDArray[np.int64]:
         """Count the ground truths in the group of each detection, in group order, [D]."""
         group = self._ranking.group
+        # Groups ascend in both tables, so bisection gives the detections of each group with a ground truth.
+        # Detections of the other groups keep 0.
         starts, ends = (np.searchsorted(group, self._groups, side=side) for side in ("left", "right"))
         truths = np.zeros(len(group), dtype=np.int64)
         truths[ragged_ranges(starts, ends - starts)] = np.repeat(np.diff(self._truth_bounds), ends - starts)
@@ -184,6 +186,8 @@ class _Candidates:
         ranking = self._ranking
         groups, bounds, truth_rows = self._groups, self._truth_bounds, self._truth_rows
         by_foreground, group = self._by_foreground, ranking.group
+        # Restrict the groups and their ground truths to those of the block. Groups ascend, so each
+        # restriction is a slice and copies nothing.
         if high - low < len(group):  # only the groups of the block
             group = group[low:high]
             first, end = np.searchsorted(groups, group[0]), np.searchsorted(groups, group[-1], side="right")
@@ -191,12 +195,15 @@ class _Candidates:
             block = slice(bounds[0], bounds[-1])
             truth_rows = truth_rows[block]
             by_foreground = None if by_foreground is None else by_foreground[block]
+        # Find the detections of each group, ``starts`` and ``counts`` [groups], by bisection.
         starts = np.searchsorted(group, groups, side="left")
         counts = np.searchsorted(group, groups, side="right") - starts
 
         # Compact: only detections in a group with a ground truth, still in group order.
         positions = ragged_ranges(starts + low, counts)
         grouped = np.take(ranking.grouped, positions)
+        # Each ground truth is compared with the run of detections of its group. The similarity keeps the
+        # pairs that reach the lowest threshold; the matrix of all pairs never exists.
         compact_starts = np.cumsum(counts) - counts
         truths_in_group = np.diff(bounds)
         pairs = similarity_of(self._protocol).of_pairs(

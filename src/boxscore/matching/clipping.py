@@ -32,6 +32,8 @@ def clipped(
 def _sizes(ground_truth: GroundTruth, detections: Detections) -> FloatArray:
     """Width and height of every image [I, 2], from either file; an image with both objects must have them."""
     sizes = np.array(ground_truth.images.sizes, dtype=np.float64)
+    # A detection can bring the size of its image, [D, 2]. It fills in only what the ground truth does not
+    # say.
     if {"image_width", "image_height"} <= set(detections.columns):
         given = np.stack(
             [
@@ -42,6 +44,7 @@ def _sizes(ground_truth: GroundTruth, detections: Detections) -> FloatArray:
         )
         missing = np.isnan(sizes[detections.image]).any(axis=1)
         sizes[detections.image[missing]] = given[missing]
+    # Refuse the first image of a detection whose size is still unknown: clipping would have no limit there.
     unknown = np.asarray(np.isnan(sizes).any(axis=1))
     if len(detections) and unknown[detections.image].any():
         image = int(detections.image[np.argmax(unknown[detections.image])])

@@ -138,6 +138,7 @@ _OF_BOXES = {"x1": 0, "y1": 1, "x2": 2, "y2": 3}
 
 def _column(ground_truth: GroundTruth, name: str) -> NDArray[np.float64]:
     """Return what a range bounds, [G]: a column of the table, else a number of the boxes."""
+    # A column of the file takes precedence over numbers of the boxes.
     if name in ground_truth.columns:
         try:
             return np.asarray(ground_truth.columns[name], dtype=np.float64)
@@ -147,6 +148,7 @@ def _column(ground_truth: GroundTruth, name: str) -> NDArray[np.float64]:
             ) from None
     if not len(ground_truth):  # files without a line do not say which columns they would have
         return np.zeros(0)
+    # Else the name can be a number of the boxes, in pixels only: fractions of images have no common unit.
     if ground_truth.units == "pixels" and name == "area":
         return ground_truth.area
     if ground_truth.units == "pixels" and name in _OF_BOXES:

@@ -140,6 +140,7 @@ def best_of_each(
 ) -> NDArray[np.intp]:
     """Position of each detection's largest overlap, of equal ones the last or first in file order, [C]."""
     best = starts.copy()
+    # A detection with one pair needs no search. The work goes to the runs of several pairs, laid end to end.
     several = np.flatnonzero(widths > 1)
     if not len(several):
         return best
@@ -162,6 +163,8 @@ def _by_preference(
     """Order the pairs of each detection by descending overlap, equal ones last or first in file order."""
     preference = np.arange(len(iou))
     candidate = np.repeat(np.arange(len(widths)), widths)
+    # Most detections have one pair, which stays in place; only the others are sorted. ``tie`` makes equal
+    # overlaps fall in the order that the reference's loop leaves them in.
     several = np.flatnonzero(np.repeat(widths, widths) > 1)
     tie = -several if last_wins else several
     preference[several] = several[np.lexsort((tie, -iou[several], candidate[several]))]
@@ -199,6 +202,7 @@ def lanes_of(counted: NDArray[np.bool_], absorbs: NDArray[np.bool_], threshold_c
     """Divide the area ranges of ``counted`` [G, A] into lanes; all ground truths are free."""
     lanes = []
     most, whole_lane = max(1, 64 // threshold_count), (1 << threshold_count) - 1
+    # As many area ranges as fit into 64 bits share one integer: each takes T bits, its lane.
     for low in range(0, counted.shape[1], most):
         columns = counted[:, low : low + most].T
         everything = np.uint64(sum(whole_lane << (lane * threshold_count) for lane in range(len(columns))))
@@ -256,6 +260,8 @@ def _match_lanes(
         for start, count in zip(
             rounds.first[low:wide].tolist(), rounds.width[low:wide].tolist(), strict=True
         ):
+            # Decide one wide detection over its W candidates, with all thresholds and ranges in one
+            # operation.
             pairs = slice(start, start + count)
             target = truth[pairs]
             match = _first_of_each_bit(reached[pairs] & free[target], if_counted[target])
@@ -263,6 +269,7 @@ def _match_lanes(
             free[target] &= ~match | not_used_up[target]
         if wide == high:
             continue
+        # Decide the narrow detections of the round slot by slot, [n] each.
         first, width = rounds.first[wide:high], rounds.width[wide:high]
         # Widths descend, so the detections with an s-th candidate are the first so many of the round.
         slots = np.searchsorted(-width, -np.arange(width[0]), side="left").tolist()
@@ -277,6 +284,8 @@ def _match_lanes(
                 match = reached.take(pair)
                 match &= left
                 if counted_first is not None:
+                    # A bit is a match if the candidate reaches the threshold, is free, is counted or not as
+                    # this pass asks, and the detection has no match at that bit yet.
                     match &= undecided[:count]
                     eligible = if_counted.take(target)
                     match &= eligible if counted_first else ~eligible
@@ -284,6 +293,7 @@ def _match_lanes(
                     matched[pair] |= match
                 else:
                     matched[pair] = match
+                # A match uses up its ground truth at that bit alone, unless the ground truth absorbs.
                 left &= ~match | not_used_up.take(target)
                 free[target] = left  # all different: one detection of each group
     return matched

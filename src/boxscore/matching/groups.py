@@ -117,23 +117,30 @@ class InPasses(NamedTuple):
         score, rules = self.score, self.rules
         pairs, matched = first.pairs, first.bits
         every = [first._replace(left=(), absorbed=np.zeros_like(matched))]
+        # Collect, per detection and area range, the thresholds at which the first pass matched it, [D, A]
+        # bits. Pairs ascend by detection, so one reduction over runs does it.
         taken = np.zeros((len(score), matched.shape[1]), dtype=matched.dtype)
         starts = run_starts(pairs.detection)
         if len(starts):
             taken[pairs.detection[starts]] = np.bitwise_or.reduceat(matched, starts, axis=0)
+        # The passes go in order, since each matches only what the earlier ones left.
         for number, blocks in enumerate(first.left, start=1):
             if not blocks:
                 continue
             some = Pairs.joined(blocks)
+            # Objects without a mask: a match is ignored at its threshold, and nothing is absorbed.
             if number == 2:
                 some, bits = _ignored_objects(some, taken, len(self.of_pass), rules, match)
                 absorbed = np.zeros_like(bits)
             else:
+                # Groups: each absorbs every detection left that reaches it. The first eligible one is its
+                # true positive, and the others are marked as absorbed.
                 some, bits = _absorbed(some, taken, rules)
                 standing = _standing(
                     bits, some.ground_truth, score[some.detection] > 0, len(rules.iou_thresholds)
                 )
                 absorbed = bits & ~standing
+            # A detection may occur in several pairs, so its bits are combined unbuffered.
             np.bitwise_or.at(taken, some.detection, bits)
             every.append(Outcome(some, bits, first.every_pair, absorbed=absorbed))
         return Outcome.joined(every)

@@ -79,6 +79,7 @@ def ignoring(
     it such rules ignore nothing.
     """
     count, rules = len(ground_truth), protocol.ignore
+    # Start without a flag and add what each rule of the protocol sets; all arrays are [G].
     flagged = _flagged(ground_truth, rules.flags)
     ignored, absorbs, deleted = (np.zeros(count, dtype=bool) for _ in range(3))
     for rule, flag, absorbing in (
@@ -86,6 +87,8 @@ def ignoring(
         (rules.difficult, ground_truth.difficult, True),
         (rules.flagged, flagged, rules.flagged == "iof"),
     ):
+        # A rule ignores the flagged ground truths; most also let them absorb, and "delete" takes them out of
+        # matching.
         if rule == "count":
             continue
         ignored |= flag
@@ -93,6 +96,7 @@ def ignoring(
             absorbs |= flag
         if rule == "delete":
             deleted |= flag
+    # Ground truths without area, and those of classes that are not evaluated, take no part.
     if protocol.boxes.degenerate == "drop":
         nothing = without_area(ground_truth.area)
         ignored |= nothing
@@ -101,10 +105,13 @@ def ignoring(
         without = ~evaluated(ground_truth.categories, protocol)[ground_truth.category]
         ignored |= without
         deleted |= without
+    # Crowd regions, and flagged ones where the protocol says so, are measured by intersection over the
+    # detection's area, as pycocotools does with ``iscrowd``.
     by_foreground = ground_truth.crowd if rules.crowd == "iof" else np.zeros(count, dtype=bool)
     if rules.flagged == "iof":
         by_foreground = by_foreground | flagged
     flags = Ignoring(ignored, absorbs, deleted, by_foreground)
+    # Rules that name a function come last, in their order.
     for act in functions_at("ignore", protocol):
         flags = act(ground_truth, protocol, flags, matched)
     return flags
@@ -129,6 +136,7 @@ def eligible(
     ``areas`` gives what area ranges measure in the detections, [D].
     """
     matching = protocol.matching
+    # Where nothing can drop a detection, no mask is made: most protocols return here.
     over_file = matching.caps_data_set or (
         matching.caps_image and not matching.per_class  # equal scores at the cut go in file order
     )
@@ -137,13 +145,18 @@ def eligible(
     everything = protocol.boxes.degenerate == "count" and not rules and not labels.not_evaluated
     if everything and not over_file:
         return None
+    # Apply the rules in the order of lvis-api: cut at max detections first, so that a detection dropped later
+    # does not make room for another.
     mask = np.ones(len(detections), dtype=bool)
     if over_file and protocol.caps[-1] is not None:
         mask = _best(detections, protocol, protocol.caps[-1])
+    # Then drop detections without area, by the area that ranges measure or by their sides.
     if protocol.boxes.degenerate == "drop":
         mask &= ~without_area(areas())
     elif protocol.boxes.degenerate == "drop_detections":
         mask &= (detections.sizes > 0).all(axis=1)
+    # Last come rules that name a function, and classes that are not evaluated. These only narrow the mask, so
+    # their order changes nothing.
     for act in rules:
         mask &= act(ground_truth, detections, ignoring, protocol)
     if labels.not_evaluated:

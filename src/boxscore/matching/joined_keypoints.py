@@ -37,10 +37,12 @@ def with_compared_keypoints(
 ) -> tuple[GroundTruth, Detections]:
     """Return both tables with the keypoints, scores, areas and counts that the protocol compares."""
     rules = protocol.keypoints
+    # Join the parts before anything reads keypoints [N, J, 3]; scores can come from other columns.
     if rules.parts:
         ground_truth, detections = _joined(ground_truth, protocol), _joined(detections, protocol)
     if rules.scores:
         detections = detections.replaced(scores=_scores(detections, rules.scores))
+    # Drop detections whose keypoints all lack a positive third value, as xtcocotools does, and warn.
     if rules.unplaced == "drop" and detections.keypoints is not None:
         placed = (detections.keypoints[:, :, 2] > 0).any(axis=1)
         if not placed.all():
@@ -50,6 +52,7 @@ def with_compared_keypoints(
         # As the tools multiply: width by height, and then the share.
         area = ground_truth.sizes[:, 0] * ground_truth.sizes[:, 1] * rules.box_share
         ground_truth = ground_truth.replaced(area=area)
+    # Count labelled keypoints from their visibility, where the protocol does not trust ``num_keypoints``.
     if protocol.ignore.unlabelled_by == "visibility" and ground_truth.keypoints is not None:
         labelled = (ground_truth.keypoints[:, :, 2] > 0).sum(axis=1)
         ground_truth = ground_truth.replaced(keypoint_count=labelled)
@@ -95,10 +98,13 @@ def _part(table: BoxTable, name: str) -> FloatArray:
 def _scores(detections: Detections, names: tuple[str, ...]) -> FloatArray:
     """Return of each detection the first score that it has, [D]."""
     scores = np.full(len(detections), np.nan)
+    # Fill the scores [D] column by column: a later column fills only the rows that are still NaN.
     for name in names:
         given = detections.scores if name == "score" else detections.columns.get(name)
         if given is None:
             continue
+        # Warn where only some rows fall back to another column: their scores have another scale than the
+        # rest.
         lacking = np.isnan(scores)
         standing_in = lacking & ~np.isnan(given)
         if standing_in.any() and not lacking.all():
@@ -108,6 +114,7 @@ def _scores(detections: Detections, names: tuple[str, ...]) -> FloatArray:
                 "mixture ranks nothing."
             )
         scores[standing_in] = given[standing_in]
+    # Refuse a row that no column gives a score; NaN has no place in an order.
     without = np.isnan(scores)
     if without.any():
         raise InputError(

@@ -111,6 +111,8 @@ class Matcher:
         self._ordered_truth, self._ordered_detections = ground_truth, self.detections
         self._truth_rows: Rows | None = None
         self._rows: Rows | None = None
+        # Classes pooled: sort both tables by class first, so that a stable order by score leaves ties class
+        # by class, as with ``useCats = 0`` in pycocotools.
         if not protocol.matching.per_class:
             if protocol.matching.equal_scores == "image_order":
                 self._truth_rows, self._rows = (
@@ -256,11 +258,14 @@ class Matcher:
         workers: int = 1,
     ) -> Asked:
         """Gather what one matching is about; ``some`` detections have other scores, and are these rows."""
+        # All detections: rank order, given rows, and a search that may still compute overlaps.
         if some is None:
             detections = self._ordered_detections
             rows = self._given_rows(ranking.rows)
             find = functools.partial(self._pairs_under, ranking, workers=workers)
         else:
+            # Some detections with changed scores: their pairs come from the overlaps of all rows, which were
+            # computed once and do not depend on scores.
             detections, chosen = some
             rows = self._given_rows(chosen[ranking.rows])
             find = functools.partial(
@@ -383,6 +388,7 @@ class Matcher:
 
     def _matches(self, asked: Asked, source: PairSource, areas: FloatArray | None) -> Matches:
         """Match the candidate pairs of ranked detections; ground truths come back in the order given."""
+        # Match the pairs; the source decides where they come from, and rules may wrap it.
         truth, back, ranking, ranges = self._ordered_truth, self._truth_rows, asked.ranking, asked.ranges
         protocol = asked.protocol
         outcome = source.matched(_match_of(asked))
@@ -390,6 +396,8 @@ class Matcher:
         # Pairs ascend by detection, and keep the order of ground truths inside one: the sort is stable.
         order = stable_order(pairs.detection, len(ranking.rows))
         truth_of_pair = pairs.ground_truth.take(order)
+        # Pack the counted flags [G, A] into one integer per ground truth. If pooling reordered the ground
+        # truths, put the rows back into the order of the given table.
         counted_bits = pack_bits(ranges.counted)
         truth_category = truth.category
         if back is not None:  # classes are pooled
@@ -397,6 +405,8 @@ class Matcher:
             given = np.empty_like(counted_bits)
             given[back] = counted_bits
             counted_bits, truth_category = given, np.zeros(len(truth), dtype=np.int32)
+        # Gather the result: detections in class order [D], ground truths in file order [G], pairs by
+        # detection [P].
         matches = Matches(
             images=truth.images,
             categories=truth.categories,
@@ -418,10 +428,13 @@ class Matcher:
             equal_scores=protocol.matching.equal_scores,
             every_pair=outcome.every_pair,
         )
+        # Rules that name a function add their columns, which need the pairs in this order.
         if outcome.absorbed is not None:
             asked = asked._replace(absorbed=outcome.absorbed[order])
         for act in functions_at("after", protocol):
             matches = act(asked, matches)
+        # Two rules act last: an order of equal scores in which detections count but were not matched, and
+        # pycocotools' annotation id 0, which reads as no match.
         if protocol.matching.equal_scores == "last_first":
             matches = matches.in_class_order()
         if protocol.matching.annotation_id_zero == "unmatched":

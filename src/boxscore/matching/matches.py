@@ -198,7 +198,8 @@ class Matches(PicklesFields):
         truth_weight = TRUTH_WEIGHT.of(self.extra)
         if truth_weight is None:
             return np.bincount(category, minlength=K)
-        # As TensorFlow adds them up: image by image, whole objects and then parts.
+        # As TensorFlow adds them up: image by image, whole objects and then parts. The order of these float
+        # sums decides their last bit.
         group = self.truth_image[counted].astype(np.int64) * K + category
         groups, at = np.unique(group, return_inverse=True)
         weight = truth_weight[counted]
@@ -294,10 +295,13 @@ class Matches(PicklesFields):
         images without an object of their class.
         Nothing is matched again. Equal scores go image by image, then in the order of the classes.
         """
+        # Keep the classes of the selection. If it keeps all, no column is copied.
         selection, of_some, _ = selection.partition(WITH_OBJECTS)
         K = len(self.categories)
         chosen = rows_where(self.categories.columns, selection, K)
         selected = self if chosen.all() else self._take(chosen[self.category], chosen[self.truth_category])
+        # Drop detections in images without an object of their class: compare (image, class) keys of both
+        # sides, with a table of flags or by bisection.
         if of_some:
             there, asked = (
                 image.astype(np.int64) * K + category
@@ -307,6 +311,7 @@ class Matches(PicklesFields):
                 )
             )
             selected = selected.take_detections(among(there, asked, len(self.images) * K))
+        # Put every row into one class; the outcomes stay as they are, since nothing is matched again.
         one = Categories.build(["all"])
         pooled = dataclasses.replace(
             selected,
@@ -315,6 +320,8 @@ class Matches(PicklesFields):
             truth_category=np.zeros(len(selected.truth_image), dtype=np.int32),
             extra=of_rows(selected.extra),
         )
+        # Order by descending score, with ties in the order that the protocol asks for: a stable sort by score
+        # comes after the sort by tie, which gives the order of a stable sort over all classes together.
         if self.equal_scores == "image_order":
             order = stable_order(selected.image, len(selected.images))
         else:
@@ -345,9 +352,12 @@ class Matches(PicklesFields):
 
         Class order stays, as classes do not mix. For counting alone: rows and ids say nothing of a copy.
         """
+        # Lay ``count`` copies of every column end to end.
         rows: dict[str, Take] = dict.fromkeys(_COLUMNS, lambda values: np.concatenate([values] * count))
         columns = self._columns(rows)
         images, classes = len(self.images), len(self.categories)
+        # Shift the row numbers of copy c by c times the size of what they point into. Copies then share no
+        # image, class or row, and one count gives the numbers of all copies.
         for name, step in (
             ("image", images),
             ("truth_image", images),
@@ -358,6 +368,7 @@ class Matches(PicklesFields):
         ):
             size = len(columns[name]) // count
             columns[name] += np.repeat(np.arange(count, dtype=columns[name].dtype) * step, size)
+        # All images get the same id, without memory: nothing reads ids of copies.
         return dataclasses.replace(
             self,
             **{
@@ -409,6 +420,7 @@ class Matches(PicklesFields):
 
     def pair_outcomes(self, area: int, *, max_detections: int | None = None) -> PairOutcomes:
         """Return what became of the detections with a candidate, up to max detections, at every threshold."""
+        # Read the bits of one area range, [P]; leave out the detections beyond max detections.
         detection, matched, true = self.pair_detection, self.matched_bits[:, area], self._true_bits[:, area]
         if max_detections is not None:
             within = np.flatnonzero(self.rank[detection] < max_detections)
@@ -419,11 +431,14 @@ class Matches(PicklesFields):
             return PairOutcomes(detection, nothing, nothing)
         # A detection has at most one match per threshold: or-ing its pairs loses nothing.
         true, matched = _or_in_runs([true, matched], starts)
+        # Spread the bits into flags [T, C] only here, for the C detections with a candidate.
         count = self.threshold_count
         spread = _spread(true, count), _spread(matched & ~true, count)
         truth_weight = TRUTH_WEIGHT.of(self.extra)
         if truth_weight is None:
             return PairOutcomes(detection[starts], *spread)
+        # Where ground truths have weights, a true positive takes that of its ground truth, threshold by
+        # threshold.
         weight = np.zeros(spread[0].shape)
         for threshold in range(count):
             pairs = self.pairs_true(threshold, area)
@@ -437,6 +452,8 @@ class Matches(PicklesFields):
         pairs, true_pairs = self.pairs_matched(threshold, area), self.pairs_true(threshold, area)
         matched, true = np.zeros(len(self), dtype=bool), np.zeros(len(self), dtype=bool)
         truth, iou = np.full(len(self), -1, dtype=np.intp), np.full(len(self), np.nan)
+        # Scatter the pairs that match to their detections. A detection has at most one match at a threshold,
+        # so no write meets another.
         detection = self.pair_detection[pairs]
         matched[detection] = True
         truth[detection] = self.pair_truth[pairs]
@@ -530,6 +547,8 @@ def merge(parts: Iterable[Matches]) -> Matches:
         raise InputError("matches to merge", "be one part or more", got="none")
     if len(parts) == 1:
         return parts[0]
+    # A lone part is the result. Parts made under different rules have outcomes that mean different things, so
+    # they are refused.
     first = parts[0]
     for part in parts:
         if _shape(part) != _shape(first):
@@ -538,6 +557,7 @@ def merge(parts: Iterable[Matches]) -> Matches:
                 "be made with the same thresholds, area ranges, groups and order of equal scores",
                 got=f"{_shape(first)} and {_shape(part)}",
             )
+    # Unite the vocabularies. Parts with a shared one keep their row numbers and copy nothing.
     images, image_rows = _united([part.images for part in parts])
     categories, category_rows = _united([part.categories for part in parts])
     _check_disjoint(parts, image_rows, images)
@@ -551,12 +571,16 @@ def merge(parts: Iterable[Matches]) -> Matches:
         whole = neighbours(values)
         return np.concatenate(values) if whole is None else whole
 
+    # Order the joined rows as one matching of all images would: detections by class, descending score and
+    # tie, ground truths by row. Both sorts are stable, so parts cannot change a tie.
     extra = merged_extra(
         [renumbered(part.extra, *new) for part, *new in zip(parts, image_rows, category_rows, strict=True)]
     )
     order = _class_order(joined, extra, len(images), first.equal_scores)
     truth_row = joined("truth_row")
     truth_order = stable_order(truth_row, int(truth_row.max(initial=0)) + 1)
+    # Positions in pairs count inside a part. Add the rows of the parts before it, [P], then map them to the
+    # new order.
     columns: dict[str, Any] = {}
     for name, sizes, of_axis in (
         ("pair_detection", [len(part) for part in parts], order),
@@ -564,12 +588,15 @@ def merge(parts: Iterable[Matches]) -> Matches:
     ):
         before = np.repeat(np.cumsum([0, *sizes[:-1]]), [len(part.iou) for part in parts])
         columns[name] = inverse_order(of_axis)[joined(name) + before]
+    # Sort the pairs by their detection again; a stable sort keeps the ground truths of a detection in file
+    # order.
     pair_order = stable_order(columns["pair_detection"], len(order))
     taking = {
         "detection": itemgetter(order),
         "truth": itemgetter(truth_order),
         "pair": itemgetter(pair_order),
     }
+    # Take one column after the other, so that only one joined column is in memory next to the result.
     for axis, take in taking.items():
         for name in _COLUMNS[axis]:
             columns[name] = take(columns[name] if name in columns else joined(name))

@@ -154,20 +154,27 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
     """Cut matches to what scores need; ``with_rows`` keeps rows where image and rank order equal scores."""
     K = len(matches.categories)
     classes = np.arange(K + 1)
+    # Keep the pairs that match at some threshold and range; scores read no others.
     matched = np.flatnonzero(matches.matched_bits.any(axis=1))
     detection = matches.pair_detection[matched]
+    # Put the ground truths into class order, ``place`` [G] being their new positions: a class is then a
+    # slice.
     by_class = stable_order(matches.truth_category, K)
     place = np.empty(len(by_class), dtype=np.int64)
     place[by_class] = np.arange(len(by_class))
     extra = taken(extra_in_parts(matches.extra), {"pair": itemgetter(matched), "truth": itemgetter(by_class)})
+    # Number the rows of bits [P, A] by the distinct ones [U, A]. Few distinct outcomes occur, so a pair takes
+    # one small number in place of A integers.
     of_pairs, A = bits_of(extra), matches.area_count
     bits = [matches.matched_bits[matched], *(extra[name] for name in of_pairs)]
     outcome, outcomes = numbered_rows(np.concatenate(bits, axis=1) if of_pairs else bits[0])
     for number, name in enumerate(of_pairs, start=1):
         extra[name] = np.ascontiguousarray(outcomes[:, number * A : (number + 1) * A])
+    # Find where each class starts, [K + 1]. Both sides are in class order, so bisection is enough.
     detections = np.searchsorted(matches.category, classes)
     truth_category = matches.truth_category[by_class]
     rows = with_rows or matches.equal_scores != "image_order"
+    # Store scores as float32 only if every score comes back to the same bits; one that overflows does not.
     with np.errstate(over="ignore"):
         narrow = matches.score.astype(np.float32)
     return PackedMatches(
@@ -179,6 +186,7 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
             ]
         ).astype(np.int64),
         score=narrow if np.array_equal(narrow, matches.score) else matches.score,
+        # Whole numbers take the smallest type that holds the largest of them.
         image=narrowed(matches.image),
         rank=narrowed(matches.rank),
         in_range=matches.in_range_bits,
@@ -210,18 +218,25 @@ def unpacked(
     Overlaps are NaN. With ``rows_by_image`` rows count inside an image: they are numbered image by image.
     """
     high = len(categories) if high is None else high
+    # Cut the asked classes out of each part: each column is a slice.
     pieces = [_piece(part, low, high) for part in parts]
     detections, truths = ([len(piece[name]) for piece in pieces] for name in ("score", "truth_image"))
     pairs = [len(piece["pair_truth"]) for piece in pieces]
     extra = merged_extra([piece.pop("extra") for piece in pieces])
+    # Join column by column and drop each piece at that moment, so that memory holds one column twice, not
+    # all.
     columns: dict[str, Any] = {}
     for name in list(pieces[0]):  # each let go of when it is joined
         columns[name] = np.concatenate([piece.pop(name) for piece in pieces])
+    # Positions in pairs count inside a part: add the rows of the parts before it.
     columns["pair_detection"] += np.repeat(np.cumsum([0, *detections[:-1]]), pairs)
     columns["pair_truth"] += np.repeat(np.cumsum([0, *truths[:-1]]), pairs)
+    # Renumber rows image by image, where they count inside an image: ties then go as in one file.
     if rows_by_image:
         order = np.lexsort((columns["row"], columns["image"]))
         columns["row"][order] = np.arange(len(order))
+    # Sorting into class order is stable and compares what one matching of all images compares, so it gives
+    # the same order.
     every = high - low == len(categories)
     return Matches(
         images=images,
@@ -239,17 +254,22 @@ def unpacked(
 def _piece(part: Placed, low: int, high: int) -> dict[str, Any]:
     """Return the columns of some classes of one part, as :class:`Matches` has them."""
     columns = part.packed
+    # Find the slices of the classes [low, high) on the three axes, without reading a column.
     (d, d_end), (p, p_end), (g, g_end) = columns.bounds[:, [low, high]].tolist()
     detections, pairs, truths = slice(d, d_end), slice(p, p_end), slice(g, g_end)
     numbers = np.arange(high - low, dtype=np.int32)
     sizes = np.diff(columns.bounds[:, low : high + 1], axis=1)
+    # Extra columns follow their axis; bits of pairs follow the number of the outcome.
     outcome = columns.outcome[pairs]
     rows = {"detection": detections, "pair": pairs, "truth": truths, "outcome": outcome}
     extra = taken(columns.extra, {axis: itemgetter(some) for axis, some in rows.items()}, packed=True)
+    # The number of pairs of each detection gives back the detection of each pair; rows are only needed where
+    # they order equal scores.
     count = columns.pair_count[detections].astype(np.intp)
     row = np.zeros(d_end - d, dtype=np.int8)  # no order asks for it
     if columns.row is not None:
         row = columns.row[detections].astype(np.int64) + part.first_row
+    # Widen the columns that are computed with; a float32 score widens to the bits that it had before.
     return {
         "image": part.image[columns.image[detections]],
         "category": np.repeat(numbers, sizes[0]),

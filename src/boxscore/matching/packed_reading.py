@@ -29,6 +29,8 @@ def packed_of_arrays(arrays: Arrays, protocol: Protocol, images: int, K: int) ->
 
     ``K`` are the classes of the part, before they are pooled.
     """
+    # Check names and sizes first: the number of classes and the bounds decide the length of every other
+    # column.
     classes = K if protocol.matching.per_class else 1
     in_parts = [column for column in EXTRA_COLUMNS.values() if column.in_parts]
     _check_names(arrays, in_parts, protocol)
@@ -37,13 +39,16 @@ def packed_of_arrays(arrays: Arrays, protocol: Protocol, images: int, K: int) ->
     outcomes = arrays["outcomes"]
     if outcomes.dtype != bit_type(T) or outcomes.ndim != 2 or outcomes.shape[1] != A:
         raise ValueError(f"outcomes {outcomes.dtype} {list(outcomes.shape)}")
+    # Check type and length of each column by its axis.
     lengths = {"detection": D, "pair": P, "truth": G, "outcome": len(outcomes)}
     for name, (axis, kind) in PACKED_COLUMNS.items():
         if name in arrays:
             _check_column(name, arrays[name], kind, (lengths[axis],))
+    # Check that no number points beyond its table. Numbers are unsigned, so the largest is enough.
     for name, size in (("image", images), ("truth_image", images), ("truth", G), ("outcome", len(outcomes))):
         if len(arrays[name]) and int(arrays[name].max()) >= size:
             raise ValueError(f"{name} {int(arrays[name].max())} of {size}")
+    # Check the extra columns, then that pairs stay inside their class and that scores descend.
     extra = {
         name.removeprefix(EXTRA_PREFIX): values
         for name, values in arrays.items()
@@ -102,16 +107,20 @@ def _check_column(name: str, values: NDArray[Any], kind: str, shape: tuple[int, 
 def _check_extra(
     column: ExtraColumn, extra: Arrays, lengths: Mapping[str, int], protocol: Protocol, images: int, K: int
 ) -> None:
+    # A column of values can follow columns of row numbers. Check the type and the shape by its declared axis.
     *numbers, values = (extra[name] for name in column.names)
     if column.kind == "bits" and values.dtype != bit_type(len(protocol.matching.iou_thresholds)):
         raise ValueError(f"{column.name} {values.dtype}")
     rows_of_column = {"class_image": len(values) if values.ndim else 0}
     length = {**lengths, **rows_of_column}["outcome" if column.kind == "bits" else column.axis]
     _check_column(column.name, values, KINDS[column.kind], (length, *column.shape(protocol)))
+    # This form also refuses NaN, which fails both comparisons.
     if column.kind == "float" and not ((values >= 0) & (values <= column.most)).all():
         raise ValueError(f"{column.name} below 0 or above {column.most:g}")
     if not numbers:
         return
+    # Numbers must ascend by class and point at existing images, since readers bisect the classes and index
+    # the images.
     for name, rows in zip(column.names, numbers, strict=False):
         _check_column(name, rows, "u", (length,))
     category, image = numbers

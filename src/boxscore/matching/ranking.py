@@ -80,12 +80,16 @@ def _ranked(detections: Detections, protocol: Protocol, eligible: NDArray[np.boo
     """Sort and cut by score."""
     image_count, category_count = len(detections.images), len(detections.categories)
     scores = ranked_by(detections)
+    # Start with the rows in the order of ties. Every later sort is stable, so equal scores keep this order,
+    # as with pycocotools' mergesort over concatenated images.
     if protocol.matching.equal_scores == "image_order":
         rows = stable_order(detections.image, image_count)
     elif protocol.matching.equal_scores == "file_order":
         rows = np.arange(len(detections))
     else:
         rows = np.arange(len(detections))[::-1]  # counted in another order than matched
+    # Drop scores below the threshold and detections beyond max detections of an image; where each image has
+    # its own limit, rank all its detections, [D]. Both come before ``eligible`` drops any.
     rows = _within_max_detections(rows, detections, protocol)
     in_image = None
     if protocol.matching.cap_scope == "image_each":
@@ -93,12 +97,16 @@ def _ranked(detections: Detections, protocol: Protocol, eligible: NDArray[np.boo
         by_score = rows[descending_order(np.take(scores, rows))]
         of_image = by_score[stable_order(np.take(detections.image, by_score), image_count)]
         in_image[of_image] = rank_in_runs(np.take(detections.image, of_image))
+    # Keep the eligible rows and sort them by (category, descending score) over integer keys; ``grouped`` then
+    # orders class order by image.
     if eligible is not None:
         rows = rows[np.take(eligible, rows)]
     rows = rows.take(group_order(np.take(detections.category, rows), np.take(scores, rows)))
     image = np.take(detections.image, rows)
     grouped = stable_order(image, image_count)  # of class order: what is one image's stays by class and score
 
+    # Rank the detections inside their (image, category) group, in group order, and scatter the ranks back to
+    # class order [D].
     group = image.astype(np.int64)
     group *= category_count
     group += np.take(detections.category, rows)
@@ -107,6 +115,7 @@ def _ranked(detections: Detections, protocol: Protocol, eligible: NDArray[np.boo
     rank = np.empty(len(rows), dtype=np.int32)
     rank[grouped] = rank_in_group
 
+    # Cut at max detections of each image and class, if any group has more.
     most = protocol.caps[-1]
     if in_image is not None:
         return Ranking(rows, in_image[rows], grouped, group)  # cut at the largest max detections before

@@ -87,6 +87,7 @@ def score_levels(
     ``overlaps`` are across classes, those with a ``region`` [G] by intersection over the detection;
     ``scores`` [D] and ``ranked`` [D] say what takes part, ``counted`` is [G, A].
     """
+    # Allocate what each detection carries: counts [D, T, A, 3], similarity of orientation [D, T, A].
     T, A = len(protocol.matching.iou_thresholds), len(protocol.ignore.area_ranges)
     angles = _angles(ground_truth), _angles(detections)
     levels = ScoreLevels(
@@ -94,27 +95,34 @@ def score_levels(
         np.zeros((len(detections), T, A)),
         angles[1] != UNKNOWN_ANGLE,
     )
+    # Overlaps are indexed by detection; ``with_row`` [P] gives the detection of each pair.
     least = [_least_height(protocol, name) for name in protocol.ignore.area_ranges]
     height, with_row = detections.sizes[:, 1], np.empty(len(overlaps.truth), dtype=np.intp)
     with_row[ragged_ranges(overlaps.starts, overlaps.counts)] = np.repeat(
         np.arange(len(detections)), overlaps.counts
     )
+    # Detections too small for a range take part in the first pass whatever their class, even of a class that
+    # is not evaluated, as in the devkit.
     is_evaluated = evaluated(ground_truth.categories, protocol)
     takes_part = ranked | ~is_evaluated[detections.category]
     names = ground_truth.categories.names.tolist()
     for k in np.flatnonzero(is_evaluated).tolist():
+        # Objects of the class and of its neighbor classes can take detections; the neighbors do not count.
         others = protocol.score_levels.neighbours.get(names[k], ())
         of_class = np.isin(
             ground_truth.category, [k, *(names.index(name) for name in others if name in names)]
         )
         own = (detections.category == k) & ranked
         for t, floor in enumerate(protocol.matching.effective_thresholds_of(names[k]).tolist()):
+            # Select the pairs that reach the threshold: those with a region only mark the detection, and the
+            # others compete.
             enough = overlaps.value >= floor
             of_region = region[overlaps.truth]
             in_region = np.zeros(len(detections), dtype=bool)
             in_region[with_row[enough & of_region]] = True
             chosen = enough & ~of_region & of_class[overlaps.truth]
             for a in range(A):
+                # Each range has its own least height, and so its own pairs and counted objects.
                 small = height < least[a]
                 pairs = chosen & (takes_part & (own | small))[with_row]
                 scene = _Scene(
@@ -127,6 +135,8 @@ def score_levels(
                     in_region,
                     *angles,
                 )
+                # One first pass marks the true positives that thresholds come from. One second pass gives the
+                # counts at every score, since it lets detections in one at a time.
                 first = scene.first_pass()
                 levels.counts[first, t, a, 0] = 1
                 for row, true, false, similarity in scene.second_pass(detections.image):
@@ -212,18 +222,24 @@ class _Scene:
 
     def second_pass(self, image: NDArray[np.int32]) -> Iterator[tuple[int, int, int, float]]:
         """Yield each detection that counts, with the counts of its image from its score on."""
+        # Go image by image from the highest score down, equal scores in file order.
         rows = np.flatnonzero(self._counts)
         order = rows[np.lexsort((rows, -self._scores[rows], image[rows]))].tolist()
         holder: dict[int, tuple[int, float]] = {}
         true = false = start = 0
         for position, row in enumerate(order):
+            # A new image starts with free objects and counts of 0.
             if position and image[row] != image[order[position - 1]]:
                 holder, true, false = {}, 0, 0
+            # Letting one detection in changes one count: an object was free (one more true positive, or none
+            # if the object is ignored), or one detection is left over (one more false positive, unless a
+            # region holds it).
             added = self._let_in(row, holder)
             if added is None:
                 true += 1
             elif added >= 0:
                 false += not self._in_region[added]
+            # Equal scores pass a threshold together, so all of them carry the counts after the last one.
             following = order[position + 1] if position + 1 < len(order) else None
             tied = following is not None and (
                 image[following] == image[row] and self._scores[following] == self._scores[row]

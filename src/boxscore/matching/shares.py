@@ -68,10 +68,13 @@ class SummedShares:
         return Outcome.joined([self._of_range(area, match) for area in range(self.ranges.counted.shape[1])])
 
     def _of_range(self, area: int, match: Match) -> Outcome:
+        # Compute the share of each detection on all ignored objects of this range.
         counted, near = self.ranges.counted[:, area], self.ranges.near
         shares = self.shares(np.where(counted, 0, self.times(~self.ranges.inside[:, area])))
         if near is not None:
             shares = shares.of_detections(near[:, area])
+        # Match the counted objects alone. ``_noting`` records the largest overlap of each detection while the
+        # blocks pass, so no block is kept for it.
         best: dict[str, FloatArray] = {"iou": np.zeros(int(shares.detection.max(initial=-1)) + 1)}
         blocks: Iterable[Pairs] = self.under(
             self.flags._replace(deleted=self.flags.deleted | ~counted)
@@ -79,8 +82,11 @@ class SummedShares:
         if near is not None:
             blocks = (block.of_detections(near[:, area]) for block in blocks)
         outcome = match(_noting(blocks, best["iou"]), counted=counted[:, None])
+        # A detection is ignored at the thresholds that its share reaches and its best overlap does not: two
+        # masks of bits and one operation for all thresholds.
         reached = self._up_to(shares.iou) & ~self._up_to(best["iou"][shares.detection])
         some = np.flatnonzero(reached)
+        # The pairs of shares go behind the others, and the bits go into the column of this range, [P, A].
         every = Outcome.joined([outcome, Outcome(shares.take(some), reached[some, None], outcome.every_pair)])
         bits = np.zeros((len(every.bits), self.ranges.counted.shape[1]), dtype=every.bits.dtype)
         bits[:, area] = every.bits[:, 0]
@@ -121,12 +127,15 @@ def shares_on(ground_truth: GroundTruth, detections: Detections, ranking: Rankin
 
     Each ground truth counts some times, [G].
     """
+    # Sort the ground truths that count by group; bisection gives the detections of each group. Only pairs
+    # inside a group are made, [P].
     group = ground_truth.image.astype(np.int64) * len(ground_truth.categories) + ground_truth.category
     truths = np.flatnonzero(times)
     truths = truths[stable_order(group[truths], int(group.max(initial=0)) + 1)]
     low, high = (np.searchsorted(ranking.group, group[truths], side=side) for side in ("left", "right"))
     detection = ranking.grouped[ragged_ranges(low, high - low)]
     truth = np.repeat(truths, high - low)
+    # Count shared pixels pair by pair: whole numbers, so sums and products are exact.
     masks = detections.masks or Masks([])
     first, second = masks[ranking.rows[detection]], (ground_truth.masks or Masks([]))[truth]
     if not len(detection):
@@ -136,9 +145,12 @@ def shares_on(ground_truth: GroundTruth, detections: Detections, ranking: Rankin
         first, second, each, each, np.zeros(len(each), dtype=bool), MaskBlock.shared_pixels
     )
     shared = shared * times[truth]
+    # Sort by detection, most pixels first, then file order: the first pair of each run names the ground
+    # truth.
     order = np.lexsort((truth, -shared, detection))
     detection, truth, shared = detection[order], truth[order], shared[order]
     starts = run_starts(detection)
+    # Add up each run and divide once by the area: the share is one rounded quotient.
     total = np.add.reduceat(shared, starts)
     area = masks[ranking.rows[detection[starts]]].area
     some = np.flatnonzero(total > 0)

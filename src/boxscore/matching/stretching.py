@@ -79,10 +79,13 @@ def check_ranked(
     """Refuse detections of an image that do not come by descending score."""
     if not detections.scored:
         return ground_truth, detections
+    # Put the detections into image order; a stable sort keeps file order inside an image. A score above the
+    # one before it in the same image breaks the rank.
     order = stable_order(detections.image, len(detections.images))
     image, score = detections.image[order], detections.scores[order]
     rising = np.flatnonzero((image[1:] == image[:-1]) & (score[1:] > score[:-1]))
     if len(rising):
+        # Report the first such detection with its image and both scores.
         at = int(rising[0])
         names = detections.images.ids.tolist()
         raise InputError(

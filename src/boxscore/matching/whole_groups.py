@@ -56,6 +56,7 @@ def match_whole_groups(
     """
     choose = _chooser(rules, group, boxes)
     parts = []
+    # A group is matched as a whole, so blocks are cut between groups; each area range is matched apart.
     for pairs in _whole_groups(blocks, group):
         level = levels_of(pairs.iou, group[pairs.ground_truth], rules, class_names)
         bits = np.zeros((len(level), counted.shape[1]), dtype=bit_type(len(rules.iou_thresholds)))
@@ -93,12 +94,14 @@ def _matched(
     choose: Choose,
 ) -> NDArray[np.uint64]:
     """Match for one area range; bit ``t``: a match at threshold ``t``, [P]."""
+    # The counted ground truths come first; usually all are, and one call decides everything.
     is_counted = counted[pairs.ground_truth]
     if is_counted.all():
         return choose(pairs, level)
     bits = np.zeros(len(level), dtype=np.uint64)
     some = np.flatnonzero(is_counted)
     bits[some] = choose(pairs.take(some), level[some])
+    # Next come ignored ground truths that match once, among detections without a match at the threshold.
     absorbing = ~is_counted & absorbs[pairs.ground_truth]
     some = np.flatnonzero(~is_counted & ~absorbing)
     if len(some):  # a detection may be left over at a threshold, and not at the next
