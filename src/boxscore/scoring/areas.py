@@ -34,15 +34,20 @@ def curve_area(
 
     ``weights`` are the sums of the true positives' weights up to each; 1, 2, ... where each counts as one.
     """
+    # Compute precision at each true positive, [n]: the same whole numbers divided in the same way as the
+    # reference tools, so the same bits. With weights only the true positives are weighted; a false one counts
+    # 1.
     nth, epsilon = np.arange(1, len(counted) + 1), rules.precision_epsilon
     if weights is None:
         precision = nth / (counted + epsilon)
     else:
         precision = weights / (weights + (counted - nth) + epsilon)
+    # Each rule reads the curve in its own way. The first two need nothing but the true positives.
     if rules.interpolation == "area":
         return area_under_steps(precision, nth if weights is None else weights, positive)
     if rules.interpolation == "every_point":
         return _area_between_points(precision, counted, positive, epsilon)
+    # Rules with straight lines also need the false positives after the last true one, hence ``total``.
     if total == 0:
         return 0.0
     if rules.interpolation == "lines_as_they_are":
@@ -72,6 +77,8 @@ def area_at_scores(true_positives: NDArray[np.int64], counted: NDArray[Any], pos
     Where nothing is counted precision is undefined, and recall 0: such points have no width.
     """
     precision = np.divide(true_positives, counted, out=np.zeros(len(counted)), where=counted > 0)
+    # Close the curve at recall 0 and 1, make precision fall from left to right, and add up the steps that
+    # have a width: the order of the VOC devkit.
     recall = np.concatenate([[0.0], true_positives / positive, [1.0]])
     envelope = np.maximum.accumulate(np.append(precision, 0.0)[::-1])[::-1]
     steps = np.flatnonzero(recall[1:] != recall[:-1])
@@ -140,6 +147,8 @@ def _area_under_lines(
     The curve starts at (0, 1). A false positive before a true positive leaves a point at the recall
     reached before, which makes a step of the sloping line between two true positives.
     """
+    # A true positive is one point of the curve, or two if false positives come directly before it: ``repeat``
+    # [n]. The first of two is at the recall reached before.
     reached = np.arange(len(envelope) + 1) / positive
     after_false = np.diff(counted, prepend=0) > 1
     repeat = 1 + after_false
@@ -147,12 +156,15 @@ def _area_under_lines(
     recall = np.repeat(reached[1:], repeat)
     recall[last[after_false] - 1] = reached[:-1][after_false]
     height = np.repeat(envelope, repeat)
+    # Close the curve behind the last true positive: a line down to (1, 0), or a drop to 0 at the recall
+    # reached. False positives at the end add a point of their own.
     tail_recall, tail_height = [1.0], [0.0]
     nth = len(envelope)  # of the last true positive
     if not line_to_one:
         tail_recall, tail_height = [reached[-1], 1.0], [0.0, 0.0]
     if total > (counted[-1] if nth else 0):  # false positives after the last true positive
         tail_recall, tail_height = [reached[-1], *tail_recall], [nth / (total + epsilon), *tail_height]
+    # Start at (0, 1), read the lines at the recall points [R] and add up the trapezoids between them.
     x = np.concatenate([[0.0], recall, tail_recall])
     y = np.concatenate([[1.0], height, tail_height])
     read = np.interp(points, x, y)
@@ -170,6 +182,8 @@ def _mean_between_points(
     count = len(precision)
     if not count:
         return 0.0
+    # A run of false positives lowers precision at the same recall. Its start and its end are enough, since
+    # only the last of several points at one recall begins the next line.
     nth = np.arange(1, count + 1)
     before_next = np.append(counted[1:] - 1, total)  # detections before the next true positive, or all
     repeat = 1 + (before_next > counted)
@@ -178,6 +192,8 @@ def _mean_between_points(
     height[last] = nth / (before_next + rules.precision_epsilon)
     if counted[0] > 1:  # false positives come first
         recall, height = np.append(0.0, recall), np.append(0.0, height)
+    # Read the lines at the recall points, beyond the last at 0, and rescale what is above the thresholds of
+    # the rule.
     points = np.array(rules.recall_points)
     read = np.interp(points, recall, height, right=0.0)[points > rules.recall_above]
     read = np.maximum(read - rules.precision_above, 0.0)

@@ -135,12 +135,16 @@ class HeldValues:
         """:meth:`mean_of_defined` of each copy, with its bits, [count]."""
         if count == 1:
             return np.array([self.mean_of_defined()])
+        # View the values as [T x ..., copies, k]. A class is mostly undefined everywhere or nowhere; other
+        # patterns take one mean per copy.
         *axes, classes = self.values.shape
         by_copy = self.values.reshape(math.prod(axes), count, classes // count)
         undefined = np.isnan(by_copy)
         absent = np.logical_and.reduce(undefined, axis=0)
         if not (undefined == absent).all():
             return np.array([copy.mean_of_defined() for copy in self.of_copies(count)])
+        # Copies with the same undefined classes share one array operation: pack the patterns into bytes and
+        # group equal ones.
         means = np.full(count, np.nan)
         firsts, pattern_of = distinct_rows(np.packbits(absent, axis=1))
         for number, pattern in enumerate(absent[firsts]):

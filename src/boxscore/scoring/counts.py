@@ -156,6 +156,7 @@ class Outcomes(NamedTuple):
         K = len(self.positive)
         bounds = np.searchsorted(self.category, np.arange(K + 1)).tolist()
         ends = np.empty((len(scores), K), dtype=np.intp)
+        # Scores descend inside a class, so bisection finds each threshold; equal scores are all inside.
         for k, (low, high) in enumerate(itertools.pairwise(bounds)):
             ends[:, k] = low + np.searchsorted(-self.score[low:high], -scores, side="right")
         return ends
@@ -163,6 +164,8 @@ class Outcomes(NamedTuple):
     @classmethod
     def of(cls, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> Outcomes:
         """Read matches at an area range and max detections: positions on the axes A and M."""
+        # Apply max detections. The ranking is already cut at the largest, and ranks of a whole image leave
+        # out rows of the matches; other limits only hide ranks.
         limit = protocol.caps[cap]
         if limit == protocol.caps[-1]:  # the ranking is cut at it
             limit = None
@@ -293,6 +296,8 @@ class TruePositiveCounts(SingleRuns):
         A running count of the detections that count when unmatched, corrected at the few that a match moves
         in or out. Both run through all classes: what is in-class is a difference of two of their values.
         """
+        # Count once, whatever the threshold: detections that count when unmatched, before each position [D +
+        # 1], before each class [K] and up to each candidate [C].
         outcomes, order = self.outcomes, tie_order or self._tie_order
         detection, base = outcomes.detection, outcomes.unmatched_counts
         before = np.zeros(len(base) + 1, dtype=np.int32)  # counted detections before each position
@@ -301,6 +306,8 @@ class TruePositiveCounts(SingleRuns):
         end = detection + 1 if order == "as_ranked" else tie_ends(outcomes, order)[detection]  # [C]
         up_to_candidate = before[end]  # [C]
         up_to_change = None if order == "as_ranked" else np.searchsorted(detection, end)  # [C]
+        # Then, per threshold, count what matches move in or out, over the C candidates only. Whole numbers,
+        # so a difference of two running counts is exact.
         changes = np.zeros(len(detection) + 1, dtype=np.int32)
         for moved, candidate, starts in zip(self._moved(), self.candidates, self.line_starts, strict=True):
             np.cumsum(moved, out=changes[1:])
@@ -313,6 +320,8 @@ class TruePositiveCounts(SingleRuns):
                 # Moved there they stand alone: missing, or too many, are those between the end and this one.
                 counted += np.take(changes, np.take(up_to_change, candidate))
                 counted += nth - true_positives_up_to(np.take(end, candidate), order)
+            # Subtract what comes before the class: the counts become in-class, for all classes in one
+            # operation.
             counts = np.diff(starts)
             counted -= np.repeat(before_class + changes[self.class_bounds[:-1]], counts)
             nth -= np.repeat(starts[:-1].astype(np.int32), counts)
@@ -332,6 +341,7 @@ class TruePositiveCounts(SingleRuns):
         """Count the true positives and the counted detections of classes before some positions."""
         outcomes = self.outcomes
         detection, base = outcomes.detection, outcomes.unmatched_counts
+        # Running counts over all classes [D + 1]; bisection places each position among the candidates.
         before = np.concatenate([[0], np.cumsum(base)])
         start = np.searchsorted(outcomes.category, categories)
         candidates_before = np.searchsorted(detection, end)
@@ -352,6 +362,8 @@ class TruePositiveCounts(SingleRuns):
     def counted(self) -> NDArray[np.int64]:
         """Counted detections of each threshold and class, [T, K]."""
         outcomes, K = self.outcomes, len(self.positive)
+        # Count the detections that count unmatched once, then correct by the few that matches move at each
+        # threshold. ``bincount`` adds 1 and -1 in float64, which is exact.
         category = outcomes.category[outcomes.detection]
         unmatched = np.bincount(outcomes.category[outcomes.unmatched_counts], minlength=K)
         total = np.empty(self.true_positives.shape, dtype=np.int64)

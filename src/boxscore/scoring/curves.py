@@ -335,11 +335,15 @@ class Curves:
     def precision(self) -> FloatArray:
         """Precision at each run of true positives, [N]."""
         epsilon, counts = self.rules.precision_epsilon, self.counts
+        # With weights, divide the weighted true positives by themselves plus the false positives, each
+        # counted as 1.
         weights = counts.weights_up_to
         if weights is not None:
             nth, counted = self.joined_lines()
             weighted: FloatArray = weights / (weights + (counted - nth) + epsilon)
             return weighted
+        # Divide threshold by threshold, in place in one array [N]: int by float64 is the quotient that the
+        # reference computes, and no temporary is larger than one line.
         precision = np.empty(int(counts.runs.sum()))
         end = 0
         for nth, counted in self.lines():
@@ -356,6 +360,8 @@ class Curves:
     @functools.cached_property
     def _best_from(self) -> tuple[FloatArray, NDArray[np.intp]]:
         """Best precision from each run on, and a 0 behind the last of a segment; starts, [T, K]."""
+        # Each segment (a threshold and a class) gets one place more than it has runs, for the 0 that points
+        # beyond its end read.
         runs = self.counts.runs.ravel()
         segments = np.arange(len(runs))
         starts = self._starts.ravel() + segments
@@ -403,6 +409,7 @@ class Curves:
         if "score" in self._state:
             known: FloatArray = self._state["score"][thresholds]
             return np.where(known == -np.inf, missing, known)
+        # A point has a score if its true positive exists in this range; one gather reads all of them.
         counts, nth = self.counts, self._nth(thresholds, EVERY)
         here = (nth >= 0) & (nth < counts.runs[thresholds, :, None])
         score = np.full(here.shape, missing)
@@ -477,9 +484,13 @@ class Curves:
 
     def _areas(self) -> FloatArray:
         """Area under the curve by the protocol's rule, [T, K]."""
+        # Compute one area per threshold and class with a counted ground truth; the others stay 0 or become
+        # NaN at the end.
         rules, positive, epsilon = self.rules, self.positive, self.rules.precision_epsilon
         ap = np.zeros(self.recall.shape)
         segments = [(t, k) for t in range(len(ap)) for k in np.flatnonzero(positive).tolist()]
+        # Rules at fixed scores, and at the ends of ties, count once for all classes and then read one class
+        # at a time.
         if rules.score_steps:
             true, counted = self.totals.at_scores(score_steps(rules))
             for t, k in segments:
@@ -490,6 +501,8 @@ class Curves:
                 of_class = slice(int(bounds[k]), int(bounds[k + 1]))
                 ap[t, k] = area_through_points(true[t, of_class], counted[t, of_class], positive[k], epsilon)
         else:
+            # The other rules need the counted detections up to each true positive: a slice of one array for
+            # each segment.
             up_to, sizes = self.counted_lines
             ends = np.cumsum(sizes).reshape(sizes.shape)
             weights = None if self._counts is None else self._counts.weights_up_to

@@ -91,10 +91,14 @@ def exact_group(
 
     Also how the best precision from the first true one on is distributed.
     """
+    # Precision at each true detection follows from its number and from the false ones before it: all possible
+    # values are [t, f + 1]. After the whole group it is ``lowest``, whatever the order.
     last = true_before + true
     lowest = last / (last + false_before + false)
     nth, F = np.arange(1, true + 1)[:, None], np.arange(false + 1)
     values = (true_before + nth) / (true_before + nth + (false_before + F))  # [t, F]
+    # P distinct values above ``lowest``, ascending, are all that the best can be. The expectation is
+    # ``lowest`` plus the sum of step widths times the probability to reach each p.
     p = np.unique(np.concatenate([values[values > lowest], later.values[later.values > lowest]]))
     reached = np.searchsorted(p, values, side="right").tolist()  # how many p each value reaches
     before = _of_false_before(true, false)
@@ -103,30 +107,39 @@ def exact_group(
     highest = np.maximum.accumulate(values[np.arange(true), first][::-1])[::-1]
     active = np.searchsorted(p, highest, side="right").tolist()
     steps = np.diff(p, prepend=lowest)
+    # Probability that the next detection is true, by true and false ones so far, [t, f].
     left = (true - nth + 1) / ((true - nth + 1) + (false - F))
     expected = np.full(true, lowest)
     later_below = later.below_at(p)
     stays = np.tile(later_below, (false + 1, 1))  # h_j(F): no later true one reaches p
     below = later_below
+    # Go back from the last true detection. ``stays`` [f + 1, P] holds, for each number of false ones before
+    # it, the probability that no later true one reaches p.
     for j in range(true - 1, -1, -1):
         some = stays[:, : active[j]]
         for row, end in zip(some, reached[j], strict=True):
             row[:end] = 0.0  # the j-th itself does
+        # Average over the false ones before the j-th: the probability that no true one from it on reaches p.
         below = before[j] @ some
         expected[j] += steps[: active[j]] @ (1.0 - below)
         if len(later.values):
             expected[j] += steps[active[j] :] @ (1.0 - later_below[active[j] :])
+        # Step back over the false ones between the j-th true one and the one before it: the next detection is
+        # true, or false with one false one more. Rows go down, so each reads one that this step has updated.
         is_true = left[j].tolist()
         for k in range(false - 1, -1, -1):  # in place: what follows is known
             row = some[k]
             row *= is_true[k]
             row += (1.0 - is_true[k]) * some[k + 1]
+    # Hand the distribution of the best to the group before this one.
     below = np.concatenate([[0.0], below, later_below[len(below) :]])
     return expected, Later(np.append(lowest, p), below)
 
 
 def _of_false_before(true: int, false: int) -> FloatArray:
     """Return the probabilities of 0, 1, ... false ones before the k-th true one, [t, f + 1]."""
+    # The probabilities of a negative hypergeometric distribution: the first exactly from whole binomials, the
+    # others by the ratio of neighbors.
     k, F = np.arange(1, true + 1)[:, None], np.arange(false)
     ratio = (k + F) / (F + 1) * ((false - F) / (true - k + false - F))
     orders = math.comb(true + false, true)
@@ -136,11 +149,15 @@ def _of_false_before(true: int, false: int) -> FloatArray:
 
 def _drawn(true: int, false: int) -> tuple[FloatArray, float]:
     """Estimate E_k by drawn orders; also the standard error of its mean."""
+    # As many orders as a fixed number of detections allows. The seed is the two counts, so the same counts
+    # always get the same estimate.
     count = true + false
     draws = int(np.clip(DRAWN // count, FEWEST_DRAWS, MOST_DRAWS))
     random = np.random.default_rng([true, false])
     nth = np.arange(1.0, true + 1)
     total, means = np.zeros(true), np.empty(draws)
+    # Envelope of one order minus ``(k - 1) / (M_k - 1)``, whose expectation is known: their difference varies
+    # little.
     for draw in range(draws):
         position = _positions(true, count, random)
         envelope = np.maximum.accumulate((nth / position)[::-1])[::-1]
@@ -148,6 +165,8 @@ def _drawn(true: int, false: int) -> tuple[FloatArray, float]:
         envelope[1:] -= nth[:-1] / (position[1:] - 1)
         total += envelope
         means[draw] = envelope.sum()
+    # Add the known expectations again: t / (t + f), and for the first true detection the mean of 1 / M_1 over
+    # its positions.
     expected = total / draws
     before = np.arange(false)
     first = np.append(1.0, np.cumprod((false - before) / (count - 1 - before))) * true / count

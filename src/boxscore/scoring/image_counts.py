@@ -45,10 +45,13 @@ class ImageCounts(NamedTuple):
         def count(image: NDArray[Any]) -> NDArray[np.int64]:
             return np.bincount(image, minlength=images)
 
+        # Count per image the detections that count unmatched, once for all thresholds.
         candidate, unmatched = matches.image[outcomes.detection], outcomes.unmatched_counts
         may_count = unmatched[outcomes.detection]
         of_unmatched = count(matches.image[unmatched])
         true, detections = (np.empty((len(outcomes.true), images), dtype=np.int64) for _ in range(2))
+        # Per threshold, count the true positives [I] and correct the detections by what a match moves in or
+        # out.
         for t, (hit, ignored) in enumerate(zip(outcomes.true, outcomes.ignored, strict=True)):
             true[t] = count(candidate[hit])
             moved = count(candidate[hit & ~may_count]) - count(candidate[ignored & may_count])

@@ -36,11 +36,15 @@ def overlap_sums(curves: Curves) -> FloatArray:
     if iou is None:
         rule, cause = "be there for the mean IoU of matches", "were the parts made for other metrics?"
         raise InputError("overlaps", rule, got="none", cause=cause)
+    # Cut each overlap into two whole numbers, the upper 26 and the lower 27 bits of ``iou * 2 ** 53``. Sums
+    # of either half stay exact in float64, so the order of images and parts decides nothing.
     T, K = curves.totals.recalled.shape
     whole = np.floor(iou * HALF * HALF / 2)
     upper = np.floor(whole / HALF)
     lower = whole - upper * HALF
     sums = np.empty((T, K))
+    # Add up both halves per class; weights are whole numbers, so the products are exact too. Only the
+    # addition of the two halves rounds.
     for t in range(T):
         pairs = matches.pairs_true(t, area)
         detection = matches.pair_detection[pairs]

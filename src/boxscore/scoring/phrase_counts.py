@@ -58,18 +58,24 @@ class PhraseRates(NamedTuple):
 
     @classmethod
     def _count(cls, counts: ImageCounts) -> PhraseRates:
+        # Count boxes per threshold and image, [T, I]. A phrase is positive if its image has an object.
         times, true = counts.times, counts.true
         false, missed = counts.detections - true, counts.objects - true
         positive = np.broadcast_to(counts.objects > 0, true.shape)
         found = counts.detections > 0
+        # Add up over the images by multiplicity: whole numbers, exact in any order.
         sums = [(each * times).sum(axis=1) for each in (true, false, missed)]
         of_positive = (false * positive * times).sum(axis=1)
+        # F1 of each positive phrase; the mean adds them up exactly and rounds once.
         f1 = np.where(positive, SmoothedRates.of(true, false, missed).f1, 0.0)
         repeated = np.repeat(f1, times.astype(np.intp), axis=1)
+        # Decide each image as a whole: whether anything was found against whether anything is there, [T].
         hits, alarms, rejections, misses = (
             (each * times).sum(axis=1)
             for each in (positive & found, ~positive & found, ~positive & ~found, positive & ~found)
         )
+        # Rates of images, with SAM 3's epsilon in each denominator; the correlation comes from the same four
+        # counts.
         precision, recall = hits / (hits + alarms + IMAGE_EPSILON), hits / (hits + misses + IMAGE_EPSILON)
         spread = (hits + alarms) * (hits + misses) * (rejections + alarms) * (rejections + misses)
         with np.errstate(invalid="ignore"):

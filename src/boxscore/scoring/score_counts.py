@@ -78,9 +78,12 @@ class ScoreCounts:
     @classmethod
     def of(cls, counted: CountedDetections) -> ScoreCounts:
         """Count detections."""
+        # Cut class order at the classes; one more part has all detections by descending score.
         K = len(counted.positive)
         bounds = np.searchsorted(counted.category, np.arange(K + 1)).tolist()
         parts: list[Positions | slice] = [slice(low, high) for low, high in itertools.pairwise(bounds)]
+        # Count up to each distinct score in each part. The last part is sorted stably, so its ties keep class
+        # order, which no count depends on.
         columns = [
             counts_up_to(
                 counted.score[part],
@@ -90,6 +93,7 @@ class ScoreCounts:
             )
             for part in [*parts, descending_order(counted.score)]
         ]
+        # Join the parts and note where each starts, [K + 2].
         score, true, false, distance = (np.concatenate(column) for column in zip(*columns, strict=True))
         ends = np.cumsum([0, *(len(column[0]) for column in columns)])
         positive = np.append(counted.positive, counted.positive.sum())
@@ -165,6 +169,7 @@ def counts_up_to(
     decides: NaN where overlaps are not known.
     """
     last = np.flatnonzero(np.append(score[1:] != score[:-1], True)) if len(score) else np.empty(0, np.intp)
+    # Read running counts at the last detection of each distinct score, [N].
     up_to = np.cumsum(true, dtype=np.int64)[last]
     false = last + 1 - up_to + before.false
     apart = 1 - iou[true]
@@ -172,6 +177,7 @@ def counts_up_to(
         apart *= weight[true]
     known = not np.isnan(apart).any()
     distance = np.full(len(last), np.nan)
+    # Add up 1 - IoU as digits, which are integers: equal scores in another order give the same sum.
     if known:
         digits = np.zeros((DIGITS, len(apart) + 1), dtype=np.int64)
         np.cumsum(digits_of(apart, DIGITS), axis=1, out=digits[:, 1:])

@@ -44,10 +44,13 @@ def level_values(curves: Curves, *, points: Points, orientation: bool) -> Values
     times = np.ones(len(matches.images)) if weights is None else weights
     oriented = ORIENTED.of(matches.extra)
     assert oriented is not None
+    # Similarity of orientation is undefined where a detection has no angle.
     T, K = matches.threshold_count, len(matches.categories)
     mean = np.full((T, K), np.nan)
     if orientation and not oriented.all():
         return HeldValues(mean)
+    # Read each class with an object at 41 points. A cumulative sum adds in the order of the devkit, one value
+    # after the other.
     bounds = np.searchsorted(matches.category, np.arange(K + 1)).tolist()
     chosen = slice(1, None) if points == STEPS else slice(None, None, 4)
     for t, k in np.ndindex(T, K):
@@ -73,13 +76,18 @@ def _read(
     assert counts is not None
     assert similarity is not None
     score, image = matches.score[rows], matches.image[rows]
+    # Choose the thresholds among the scores of the true positives of the first pass, each repeated by the
+    # weight of its image.
     first, true, false = counts[rows, t, area].astype(np.int64).T
     repeats = (first * times[image]).astype(np.int64)
     thresholds = chosen_scores(np.repeat(score, repeats).tolist(), positive)
+    # Each detection carries the counts of its image from its score on. Adding up the changes gives the sums
+    # over all images at every score; each threshold reads its own.
     ends = np.searchsorted(-score, -np.array(thresholds), side="right")
     gained = similarity[rows, t, area] if orientation else true
     above, all_true, all_false = (_summed(values, image, times)[ends] for values in (gained, true, false))
     total = all_true + all_false
+    # Precision is 0 beyond the last threshold; from there each value is the largest from it on.
     read = np.zeros(STEPS + 1)
     np.divide(above, total, out=read[: len(ends)], where=total > 0)
     return np.maximum.accumulate(read[::-1])[::-1]

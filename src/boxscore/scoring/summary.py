@@ -121,8 +121,11 @@ class _Row:
                 self.protocol,
                 lambda part: _Row(part, self.protocol, self.curves_of, copies).totals(),
             )
+        # Pooled classes have one curve of their own; otherwise the total is a mean over classes.
         if rules.pool == "classes":
             return self._values_of(self.row.selection)[0].means_of_copies(copies)
+        # Class weights that differ need a weighted mean. Equal ones only choose classes, so that the mean
+        # keeps the bits of the usual one.
         values, curves = self._values
         weights = self._weights(curves.categories)
         if weights is not None:
@@ -136,6 +139,8 @@ class _Row:
             images = curves.totals.images_of_class.reshape(copies, -1)
             pairs = zip(values.of_copies(copies), images, strict=True)
             return np.array([copy.repeated(times).mean_of_defined() for copy, times in pairs])
+        # Leave out the classes that are not evaluated, then take the mean that the protocol names: the two
+        # add in different orders.
         evaluated_ones = None if self.row.classes else self._evaluated(curves)
         if evaluated_ones is not None:
             values = values.of_classes(np.tile(evaluated_ones, copies))

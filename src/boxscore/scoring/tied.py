@@ -63,27 +63,32 @@ def expected_over_ties(curves: Curves, classes: int | None = None) -> TiedExpect
         or curves.counts.weights_up_to is not None
     ):
         raise NoExpectationError
+    # Count the false positives before each tie and through it: true positives first, then last, [N].
     first = curves.joined_lines("true_positives_first")
     last = curves.joined_lines("true_positives_last")
     before, through = first[1] - first[0], last[1] - last[0]
     runs = curves.counts.runs
     ends = np.cumsum(runs).reshape(runs.shape)
+    # Hold values at the recall points where they are few; else only the mean of each class and threshold.
     pointwise = rules.interpolation == "points" and not rules.sequential_mean
     size = runs.size if classes is None else len(runs) * classes
     pointwise &= size * curves.point_count <= MOST_VALUES
     values = (curves.interpolated if pointwise else curves.average_precision).copy()
     error = np.zeros(runs.shape)
     needed = np.maximum(curves.needed(), 1) - 1
+    # Segments without a tie of true and false detections keep their AP, with its bits.
     for t, k in zip(*np.nonzero(runs * (curves.positive > 0)), strict=True):
         some = slice(int(ends[t, k] - runs[t, k]), int(ends[t, k]))
         if (before[some] == through[some]).all():
             continue
+        # Replace the others by the expected envelope at each true positive.
         expected = expected_of_groups(before[some], through[some])
         true, positive = int(runs[t, k]), int(curves.positive[k])
         if rules.interpolation == "area":
             values[t, k] = math.fsum(expected.precision) / positive
             error[t, k] = expected.error * (true / positive)
             continue
+        # Read it at the recall points: 0 where no true positive reaches the point.
         at = needed[k]
         points = np.where(at < true, expected.precision[np.minimum(at, true - 1)], 0.0)
         error[t, k] = expected.error * float((at < true).mean())
@@ -114,6 +119,7 @@ def expected_of_groups(before: IntArray, through: IntArray) -> Expected:
 
 def _drawn(before: IntArray, through: IntArray, sizes: IntArray) -> Expected:
     """Estimate the envelope by drawn orders; also the standard error of its mean."""
+    # Lay out all detections, the true ones first, each with the number of its group.
     starts = np.cumsum(sizes) - sizes
     false = (through - before)[starts]
     count = len(before) + int(false.sum())
@@ -124,6 +130,8 @@ def _drawn(before: IntArray, through: IntArray, sizes: IntArray) -> Expected:
     # False ones of a group without a true one come before the groups behind it.
     passed = np.repeat(before[starts] - (np.cumsum(false) - false), sizes)
     total, means = np.zeros(len(before)), np.empty(pairs)
+    # Draw an order inside the groups by random keys, and its reverse by the complements: together they vary
+    # less than two independent orders.
     for pair in range(pairs):
         keys = random.random(count)
         both = _envelope(group, keys, is_true, passed) + _envelope(group, 1 - keys, is_true, passed)

@@ -72,6 +72,8 @@ def weighted_metrics(
 
     Of a small data set many sets are counted at once: each on a copy of the matches, with classes of its own.
     """
+    # Count objects and detections per image once; a set of weights then needs one dot product of whole
+    # numbers.
     matches = counted_for(matches, protocol)
     images = len(matches.images)
     truths = np.bincount(matches.truth_image[matches.counted(0)], minlength=images)
@@ -84,6 +86,7 @@ def weighted_metrics(
         # Neighbours, which may be the two sides of an exchange, are of the same copy.
         count = -(-len(batch) // size)
         filled = batch + [batch[0]] * (count * size - len(batch))
+        # Copy c takes the sets from c * count on, so set i is number i % count of copy i // count.
         values = tables([np.concatenate(filled[first::count]) for first in range(count)])
         made += [
             (values[i % count][i // count], one @ truths, one @ detections) for i, one in enumerate(batch)
@@ -149,6 +152,7 @@ def _tables_of_copies(
 
     It takes some sets of weights of all copies.
     """
+    # Each area range and limit is prepared once, on all copies, and read by all rows that need it.
     kinds = summary_keys(rows, protocol)
 
     @functools.cache

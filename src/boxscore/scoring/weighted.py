@@ -61,6 +61,7 @@ class ImageWeights:
         matches = outcomes.matches
         self.tie_order = protocol.ap.tie_order
         self._ends: dict[TieOrder, _Ends] = {}
+        # Keep the image of everything that a weight multiplies: objects, detections, true positives [N].
         truths = np.flatnonzero(matches.taking_part(area))
         self.truth_image = matches.truth_image[truths]
         self.truth_category = matches.truth_category[truths]
@@ -78,6 +79,8 @@ class ImageWeights:
         before = np.concatenate([[0], np.cumsum(base)])
         base_candidate = base[outcomes.detection]
         moved_in, moved_out = outcomes.true & ~base_candidate, outcomes.ignored & base_candidate
+        # List the detections that a match moves in or out, threshold by threshold, with sign and segment (t *
+        # K + k).
         threshold, candidate = np.nonzero(moved_in | moved_out)
         moved = outcomes.detection[candidate]
         self.move_image = self.image[moved]
@@ -166,11 +169,14 @@ class WeightedCounts(SingleRuns):
     def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
         """Yield, per threshold, the true positives and the counted detections up to each; in-class."""
         prepared, counts = self._prepared, self.true_positives.ravel()
+        # Weigh the running counts: false positives before each true positive are weighted base detections
+        # minus weighted true positives. They are whole numbers, so differences of running sums are exact.
         ends = prepared.ends(tie_order or prepared.tie_order)
         base = _running(np.take(self._weights, prepared.base_image))
         false = np.take(base, ends.base)
         false -= np.take(self._running_true, ends.true_positives)
         offset = base[prepared.base_start] - self._running_true[prepared.starts[:-1]]
+        # Add what matches move in or out, and subtract what comes before the segment.
         if len(prepared.move_image):
             moved = _running(prepared.move_sign * np.take(self._weights, prepared.move_image))
             false += np.take(moved, ends.moves)
@@ -203,10 +209,13 @@ class WeightedCounts(SingleRuns):
         prepared, (T, K) = self._prepared, self._prepared.shape
         end, categories = np.broadcast_arrays(end, categories)
         unmatched = self.outcomes.unmatched_counts
+        # Running sums of weights of base detections and of moves serve all thresholds and classes.
         before = np.concatenate([[0], np.cumsum(unmatched)])
         base = _running(np.take(self._weights, prepared.base_image))
         moved = _running(prepared.move_sign * np.take(self._weights, prepared.move_image))
         true, counted = (np.empty((T, *end.shape), dtype=np.int64) for _ in range(2))
+        # Per segment, bisect the positions among its true positives and its moves, and take differences of
+        # the running sums.
         for t, k in np.ndindex(T, K):
             segment, some = t * K + k, categories == k
             ends = end[some]

@@ -148,6 +148,7 @@ class CurvesUnderWeights:
 
     def _of_pair(self, sets: Sequence[FloatArray], sums: _Sums, exchanged: bool) -> list[Curves]:
         """Return the curves of two sets of weights, or of two exchanges, four sets."""
+        # Allocate for two sets, or four: an exchange is a set and its complement.
         T, K = self._prepared.shape
         positive = np.empty((len(sets), K), dtype=np.int64)
         recalled = np.empty((len(sets), K, T), dtype=np.intp)
@@ -157,6 +158,8 @@ class CurvesUnderWeights:
         positive[sides[0]] = _halves(objects).T
         if exchanged:
             positive[sides[1]] = _halves(np.diff(self._ones.objects.take(self._object_bounds)) - objects).T
+        # Make the curves with these counts filled in, and look up how many true positives each recall point
+        # needs, [sets, K, R].
         curves = []
         for one, of_set, true in zip(sets, positive, recalled, strict=True):
             counts = self._prepared.counts(one, positive=of_set, true_positives=true.T)
@@ -164,6 +167,7 @@ class CurvesUnderWeights:
         needed = np.stack([one.needed() for one in curves])
         np.maximum(needed, 1, out=needed)
         best = np.empty((len(sets), K, T, needed.shape[-1]) if self._best else 0)
+        # Compute block by block, both sets of a pair in one 64-bit operation.
         for number, block in enumerate(self._blocks):
             counted = self._counts(block, sums)
             self._read(block, counted, needed[sides[0]], recalled[sides[0]], best[sides[0]])
@@ -218,17 +222,25 @@ class CurvesUnderWeights:
 
         ``needed`` is [2, K, R]; to be filled are ``recalled``, [2, K, T], and ``best``, [2, K, T, R].
         """
+        # Read the true positives of each segment off the running sums, both halves of the pair as int32.
         T, runs, classes = self._prepared.shape[0], block.runs, block.classes
         ends = _halves(counts.bounds).astype(np.intp)
         recalled[:, classes] = np.diff(ends, axis=0).T.reshape(2, -1, T)
         if runs is None:
             return
+        # Divide true positives by counted detections at the end of each run, [U, 2]. Scaling by a power of
+        # two changes no bit of the quotient.
         nth = counts.reached - counts.bounds.take(runs.segment)
         quotients = _halves(nth) * SCALE
         with np.errstate(invalid="ignore"):  # 0 / 0 where nothing is counted, and nothing is read
             quotients /= _halves(counts.counted) + self._rules.precision_epsilon
+        # Add the number of the segment above the bits of the float, so that the integers order by segment
+        # first.
         keyed = quotients.view(np.int64)
         keyed += runs.key
+        # Write each run to the slot of its number of true positives; both sets have their own stretch of
+        # slots. Runs are in descending order, so of several in one slot the first, which has the best
+        # precision, stays.
         ends -= ends[0].copy()
         middle, end = np.cumsum(ends[-1] + 2).tolist()
         slots = np.full(end, EMPTY)
@@ -242,6 +254,8 @@ class CurvesUnderWeights:
             # Of whole numbers fmax is maximum, which NumPy accumulates several times as slowly.
             np.fmax.accumulate(of_side[::-1], out=of_side[::-1])
             of_side.take(at[side], mode="clip", out=found[side])
+        # Take the key off again: a result of another segment has a smaller key and becomes 0. Multiplying by
+        # the power of two gives the quotient back.
         np.maximum(found, block.key, out=found)
         found -= block.key
         np.multiply(found.view(np.float64), 1 / SCALE, out=best[:, classes])
@@ -249,16 +263,20 @@ class CurvesUnderWeights:
     def _made(self) -> Iterator[_Block]:
         """Put what was prepared into blocks of classes, segments in the order of classes."""
         prepared, (T, K) = self._prepared, self._prepared.shape
+        # Put the true positives into the order of classes, then thresholds, so that a block of classes is a
+        # slice.
         segments = np.arange(T * K).reshape(T, K).T.ravel()
         counts = np.diff(prepared.starts)[segments]
         order = ragged_ranges(prepared.starts[:-1][segments], counts)
         bounds, images = _bounds(counts), self._images
+        # Without precision no runs are needed: one block of all classes.
         if not self._best:
             nothing = np.zeros(0, dtype=np.intp)
             self._true = WeightSums(prepared.true_image[order], bounds, images)
             self._base = self._moves = WeightSums(nothing, nothing, images)
             yield _Block(slice(0, K), nothing, self._true.at(bounds), nothing, nothing, None)
             return
+        # The same for the moves: where each segment starts, in the old order and in the new.
         segment = np.repeat(np.arange(K * T), counts)
         move_counts = np.bincount(prepared.move_segment, minlength=T * K)
         move_starts = _bounds(move_counts)[:-1][segments]
@@ -271,6 +289,7 @@ class CurvesUnderWeights:
         false = (ends.base - ends.true_positives + moved[ends.moves])[order]
         last = np.ones(len(order), dtype=bool)
         last[:-1] = (segment[1:] != segment[:-1]) | (false[1:] != false[:-1])
+        # Keep the last true positive of each run, and map its ends into the new order.
         run = np.flatnonzero(last)
         run_segment = segment[run]
         of_run = order[run]
@@ -280,6 +299,8 @@ class CurvesUnderWeights:
             run_tie = ends.true_positives[of_run] + (bounds[:-1] - prepared.starts[segments])[run_segment]
         run_bounds = np.searchsorted(run_segment, np.arange(K * T + 1))
 
+        # Collect every position at which a sum is ever read, so that each list of images is summed up once
+        # for all of them. A move out is an image with a shifted number, whose weight is negative.
         class_base = prepared.base_start[segments]
         move_order = ragged_ranges(move_starts, move_counts[segments])
         moves = prepared.move_image[move_order] + images * (prepared.move_sign[move_order] < 0)
@@ -290,11 +311,14 @@ class CurvesUnderWeights:
         self._moves = WeightSums(moves, np.concatenate([move_bounds, run_moves]), images)
         true_at, base_at = self._true.at(bounds), self._base.at(class_base)
         moves_at = self._moves.at(move_bounds)
+        # Cut into blocks that fit a processor's cache. Keys number the segments of a block downward, half of
+        # them negative, to use all 64 bits.
         for low, high in _class_blocks(bounds[::T], T):
             these = slice(low * T, high * T)
             key = (np.arange(high * T - low * T)[::-1] - MOST_SEGMENTS // 2) * SEGMENT
             some = slice(run_bounds[these.start], run_bounds[these.stop])
             of_segment = run_segment[some][::-1] - these.start
+            # Runs go from the last to the first, so that a later write to a slot is of an earlier run.
             runs = _Runs(
                 of_segment,
                 np.column_stack([key[of_segment]] * 2),

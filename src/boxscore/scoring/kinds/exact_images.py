@@ -121,19 +121,24 @@ def _differences(outcomes: Outcomes) -> _Differences:
     """Compare numbers in every class and image that has any."""
     matches = outcomes.matches
     assert matches is not None
+    # Number each (class, image) that has a detection or an object; only those can differ, so no table of
+    # classes times images is made.
     images, K = max(len(matches.images), 1), len(outcomes.positive)
     objects = np.flatnonzero(matches.counted(outcomes.area))
     of_object = matches.truth_category[objects].astype(np.int64) * images + matches.truth_image[objects]
     of_detection = matches.category.astype(np.int64) * images + matches.image
     keys = distinct(np.concatenate([of_object, of_detection]))
+    # Unmatched detections minus objects, [N]: the same at every threshold.
     at = np.searchsorted(keys, of_detection)
     unmatched = np.bincount(at[outcomes.unmatched_counts], minlength=len(keys))
     unmatched -= np.bincount(np.searchsorted(keys, of_object), minlength=len(keys))
+    # Matches move detections in or out, threshold by threshold, [T, N].
     candidate, counts = at[outcomes.detection], outcomes.unmatched_counts[outcomes.detection]
     more = np.tile(unmatched, (len(outcomes.true), 1))
     for row, true, ignored in zip(more, outcomes.true, outcomes.ignored, strict=True):
         row += np.bincount(candidate[true & ~counts], minlength=len(keys))
         row -= np.bincount(candidate[ignored & counts], minlength=len(keys))
+    # Keep what differs at some threshold.
     some = more.any(axis=0)
     assert K * images >= len(keys)
     return _Differences(keys[some] // images, keys[some] % images, more[:, some])

@@ -69,6 +69,8 @@ def sensitivity_at(
 
 def _fields(curves: Curves, protocol: Protocol) -> State:
     """Find the neighbours of each point among the corners of the curves."""
+    # False positives before and through the tie of each true positive, [N]: both follow from running counts
+    # of whole numbers.
     points = np.array(protocol.froc.false_positives_per_image)
     runs = curves.counts.runs
     nth, up_to = curves.joined_lines("true_positives_first")
@@ -87,6 +89,8 @@ def _fields(curves: Curves, protocol: Protocol) -> State:
     true = np.stack([nth[first] - 1, nth[last]], axis=1).ravel()
     bounds = (2 * np.searchsorted(first, segment_start)).tolist()
 
+    # Read the neighbors of all points in one search per segment. The search compares ``false / images``, the
+    # quotient that the reader compares too, so both agree at equal values.
     shape = (*runs.shape, len(points))
     within, beyond = np.zeros((2, *shape), dtype=np.int64), np.full((2, *shape), BEYOND)
     images = max(curves.totals.images, 1)
@@ -102,12 +106,15 @@ def _fields(curves: Curves, protocol: Protocol) -> State:
 
 def _values(curves: Curves, protocol: Protocol) -> Values:
     """Read the curves of all thresholds and classes, [T, F, K]."""
+    # Put the neighbors of all points in order, [T, K, 2F]. True and false positives both rise along the
+    # curve, so each side can be sorted alone.
     points, state = np.array(protocol.froc.false_positives_per_image), KIND.state(curves, protocol)
     T, K = curves.totals.recalled.shape
     true, false = (
         np.sort(np.concatenate([state[f"{side}_within"], state[f"{side}_beyond"]], axis=-1), axis=-1)
         for side in ("true", "false")
     )
+    # Drop the markers for missing neighbors, and read each curve from the rest of its points.
     counts = (false < BEYOND).sum(axis=-1)
     read = np.empty((T, K, len(points)))
     for t, k in np.ndindex(T, K):

@@ -53,11 +53,13 @@ def _values(curves: Curves, protocol: Protocol) -> Values:
     outcomes, weights = curves.counts.outcomes, curves.counts.image_weights
     assert outcomes is not None
     assert outcomes.matches is not None
+    # Use the counts that the matches carry, or count now.
     matches, area = outcomes.matches, outcomes.area
     crowds, at = CROWDS.rows_of(matches.extra), jaccard_areas(protocol)
     if crowds is None:
         crowds, at = _crowd_counts(matches, protocol, [area]), [area]
     multiplicity = np.ones(len(matches.images)) if weights is None else weights
+    # Counts ascend by class, so each class is a slice, [images of the class, S].
     T, K = matches.threshold_count, len(matches.categories)
     bounds = np.searchsorted(crowds.category, np.arange(K + 1)).tolist()
     best = np.full((T, K), np.nan)
@@ -100,6 +102,7 @@ def _crowd_counts(matches: Matches, protocol: Protocol, areas: Sequence[int]) ->
             cause="very many overlap, so suppress first; or these are merged parts, of which detections were "
             "left out",
         )
+    # Rows are the (class, image) pairs that have a detection or an object, [N]: most pairs are empty.
     images, K, T = len(matches.images), len(matches.categories), matches.threshold_count
     scores = protocol.jaccard.score_thresholds
     there = np.union1d(  # of a class and an image that have a detection or an object
@@ -107,6 +110,7 @@ def _crowd_counts(matches: Matches, protocol: Protocol, areas: Sequence[int]) ->
         matches.truth_category.astype(np.int64) * images + matches.truth_image,
     )
     counts = np.zeros((len(there), 3, len(areas), T, len(scores)), dtype=np.int32)
+    # Match each class at each threshold and confidence; only the counts stay, as whole numbers.
     for a, area in enumerate(areas):
         counted = matches.counted(area)
         for t, k in np.ndindex(T, K):
@@ -118,6 +122,7 @@ def _crowd_counts(matches: Matches, protocol: Protocol, areas: Sequence[int]) ->
             crowd = _Crowd(matches, counted, k, floor, np.arange(len(matches.iou)))
             for s, score in enumerate(scores):
                 counts[rows, :, a, t, s] = crowd.counts(score)[there[rows] % max(images, 1)]
+    # Drop the rows without a count.
     some = counts.any(axis=(1, 2, 3, 4))
     there = there[some]
     return ClassImageRows(there // max(images, 1), there % max(images, 1), counts[some])
@@ -143,17 +148,20 @@ class _Crowd:
 
     def counts(self, score: float) -> IntArray:
         """Partners, objects and detections of each image, for the detections above a score; [I, 3]."""
+        # Take the detections above the confidence and match them by the largest sum of overlaps.
         matches = self._matches
         chosen = self._of_class & (matches.score > score)
         edges = self._edges[chosen[matches.pair_detection[self._edges]]]
         taken = edges[
             heaviest_matching(matches.pair_detection[edges], matches.pair_truth[edges], matches.iou[edges])
         ]
+        # Count partners, then detections: one in a region leaves the set, unless it has a partner.
         images = len(matches.images)
         k = np.bincount(matches.truth_image[matches.pair_truth[taken]], minlength=images)
         chosen &= ~self._in_region
         chosen[matches.pair_detection[taken]] = True
         n = np.bincount(matches.image[chosen], minlength=images)
+        # Count objects in the same way: a covered one without a partner leaves the set.
         left = np.ones(len(matches.truth_image), dtype=bool)
         left[self._covered] = False
         left[matches.pair_truth[taken]] = True
@@ -166,16 +174,20 @@ def heaviest_matching(first: Positions, second: Positions, weight: FloatArray) -
     """Positions of the edges of a bipartite matching of largest total weight, [k]; weights are positive."""
     if not len(weight):
         return np.empty(0, dtype=np.intp)
+    # Sort the edges by component, the heaviest first in each.
     component = _components(first, second)
     order = np.lexsort((-weight, component))
     starts = run_starts(component[order])
     bounds = np.append(starts, len(order))
+    # A component whose edges all share a row on one side needs no search: its heaviest edge is the matching.
+    # Nearly all components are of this form, and one array operation decides them.
     single = np.ones(len(starts), dtype=bool)
     for side in (first, second):
         values = side[order]
         one = np.logical_and.reduceat(values == np.repeat(values[starts], np.diff(bounds)), starts)
         single = one if side is first else single | one
     taken = [order[starts[single]]]  # all edges meet in one object: the heaviest
+    # Search the others one by one.
     for part in np.flatnonzero(~single).tolist():
         edges = order[bounds[part] : bounds[part + 1]]
         chosen = _augmented(first[edges].tolist(), second[edges].tolist(), weight[edges].tolist())
