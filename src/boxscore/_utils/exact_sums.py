@@ -35,6 +35,8 @@ def digits_of(values: FloatArray, count: int = DIGITS) -> IntArray:
 def added(place: Positions, values: FloatArray, size: int, count: int = DIGITS) -> IntArray:
     """Add up the digits of numbers [N] between -1 and 1 by their places, [digits, size]."""
     total = np.zeros((count, size), dtype=np.int64)
+    # Add up at most 2**22 digits below 2**31 in float64: sums stay below 2**53, so they are exact, and
+    # ``bincount`` is fast. The int64 totals then take any number of such runs.
     for low in range(0, len(values), TOGETHER):
         part = slice(low, low + TOGETHER)
         for row, digit in zip(total, _cut(values[part], count), strict=True):
@@ -45,10 +47,14 @@ def added(place: Positions, values: FloatArray, size: int, count: int = DIGITS) 
 def rounded(digits: IntArray) -> FloatArray:
     """Return the sums that digits [digits, ...] stand for, to a unit in the last place."""
     whole = digits.copy()
+    # Carry from the lowest digit up, so that each digit but the first ends between -2**30 and 2**30. Two sets
+    # of digits with the same sum become the same digits here, whatever their parts were.
     for one in range(len(whole) - 1, 0, -1):
         carried = (whole[one] + (1 << BITS - 1)) >> BITS
         whole[one] -= carried << BITS
         whole[one - 1] += carried
+    # Add the digits from the smallest up: integers times powers of two are exact, and only the additions
+    # round.
     value = np.zeros(whole.shape[1:])
     for one in range(len(whole) - 1, -1, -1):
         value += whole[one] * 2.0 ** (-BITS * (one + 1))

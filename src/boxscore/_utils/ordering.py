@@ -81,6 +81,8 @@ def sort_runs(values: NDArray[Any]) -> None:
 
 def stable_order(keys: NDArray[Any], size: int) -> Positions:
     """Order integers [N] in [0, size) ascending."""
+    # Sorted keys, which most files have, cost one comparison pass. Keys of 16 bits take NumPy's radix sort,
+    # which is linear.
     if len(keys) < 2 or size < 2 or bool((keys[1:] >= keys[:-1]).all()):
         return np.arange(len(keys))
     if size <= 1 << DIGIT_BITS:
@@ -110,6 +112,8 @@ def descending_order(scores: NDArray[np.float64]) -> Positions:
     """Order float64 numbers [N] that are not NaN descending; -0.0 equals 0.0."""
     if len(scores) <= SMALL:
         return np.argsort(-scores, kind="stable")
+    # Sort integer keys in place of floats. Low bits beyond the ones that a sort has room for are cut, and
+    # ``_repair`` orders the few scores that differ only there.
     keys, bits = _descending_keys(scores)
     cut = max(0, bits - _sorted_bits(len(keys), SCORE_BITS))
     keys >>= np.uint64(cut)
@@ -121,6 +125,8 @@ def group_order(groups: NDArray[np.integer[Any]], scores: NDArray[np.float64]) -
     """Order by group (not negative), inside a group by descending score, ties by lowest index."""
     if len(scores) <= SMALL:
         return np.lexsort((-scores, groups))
+    # Put the group above the score in one integer key [N], so that one sort orders both. The scores lose low
+    # bits where the key has no room, and ``_repair`` orders those that differ only there.
     keys, bits = _descending_keys(scores)
     group_bits = int(groups.max()).bit_length()
     if group_bits > KEY_BITS - 16:  # ids rather than row numbers
@@ -131,6 +137,8 @@ def group_order(groups: NDArray[np.integer[Any]], scores: NDArray[np.float64]) -
     high = groups.astype(np.uint64)
     high <<= np.uint64(bits - cut)
     keys |= high
+    # The sort is stable, so equal scores keep their order: the result is that of ``np.lexsort`` to the last
+    # tie.
     order = radix_order(keys, bits - cut + group_bits)
     return _repair(order, keys, scores) if cut else order
 
@@ -153,6 +161,8 @@ def _descending_keys(scores: NDArray[np.float64]) -> tuple[KeyArray, int]:
     else:
         bits |= sign
         keys = np.invert(bits, out=bits)
+    # Shorten the keys: subtract the least and shift out low bits that all keys have empty. Both keep the
+    # order.
     keys -= keys.min()  # the order is the same, of fewer bits where scores are of one scale
     used = int(np.bitwise_or.reduce(keys))
     spare = (used & -used).bit_length() - 1 if used else 0  # scores that were float32 leave 29 low bits empty
@@ -165,6 +175,7 @@ def _repair(order: Positions, keys: KeyArray, scores: NDArray[np.float64]) -> Po
 
     Cutting low bits never swaps two keys: only inside such a run can the order be wrong.
     """
+    # Neighbors with equal cut keys and different scores can be out of order; others cannot.
     keys = keys.take(order)
     same = keys[1:] == keys[:-1]
     scores = scores.take(order)
@@ -172,10 +183,12 @@ def _repair(order: Positions, keys: KeyArray, scores: NDArray[np.float64]) -> Po
     wrong &= same
     if not wrong.any():
         return order
+    # Number the runs of equal keys and select the rows of those with such a pair.
     run = np.concatenate([[0], np.cumsum(~same)])
     bad = np.zeros(run[-1] + 1, dtype=bool)
     bad[run[1:][wrong]] = True
     where = np.flatnonzero(bad[run])
+    # Sort these rows by run, full score and original position: few rows, and ties stay by lowest index.
     order[where] = order[where][np.lexsort((order[where], -scores[where], run[where]))]
     return order
 
@@ -237,6 +250,8 @@ def distinct_rows(rows: NDArray[Any]) -> tuple[Positions, Positions]:
 
     ``np.unique`` compares rows as records: that is slow, and NumPy answers an interrupt with a TypeError.
     """
+    # Sort the rows column by column; equal rows are then neighbors, and the sort is stable, so the first of a
+    # run occurs first.
     order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
     ordered = rows[order]
     starts = np.ones(len(rows), dtype=bool)

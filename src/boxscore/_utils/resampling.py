@@ -228,6 +228,7 @@ def interval(
     """
     from statistics import NormalDist
 
+    # Both ends are this many standard deviations out; the values are flattened to [V], draws to [draws, V].
     normal = NormalDist()
     upper = (1 + min(confidence, 1 - 1e-9)) / 2
     plain = normal.inv_cdf(upper)
@@ -235,14 +236,19 @@ def interval(
     ends = np.full((2, value.size), np.nan)
     columns = zip(draws.reshape(len(draws), -1).T, value.ravel(), counts.tolist(), strict=True)
     for i, (column, whole, count) in enumerate(columns):
+        # Sort the draws that define the value; a value that no draw defines keeps NaN.
         defined = np.sort(column[np.isfinite(column)])
         if not len(defined):
             continue
         shift, reach = 0.0, plain
+        # Few units reach further out: by sqrt(n / (n - 1)), and by Student's t in place of the normal
+        # distribution.
         if method == "expanded_percentile" and math.isfinite(count):
             if count < 2:
                 continue
             reach = math.sqrt(count / (count - 1)) * student_quantile(upper, int(count) - 1)
+        # Shift both ends by how far the value is from the median of its draws. Equal draws count half, within
+        # a tolerance for rounding; the edge keeps the quantile finite.
         if method == "bias_corrected" and np.isfinite(whole):
             below = np.searchsorted(defined, [whole - 1e-12, whole + 1e-12]).mean() / len(defined)
             edge = 0.5 / len(defined)
@@ -265,6 +271,7 @@ def student_quantile(probability: float, freedom: int) -> float:
             (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
         )
         return x + math.fsum(term / freedom**power for power, term in enumerate(terms, start=1))
+    # Bisect until no float is between the ends.
     low, high = 0.0, 1.0
     while _student_within(high, freedom) < 2 * probability - 1:
         low, high = high, 2 * high
@@ -293,6 +300,7 @@ def spread(draws: FloatArray) -> FloatArray:
     """Take the standard deviation over the draws (axis 0) that define the value; NaN below two."""
     defined = np.isfinite(draws)
     count = defined.sum(axis=0)
+    # Put 0 in place of undefined draws, so that sums over the axis leave them out without a mask per column.
     filled = np.where(defined, draws, 0.0)
     mean = filled.sum(axis=0) / np.maximum(count, 1)
     squares = (np.where(defined, draws - mean, 0.0) ** 2).sum(axis=0)

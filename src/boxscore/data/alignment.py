@@ -52,20 +52,25 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     in ``left_out``.
     """
     check_units(detections, ground_truth)
+    # If both tables have equal vocabularies, the row numbers are right already, and no column is copied.
     images, categories = ground_truth.images, ground_truth.categories
     same_names = np.array_equal(detections.categories.names, categories.names)
     if detections.images.same_as(images) and detections.categories.same_as(categories) and same_names:
         return detections.replaced(images=images, categories=categories)
+    # Map row numbers through one array per vocabulary: ids are looked up once per image or class, not once
+    # per detection.
     image = rows_of_other_images(
         detections.image, detections.images, images, place=lambda row: f"row {row} of {detections.source}"
     )
     rows = _rows_of_their_classes(detections, categories)
     category = rows[detections.category] if len(detections) else detections.category
+    # Count the detections of unknown classes, name the likely classes, and warn.
     unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
     labels = detections.categories.labels
     left_out = {labels[row]: int(count) for row, count in zip(unknown.tolist(), counts.tolist(), strict=True)}
     renamed = renamed_classes(left_out, categories, category[category >= 0])
     warn_left_out(left_out, detections.source, hint=question_of_renamed(renamed))
+    # Keep the other rows; flags ascend, so the order of the file stays.
     known = np.flatnonzero(category >= 0)
     return dataclasses.replace(
         detections.take(known),
@@ -159,6 +164,7 @@ def select_rows(
     classes: NDArray[Any] | None = None,
 ) -> tuple[GroundTruth, Detections]:
     """Return only the images and the classes of these ascending rows; None: all."""
+    # Take the chosen vocabulary entries. ``_renumber`` gives each old row its new one, or -1.
     known_images, known_classes = ground_truth.images, ground_truth.categories
     image_rows = np.arange(len(known_images)) if images is None else images
     category_rows = np.arange(len(known_classes)) if classes is None else classes
@@ -167,6 +173,7 @@ def select_rows(
     category_numbers = _renumber(category_rows, len(known_classes))
 
     def chosen(table: Table) -> Table:
+        # A row stays if both of its numbers do; its columns are copied once.
         image, category = image_numbers[table.image], category_numbers[table.category]
         rows = np.flatnonzero((image >= 0) & (category >= 0))
         return dataclasses.replace(
@@ -230,12 +237,14 @@ def stacked(tables: Sequence[Table]) -> Table:
 
 def _stacked(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: bool) -> Table:
     """Stack tables with some columns of the whole that are known; see :func:`concatenate`."""
+    # Join the columns that every table has, but for those that the caller already knows.
     first = tables[0]
     filled = [table for table in tables if len(table)] or [first]  # an empty table may lack a column
     columns: dict[str, Any] = {**known}
     for column in first.schema.needed:
         if column.name not in known:
             columns[column.name] = _joined(filled, column.name, into_views=into_views)
+    # A plain optional column must be in all tables or in none. Another one that some tables lack is left out.
     for column in first.schema.instances:
         absent = [table.instances[column.name] is None for table in filled]
         if column.plain and any(absent) and not all(absent):
@@ -252,6 +261,7 @@ def _stacked(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: b
                 columns[column.name] = Masks.concatenate([table.instances[column.name] for table in filled])
             else:
                 columns[column.name] = _joined(filled, column.name, into_views=into_views)
+    # Columns of users stay only if every table has them.
     shared = [name for name in filled[0].columns if all(name in table.columns for table in filled)]
     user_columns = {name: np.concatenate([table.columns[name] for table in filled]) for name in shared}
     fresh = LazyColumns(tuple(column.name for column in first.schema.instances))
@@ -266,6 +276,8 @@ def _joined(tables: Sequence[BoxTable], name: str, *, into_views: bool) -> NDArr
     whole = neighbours(columns)
     if whole is not None:
         return whole
+    # Copy table by table into one array, and make each table's column a view of it, which frees the old
+    # array: little is in memory twice.
     start, whole = 0, np.empty((sum(map(len, columns)), *columns[0].shape[1:]), dtype=columns[0].dtype)
     del columns
     for table in tables:
@@ -284,16 +296,19 @@ def concatenate(
     Also returns where each row went, [N], or None where all stay in order. ``into_views`` then makes columns
     of the tables views of those of the whole, except rows of vocabularies: nothing large is held twice.
     """
+    # Unite the vocabularies and renumber the rows of each table through one array per table.
     images = Images.union([table.images for table in tables])
     categories = Categories.union([table.categories for table in tables])
     classes = [categories.rows(table.categories.ids) for table in tables]
     image = np.concatenate([images.rows(table.images.ids)[table.image] for table in tables])
     category = np.concatenate([rows[table.category] for rows, table in zip(classes, tables, strict=True)])
+    # Join the columns. Tables that already ascend by image, as shards do, need no sort and can become views.
     in_order = bool((image[1:] >= image[:-1]).all())
     known = {"images": images, "categories": categories, "image": image, "category": category}
     known |= joined_labels(tables, images, classes)
     whole = _stacked(tables, known, into_views=into_views and in_order)
     if in_order:
         return whole, None
+    # Else sort by image; the sort is stable, so rows of an image stay in file order.
     order = stable_order(image, len(images))
     return whole.take(order), inverse_order(order)

@@ -118,6 +118,8 @@ def corners_and_sizes(
     corners = boxes if overwrite else boxes.copy()
     sizes = np.empty((len(boxes), 2))
     for low, high in ((0, 2), (1, 3)):  # by columns: NumPy's inner loop is then N long, not 2
+        # The file gives corners: sizes are their differences. Else it gives sizes, which stay as they are,
+        # and corners follow from them.
         if box_format == "xyxy":
             np.subtract(corners[:, high], corners[:, low], out=sizes[:, low])
             continue
@@ -168,14 +170,18 @@ def check_sizes_fit(
     """
     first: tuple[int, int] | None = None
     for side, start in itertools.product((0, 1), range(0, len(sizes), ROWS)):
+        # Compare one side of ROWS boxes at a time. Most boxes fit exactly, and one comparison shows it.
         low, high = corners[start : start + ROWS, side], corners[start : start + ROWS, side + 2]
         size = sizes[start : start + ROWS, side]
         with np.errstate(invalid="ignore"):
             if (low + size == high).all():  # as where sizes were given
                 continue
+            # The others may differ by rounding alone, measured by the larger corner.
             slack = np.maximum(np.abs(low), np.abs(high)) * SLACK
             fits = np.abs(size - (high - low)) <= slack
         if not fits.all():
+            # Corners that are not finite count as fitting here; another check refuses them. Keep the first
+            # wrong row, and of one row the x side.
             fits |= ~np.isfinite(corners[start : start + ROWS]).all(axis=1)
             wrong = np.flatnonzero(~fits)
             if len(wrong):

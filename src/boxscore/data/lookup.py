@@ -163,10 +163,13 @@ def _by_file_name(
     place: Place,
 ) -> _Lookup:
     """Look records up by file name; by id where they have none, or where no name is one of an image."""
+    # Look up each distinct name once. If no name is known, the ids decide for all records.
     unique = [name for name in dict.fromkeys(file_names.tolist()) if name]
     matches = names_of(images).find(unique)
     if not len(matches.rows) or matches.rows.max() == UNKNOWN == matches.rows.min():
         return _by_id(ids, images, count_matched, place)
+    # Map the names back to the records, [D]. Records without a name go by id; for those whose name fits
+    # several images or none, the id may decide.
     known = dict(zip(unique, matches.rows.tolist(), strict=True))
     rows = np.fromiter((known.get(name, _NO_NAME) for name in file_names.tolist()), np.int32, len(ids))
     without, unresolved = np.flatnonzero(rows == _NO_NAME), np.flatnonzero((rows < 0) & (rows != _NO_NAME))
@@ -225,6 +228,7 @@ def _by_mixed_ids(
     place: Place,
 ) -> _Lookup:
     """Look values up of which some are text: an id, else a name, else a number."""
+    # Look up each distinct value once; ``at`` [D] maps the answers back.
     unique = list(dict.fromkeys(ids.tolist()))
     number = dict(zip(unique, range(len(unique)), strict=True))
     at = np.fromiter((number[identifier] for identifier in ids.tolist()), np.intp, len(ids))
@@ -232,32 +236,41 @@ def _by_mixed_ids(
     def values_at(rows: NDArray[np.intp]) -> list[Id]:
         return [unique[position] for position in at[rows].tolist()]
 
+    # If every value is an id and no boxes can contradict it, ids are the answer: the usual case ends here.
     values = as_ids(unique, name="image ids")
     exact = images.rows(values)
     if count_matched is None and exact.min(initial=0) >= 0:
         return _Lookup(exact[at], values_at, _NO_NAMES)
+    # Read texts as file names too, [unique].
     texts = np.array([isinstance(value, str) for value in unique], dtype=bool)
     matches = names_of(images).find([value for value in unique if isinstance(value, str)])
     by_name = np.full(len(unique), UNKNOWN, dtype=np.int32)
     by_name[texts] = matches.rows
+    # ``usual`` prefers an id to a name; ``other`` is the second reading. Where both are the same, nothing is
+    # left to decide.
     by_id = _with_numbers(exact, values, images)
     usual = np.where((exact < 0) & (by_name != UNKNOWN), by_name, by_id)
     other = np.where(usual == by_name, by_id, by_name)
+    # A name that only one image can have needs no second reading.
     sure = texts.copy()
     sure[texts] = matches.sure
     if count_matched is not None and len(images):  # a name written as another image's id: the boxes decide
         written = np.array([str(identifier) for identifier in images.ids[by_id].tolist()], dtype=object)
         sure &= (by_id < 0) | (written != np.array(unique, dtype=object))
     other = np.where(sure, usual, other)
+    # An id that is text can also be the name of another image's file.
     known = np.flatnonzero(texts & (exact >= 0))
     if len(known):  # which may be names of other files
         files = ImageNames(images.file_names.tolist())
         other[known] = files.find([unique[position] for position in known.tolist()]).rows
+    # Numbers among the values are read like those of a file of numbers; texts that are no ids make names the
+    # usual reading.
     as_names = bool((exact[texts] < 0).any())
     if not texts.all():
         numbers = as_ids(values[~texts], name="image ids")
         usual[~texts], other[~texts] = _of_numbers(numbers, images, as_names=as_names)
     other = np.where(other < 0, usual, other)
+    # The boxes decide where the two readings differ.
     rows = _resolved(ids, usual[at], other[at], count_matched, place, as_names=as_names)
     return _Lookup(rows, values_at, matches)
 
@@ -301,6 +314,7 @@ def rows_of_numbered_files(ids: NDArray[Any], images: Images) -> NDArray[np.int3
     """Return the image row of each number, of files named by a number; None where no file is."""
     if ids.dtype == object:
         return None
+    # Names of equal length and ending, as COCO's, convert as one byte matrix; others go name by name.
     names = images.file_names.tolist()
     numbers, rows = _numbers_of_equal_names(names), None
     if numbers is None:
@@ -311,6 +325,8 @@ def rows_of_numbered_files(ids: NDArray[Any], images: Images) -> NDArray[np.int3
         rows = np.array([named[at] for at in numeric], dtype=np.int32)
     if not len(numbers):
         return None
+    # Sort the numbers; numbers that several files have get SEVERAL, and only the first of each stays, so that
+    # the vocabulary has distinct keys.
     order = np.argsort(numbers, kind="stable")
     known = numbers[order]
     repeated = np.append(known[1:] == known[:-1], False)
@@ -319,6 +335,7 @@ def rows_of_numbered_files(ids: NDArray[Any], images: Images) -> NDArray[np.int3
         first = np.flatnonzero(~np.append(False, repeated[:-1]))
         of_known = np.where(repeated, np.int32(SEVERAL), of_known)[first]
         known = known[first]
+    # Look all ids [D] up in one pass.
     at = Vocabulary(known).rows(ids)
     return np.where(at >= 0, of_known[at], np.int32(UNKNOWN))
 
@@ -352,14 +369,17 @@ def _resolved(
     as_names: bool = False,
 ) -> NDArray[np.int32]:
     """Decide between two readings of values by the boxes; ``as_names``: the usual one reads them as names."""
+    # If the readings agree, or the usual one leaves a value unknown, the boxes decide nothing.
     if other is usual or not len(usual) or usual.min() < 0 or (usual == other).all():
         return usual
+    # Count, for each reading, the best detections that match an annotation.
     of_usual, of_other = (0, 0) if count_matched is None else (count_matched(usual), count_matched(other))
     of_ids, of_names = (of_other, of_usual) if as_names else (of_usual, of_other)
     counts = (
         f"the best detections lie on {counted(of_ids, 'annotation')} read as ids, "
         f"and on {of_names:,} as file names"
     )
+    # A small lead of the second reading proves nothing, so the ids are refused as ambiguous.
     if of_usual < of_other < 2 * of_usual:
         raise InputError(
             "image_id",
@@ -368,6 +388,7 @@ def _resolved(
             place=_source(place),
             cause=f"{counts}; give each record its file_name",
         )
+    # Warn if the second reading wins, or if the first wins by less than a factor of two or on no evidence.
     chosen_names = as_names != (of_other > of_usual)
     if of_other > of_usual or of_usual < 2 * of_other or not of_usual:
         row = int(np.argmax(usual != other))
@@ -453,6 +474,7 @@ def _refuse_unknown(lookup: _Lookup, images: Images, place: Place) -> None:
     rows = lookup.rows
     if not len(rows) or rows.min() >= 0:
         return
+    # A value that fits several images is refused first, with the candidates.
     several = np.flatnonzero(rows == SEVERAL)
     if len(several):
         value = lookup.values_at(several[:1])[0]
@@ -463,6 +485,7 @@ def _refuse_unknown(lookup: _Lookup, images: Images, place: Place) -> None:
             place=place(int(several[0])),
             cause=_candidates_text(value, lookup.names, images),
         )
+    # Else report the first unknown value, and how many distinct ones there are.
     row = int(np.argmin(rows))
     values = lookup.values_at(np.flatnonzero(rows < 0))
     value, unknown = values[0], dict.fromkeys(values)
