@@ -73,17 +73,21 @@ HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 def expand(low: IntArray, high: IntArray, chunk: int = CHUNK) -> Iterator[Pairs]:
     """Yield (query number, table number) for ranges ``low[q] <= table < high[q]``, in chunks."""
+    # ``ends[q]`` counts the pairs up to and including query q; an empty range counts 0.
     counts = high - low
     np.maximum(counts, 0, out=counts)
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     first = 0
+    # A chunk takes as many whole queries as fit, at least one. The last chunk needs no search.
     while first < len(counts):
         done = int(ends[first - 1]) if first else 0
         if total - done <= chunk:
             last = len(counts)
         else:
             last = max(first + 1, int(np.searchsorted(ends, done + chunk, side="right")))
+        # Count through all pairs of the chunk, and add one shift per query: low[q] less the pairs before it.
+        # No Python loop runs over queries.
         some = counts[first:last]
         size = int(ends[last - 1]) - done
         if size:
@@ -153,6 +157,7 @@ class Grid:
         self, measure: Measure, members: IntArray, iou_threshold: float, group: IntArray | None = None
     ) -> None:
         self._measure, self._group = measure, group
+        # A box without area has no overlap above any threshold: leave it out.
         extents = _Extents.of(measure, members, group)
         good = np.minimum(extents.height, extents.width) > 0
         if not good.all():
@@ -161,21 +166,30 @@ class Grid:
         if len(members) == 0:
             self._members = members
             return
+        # Choose the bounds, then put each box [M] in the level of its height.
         reach = self._fit(extents, iou_threshold)
         self._set_levels(extents)
         lowest, highest = int(extents.level.min()), int(extents.level.max())
         # One empty level at either end, so that a level's neighbours need no bounds check.
         self._lowest = lowest - 1
         levels = np.arange(lowest - 1, highest + 2)
+        # The top of a level bounds the heights in it, with room for the rounding of the logarithm.
         self._top: FloatArray = np.power(self._base, levels + 1.0) * (1 + SLACK)
+        # A strip is twice as high as the centers of two partners of its level can lie apart, so a box reaches
+        # at most two strips of it, three by rounding. Without a size bound, a minimum height limits the
+        # strips that a tall box queries among low ones.
         centres = extents.centre
         least = max(8 * self._rounding, float(centres.max() - centres.min()) / MOST_STRIPS)
         self._strip = np.maximum(2 * self._top * self._spread, 8 * self._rounding if self._bound else least)
         self._far = 4 * reach > FARTHEST * float(self._strip[0])
+        # Skip empty levels in queries. The widest box of each level [L] bounds how far to the left a partner
+        # can start.
         extents.level -= self._lowest
         self._filled = np.bincount(extents.level, minlength=len(levels)) > 0
         self._widest = np.zeros(len(levels))
         np.maximum.at(self._widest, extents.level, extents.width)
+        # Sort by row and x1 in one key, [M]: a query is then one range of the table, found by two binary
+        # searches.
         rows = self._row_ids(extents.group, extents.level, self._strips(extents.centre, extents.level))
         keys = self._keys_at(rows, extents.x1)
         small = len(keys) <= SMALL
@@ -186,17 +200,24 @@ class Grid:
     def _fit(self, extents: _Extents, iou_threshold: float) -> float:
         """Choose bounds that hold in spite of rounding, and the quantisation of ``x1``."""
         x1, width, height = extents.x1, extents.width, extents.height
+        # No coordinate or size exceeds ``reach``, so each computed bound is off by a few units in the last
+        # place of it at most.
         left, right = float(x1.min()), float(x1.max())
         reach = max(abs(left), abs(right), float(np.abs(extents.centre).max()))
         reach += float(width.max()) + float(height.max())
         self._rounding = 8 * np.finfo(np.float64).eps * reach
-        # Corners computed from a width and a position far away hold that width only roughly.
+        # Corners computed from a width and a position far away hold that width only roughly: lower the
+        # threshold by what the smallest side may have lost.
         relative_rounding = SLACK + self._rounding / min(float(width.min()), float(height.min()))
         bound = min(iou_threshold, HIGHEST_BOUND) * (1 - relative_rounding)
+        # If the measure can exceed the IoU, or the bound excludes next to nothing, use t = 0: all boxes that
+        # meet are candidates.
         useful = self._measure.at_most_iou and iou_threshold >= LOWEST_BOUND and relative_rounding < 1e-3
         self._bound = bound if useful else 0.0
         self._base = 1 / self._bound if useful else 2.0
         self._spread = (1 - self._bound) / (1 + self._bound)
+        # Quantize x1 relative to the leftmost one. 16 bits sort in fewer passes; they suffice if a typical
+        # box is wider than eight steps.
         span = right - left
         typical = float(np.median(width[:: max(1, len(width) // 256)]))
         self._x_bits = X_BITS if typical * (1 << X_BITS) > 8 * span else FINE_X_BITS
@@ -224,10 +245,14 @@ class Grid:
 
     def _keys_at(self, rows: KeyArray, x: FloatArray) -> KeyArray:
         """Sort key of a row and a position along it."""
+        # Clip before the cast: queries may lie outside the members' range, and a negative float has no
+        # unsigned value. Rounding down is monotonic, so a range of keys never loses a box.
         positions = x - self._left
         positions *= self._scale
         np.maximum(positions, 0, out=positions)
         np.minimum(positions, (1 << self._x_bits) - 1, out=positions)
+        # Multiplicative hashing: the high bits of the product are the row, the position fills the bits below
+        # it.
         keys = rows * HASH_FACTOR
         keys >>= np.uint64(64 - ROW_BITS)
         keys <<= np.uint64(self._x_bits)
@@ -248,16 +273,20 @@ class Grid:
         """Candidates (position, member) of some members; each also meets itself, and some meet twice."""
         if len(self) == 0:
             return
+        # Queries without area have no partner.
         extents = _Extents.of(self._measure, positions, self._group)
         good = np.flatnonzero(np.minimum(extents.height, extents.width) > 0)
         if len(good) < len(positions):
             extents, positions = extents.take(good), positions.take(good)
+        # Queries use the levels of the grid, counted from its lowest one.
         self._set_levels(extents)
         extents.level -= self._lowest
         # In the order of the grid, neighbouring look-ups stay in the cache.
         rows = self._row_ids(extents.group, extents.level, self._strips(extents.centre, extents.level))
         order = np.argsort(self._keys_at(rows, extents.x1))
         extents, positions = extents.take(order), positions.take(order)
+        # Look up some queries at a time in every level that may hold partners: one below, its own and one
+        # above with a size bound, else all levels.
         for start in range(0, len(positions), QUERIES):
             numbers = np.arange(start, min(start + QUERIES, len(positions)))
             some = extents if len(numbers) == len(positions) else extents.take(numbers)
@@ -295,24 +324,32 @@ class Grid:
 
     def _ranges_once(self, extents: _Extents, numbers: IntArray) -> _Ranges:
         """Ranges that hold every unordered pair once: to the right in a box's level, all of higher levels."""
+        # Find the strips of its level that hold every center a box [Q] can overlap, from ``lowest`` to
+        # ``highest``.
         right = self._right(extents)
         reach = self._reach(extents, self._top.take(extents.level))
         lowest = self._strips(extents.centre - reach, extents.level)
         strip = self._strips(extents.centre, extents.level)
         highest = self._strips(extents.centre + reach, extents.level)
+        # In its own strip, a box meets those that start no further right than ``right``.
         rows = self._rows.take(numbers)
         parts = [(numbers, self._keys_at(rows, extents.x1), self._keys_at(rows, right), rows)]
+        # In the strips above and below, too. A row id is a sum that contains the strip, so the id of a
+        # neighboring strip is the id plus ``step``, modulo 2**64.
         for step in (1, 2, -1, -2):
             query = np.flatnonzero(strip + step <= highest if step > 0 else strip + step >= lowest)
             if len(query):
                 beside = rows.take(query) + np.uint64(step % (1 << 64))
                 low = self._keys_at(beside, extents.x1.take(query))
-                if step < 0:  # boxes at equal positions meet once: from the lower strip to the higher
+                # Boxes at equal positions meet once: from the lower strip to the higher one.
+                if step < 0:
                     low += np.uint64(1)
                 parts.append((numbers.take(query), low, self._keys_at(beside, right.take(query)), beside))
+        # Boxes of different levels meet once: from the lower level to the higher one.
         parts += [
             self._windows(extents, numbers, target) for target in self._targets(extents, higher_only=True)
         ]
+        # In its own strip the range starts after the box itself, by index: boxes with equal keys meet once.
         query, start, end, wanted = self._look_up(parts)
         start[: len(numbers)] = numbers + 1
         return query, start, end, wanted
@@ -325,21 +362,27 @@ class Grid:
 
     def _windows(self, extents: _Extents, numbers: IntArray, target: IntArray) -> _Ranges:
         """Ranges of keys that hold the boxes of the target level that may overlap."""
+        # Leave out the boxes that have nothing to query in this round.
         querying = np.flatnonzero(target >= 0)
         if len(querying) < len(target):
             extents, numbers, target = extents.take(querying), numbers.take(querying), target.take(querying)
+        # A partner to the left starts less than (1 - t) of its own width before x1. That width is at most the
+        # widest of its level, and at most this box's width / t.
         left = self._widest.take(target)
         if self._bound:
             np.minimum(left, extents.width / self._bound, out=left)
         left *= self._bound - 1
         left += extents.x1
         left -= self._rounding
+        # ``strips`` [Q] counts the strips of the target level above the first one, ``strip``, that can hold a
+        # partner.
         reach = self._reach(extents, self._top.take(target))
         strip = self._strips(extents.centre - reach, target)
         strips = self._strips(extents.centre + reach, target)
         strips -= strip
         rows = self._row_ids(extents.group, target, strip)
         right = self._right(extents)
+        # Many strips per box: lay out all (box, strip) pairs in one expansion.
         if len(strips) and strips.max() > 4:
             which, beside = (
                 np.concatenate(c) for c in zip(*expand(np.zeros_like(strips), strips + 1), strict=True)
@@ -347,7 +390,7 @@ class Grid:
             rows = rows.take(which) + beside.view(np.uint64)
             low, high = self._keys_at(rows, left.take(which)), self._keys_at(rows, right.take(which))
             return numbers.take(which), low, high, rows
-        # Strip by strip, so that neighbours in the look-up are neighbours in the grid.
+        # Few strips: add them step by step, so that neighbors in the look-up are neighbors in the grid.
         parts = [(numbers, self._keys_at(rows, left), self._keys_at(rows, right), rows)]
         step = 1
         while len(more := np.flatnonzero(strips >= step)):
@@ -373,6 +416,8 @@ class Grid:
     ) -> Iterator[Pairs]:
         """Pairs of ranges; with ``rows`` without those that only share the hash of a row."""
         for which, table in expand(start, end, chunk):
+            # Two rows may share a hash: compare the ids themselves, then the groups, whose ids are hashed as
+            # well.
             if rows is not None:
                 real = np.flatnonzero(rows.take(which) == self._rows.take(table))
                 which, table = which.take(real), table.take(real)

@@ -28,6 +28,8 @@ MOST_HELD = 1 << 24
 
 def share_pairs(ranked: Ranked, lowest: float) -> Ranked:
     """Hold the pairs of every block, for settings with a threshold of at least ``lowest``."""
+    # Hold the pairs of the blocks in order while there is room; a block without held pairs finds its own.
+    # Positions fit an int32, which halves the memory.
     blocks, total = [], 0
     for block in ranked.blocks():
         pairs = PairStore(block, lowest).join() if total < MOST_HELD else None
@@ -102,18 +104,24 @@ class PairStore:
 
     def __iter__(self) -> Iterator[ValuedPairs]:
         """Iterate over the pairs."""
+        # Pairs held for a lower threshold include all those wanted, with the same values: select them instead
+        # of measuring again.
         held = self._block.held
         if self._cached is None and held is not None and held.threshold <= self._threshold:
             self._cached = [held.above(self._threshold)]
         if self._cached is not None:
             yield from self._cached
             return
+        # Measure the candidates chunk by chunk. The comparison is strict, as in torchvision, and NaN (boxes
+        # without area) fails it.
         cached, total = [], 0
         for first, second in self._candidates():
             values = np.minimum(self._block.measure.between(first, second), 1)  # rounding may exceed 1
             above = np.flatnonzero(values > self._threshold)
             first, second = first.take(above), second.take(above)
             pairs = np.minimum(first, second), np.maximum(first, second), values.take(above)
+            # Cache the chunks while their pairs are few. Beyond the limit the next iteration measures them
+            # again, so memory holds one chunk.
             total += len(above)
             if total <= self._limit:
                 cached.append(pairs)
@@ -125,6 +133,7 @@ class PairStore:
 
     def join(self) -> ValuedPairs | None:
         """Return all pairs by better, then worse, or None when they are too many to hold."""
+        # Give up as soon as there are too many pairs, before they are concatenated.
         total, parts = 0, []
         for part in self:
             total += len(part[0])
@@ -133,6 +142,8 @@ class PairStore:
             parts.append(part)
         if not parts:
             return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        # Order by (better, worse), packed into one integer per pair: one radix sort, and no two keys are
+        # equal.
         better, worse, values = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         bits = len(self._block).bit_length()
         keys = ((better << bits) | worse).view(np.uint64)

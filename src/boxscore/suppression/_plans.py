@@ -77,16 +77,20 @@ def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan =
     suppressor = np.full(len(block), -1)
     if threshold >= 1:  # an overlap is at most 1, even if rounding exceeds it
         return suppressor
+    # Pairs that the block holds are measured already: select those above the threshold and run the rounds.
     if plan == "auto" and block.held is not None and block.held.threshold <= threshold:
         better, worse, _ = block.held.above(threshold)
         _rounds((better, worse), suppressor, owners)
         return suppressor
+    # Choose the plan by cost. Every plan gives the same indices, so the choice changes the time alone.
     counts = np.diff(block.starts)
     chosen = plan
     if plan == "auto":
         if len(block) <= FEW:
             chosen = "sweep"
         else:
+            # Lockstep runs as many rounds as one group has survivors, so it needs many more boxes than its
+            # largest group has.
             small = counts <= LOCKSTEP_LARGEST
             share = int(counts[small].sum())
             if share < LOCKSTEP_SHARE * int(counts[small].max(initial=0)):
@@ -94,10 +98,13 @@ def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan =
             elif share == len(block):
                 chosen = "lockstep"
             else:
+                # Groups never meet: the small ones run in lockstep, and all boxes of the large ones use the
+                # grid.
                 heads = block.starts[:-1][small]
                 _lockstep(block.measure, heads, counts[small], threshold, suppressor, owners)
                 _staged(block, np.flatnonzero(np.repeat(~small, counts)), threshold, suppressor, owners)
                 return suppressor
+    # Run the plan. A sweep with too many candidates per box changes nothing and leaves the block to the grid.
     if chosen == "lockstep":
         _lockstep(block.measure, block.starts[:-1], counts, threshold, suppressor, owners)
     else:
@@ -178,18 +185,25 @@ def _crowded(block: Block, threshold: float) -> Grid | None:
 
 def _best_in_stages(block: Block, grid: Grid, threshold: float, best: IntArray) -> None:
     """Query the grid with the best boxes of each group, then the next; what they overlap is decided."""
+    # Rank each box in its group, [n]. The first stage queries the best few of each group.
     group = block.group
     rank = np.arange(len(block)) if group is None else rank_in_runs(group)
     undecided, low, high = np.arange(len(block)), 0, FIRST_BEST
     while len(undecided):
+        # Later stages need a grid of the queries and the undecided boxes alone, which shrinks from stage to
+        # stage.
         queries = np.flatnonzero((rank >= low) & (rank < high))
         if low:
             grid = Grid(block.measure, np.union1d(queries, undecided), threshold, group)
+        # Keep pairs whose query is the better box. A minimum over positions finds the best one, in any order
+        # of the pairs and if a pair comes twice.
         for better, worse in grid.neighbours(queries):
             real = np.flatnonzero(better < worse)
             better, worse = better.take(real), worse.take(real)
             above = np.flatnonzero(block.measure.between(better, worse) > threshold)
             np.minimum.at(best, worse.take(above), better.take(above))
+        # A box is decided if a query overlaps it, because later queries are worse, or if all better boxes
+        # were queried.
         undecided = undecided.compress((best.take(undecided) == undecided) & (rank.take(undecided) >= high))
         low, high = high, high * STAGE_GROWTH
 
@@ -203,26 +217,37 @@ def _lockstep(
     owners: bool,
 ) -> None:
     """In each round the best remaining box of every group drops what it overlaps, until few are left."""
+    # A box alone in its group survives.
     several = counts > 1
     heads, counts = heads[several], counts[several]
     if len(heads) == 0:
         return
-    # The first box of a group heads it; what follows is in the running.
+    # ``running`` [R] lists the undecided positions, group after group; the first of each group is its head,
+    # the best box left.
     running = np.repeat(heads - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+    # A pair above the threshold shares a minimum of x. The bounds allow for rounding, so no such pair is
+    # missed.
     low_x, high_x = inner_bounds(measure.x1, measure.x2, measure, threshold)
+    # A group of n boxes has n * (n - 1) / 2 pairs. Run rounds until all groups together have few.
     while int(counts @ counts) - len(running) > 2 * LAST_PAIRS:
+        # Find the undecided boxes that share enough x with their head: four gathers, before any overlap is
+        # measured.
         near = measure.x2.take(running) >= low_x.take(heads).repeat(counts)
         near &= measure.x1.take(running) <= high_x.take(heads).repeat(counts)
         meets = near.nonzero()[0]
+        # Measure these pairs and drop what exceeds the threshold, strictly. Heads come in rank order, so the
+        # head that drops a box is the best survivor that overlaps it.
         first, second = heads.repeat(counts).take(meets), running.take(meets)
         stays = np.ones(len(running), dtype=bool)
         above = (measure.between(first, second) > threshold).nonzero()[0]
         dropped = second.take(above)
         suppressor[dropped] = first.take(above)
         stays[meets.take(above)] = False
+        # A head meets itself in its group: reset it to a survivor, and take it out of the undecided ones.
         starts = counts.cumsum() - counts
         stays[starts] = False  # the heads themselves
         suppressor[heads] = -1
+        # Close the gaps. The best box left of each group becomes its head.
         counts = np.add.reduceat(stays, starts, dtype=np.int64)
         running = running.compress(stays)
         counts = counts.compress(counts > 0)
@@ -240,9 +265,12 @@ def _decide_small(
     owners: bool,
 ) -> None:
     """Decide groups with few pairs by comparing all: ``counts`` of the positions ``running`` each."""
+    # Gather the columns of the undecided boxes once, so that the pairs read them in order.
     low_x, high_x = bounds
     x1, x2 = measure.x1.take(running), measure.x2.take(running)
     low_x, high_x = low_x.take(running), high_x.take(running)
+    # Pair each position with the later ones of its group: each pair once, chunk by chunk. Measure only what
+    # shares enough x.
     parts = []
     for first, second in expand(np.arange(1, len(running) + 1), counts.cumsum().repeat(counts)):
         near = x2.take(second) >= low_x.take(first)
@@ -263,6 +291,7 @@ def _swept(
     most: float,
 ) -> bool:
     """Decide by a sweep along x and rounds; False, and nothing done, for over ``most`` candidates per box."""
+    # The sweep counts its candidates before it lists any, so giving up costs one sort.
     sweep = Sweep(block.measure, members, threshold)
     if len(sweep) > most * len(members):
         return False
@@ -277,6 +306,7 @@ def _tall_enough(measure: Measure, first: IntArray, second: IntArray, threshold:
     """Pairs that share enough height: comparing heights first is cheaper than measuring all."""
     if not measure.at_most_iou or len(first) <= HEIGHTS_FIRST:
         return first, second
+    # IoU above t needs a shared height above t times either height; the factor leaves room for rounding.
     low, high = measure.y1, measure.y2
     tall = shared_length(low, high, low, high, measure.offset, first, second)
     height = high - low
@@ -306,6 +336,7 @@ def _rounds(pairs: Pairs, suppressor: IntArray, owners: bool) -> None:
     better, worse = pairs
     if len(better) == 0:
         return
+    # ``dead`` [n] marks the boxes dropped so far; all others survive in the end.
     dead = np.zeros(len(suppressor), dtype=bool)
     while len(better):
         # A box that is worse in no pair left survives, and drops what it overlaps; pairs with a dropped box
@@ -317,6 +348,7 @@ def _rounds(pairs: Pairs, suppressor: IntArray, owners: bool) -> None:
         better, worse = better.compress(waits_for), worse.compress(waits_for)
         alive = ~(dead.take(better) | dead.take(worse))
         better, worse = better.compress(alive), worse.compress(alive)
+    # Name the best survivor only on request: it costs a pass over all pairs.
     if owners:
         _credit(pairs, dead, suppressor)
     else:
@@ -325,6 +357,8 @@ def _rounds(pairs: Pairs, suppressor: IntArray, owners: bool) -> None:
 
 def _credit(pairs: Pairs, dead: BoolArray, suppressor: IntArray) -> None:
     """Record for each dropped box the best survivor that overlaps it."""
+    # A survivor drops every worse box it overlaps. The least position is the best survivor, in any order of
+    # the pairs.
     better, worse = pairs
     by_survivor = np.flatnonzero(~dead.take(better))
     better, worse = better.take(by_survivor), worse.take(by_survivor)
@@ -338,11 +372,15 @@ def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntAr
     """Decide large groups from a grid, at once or best boxes first."""
     measure = block.measure
     group = block.group
+    # Few neighbors per box: measure all candidates and decide the block in one run of rounds.
     grid = Grid(measure, members, threshold, group)
     crowding = grid.crowding()
     if crowding <= CROWDED:
         _decide(block, grid, threshold, suppressor, owners)
         return
+    # Very crowded: many boxes may be equal to the last bit. A copy overlaps the same boxes by the same bits,
+    # so it is dropped by its best copy if that survives, else by what drops that. Decide the distinct boxes
+    # alone.
     if crowding > VERY_CROWDED:
         first = _first_copies(measure, members, group, threshold)
         copies = np.flatnonzero(first < members)
@@ -352,12 +390,16 @@ def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntAr
             by = suppressor.take(best)
             suppressor[members.take(copies)] = np.where(by < 0, best, by)
             return
+    # Decide in stages. Only better boxes drop a box, so the best ``size`` boxes left of each group need no
+    # others.
     left, size = members, FIRST_STAGE
     while len(left):
         if group is None:
             best = left[:size]
         else:
             best = left.compress(rank_in_runs(group.take(left)) < size)
+        # Sweep a small stage; use a grid for a large one. If a stage has more pairs than boxes are left,
+        # retry with a smaller one: its survivors drop many of the others before they are paired.
         if len(best) > FEW or not _swept(block, best, threshold, suppressor, owners, most=SWEEP_PAIRS):
             of_best = Grid(measure, best, threshold, group)
             if size > SMALLEST_STAGE and len(best) * of_best.crowding() > len(left) + LAST_PAIRS:
@@ -366,10 +408,14 @@ def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntAr
             _decide(block, of_best, threshold, suppressor, owners)
         if len(best) == len(left):
             return
+        # ``waiting`` [n] marks the boxes left outside the stage. Only the survivors query the grid of all
+        # members, so dropped boxes are never paired with waiting ones.
         waiting = np.zeros(len(suppressor), dtype=bool)
         waiting[left] = True
         waiting[best] = False
         best_by = np.full(len(suppressor) if owners else 0, len(suppressor))
+        # Drop waiting boxes above the threshold, strictly. Pairs come in any order, some twice: for owners, a
+        # minimum over positions names the best survivor.
         for better, worse in grid.neighbours(best.compress(suppressor.take(best) < 0)):
             undecided = np.flatnonzero(waiting.take(worse))
             better, worse = better.take(undecided), worse.take(undecided)
@@ -382,6 +428,7 @@ def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntAr
         if owners:
             dropped = np.flatnonzero(best_by < len(suppressor))
             suppressor[dropped] = best_by.take(dropped)
+        # What no survivor dropped enters the next, larger stage, in rank order.
         waiting &= suppressor < 0
         left = left.compress(waiting.take(left))
         size *= STAGE_GROWTH
@@ -389,25 +436,33 @@ def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntAr
 
 def _first_copies(measure: Measure, members: IntArray, group: IntArray | None, threshold: float) -> IntArray:
     """Return the best box [M] that equals each member to the last bit, itself where it has no area."""
+    # Without columns that decide every overlap, no box is known to be a copy.
     if not measure.identity:
         return members
+    # Read floats as bits, so that equal means equal to the last bit. The group is one more column.
     columns = [column.take(members).view(np.uint64) for column in measure.identity]
     if group is not None:
         columns.append(group.take(members).view(np.uint64))
+    # Hash the columns of each box into one key [M]: one sort replaces a sort by up to six columns. The sort
+    # is stable, so the best of equal boxes comes first.
     keys = np.zeros(len(members), dtype=np.uint64)
     for column in columns:
         keys ^= column
         keys *= HASH_FACTOR
         keys ^= keys >> np.uint64(32)
     order = np.argsort(keys, kind="stable")
+    # A run of copies ends where any column changes, because different boxes may have equal keys. Copies
+    # separated by such a box form two runs, which costs time but changes no result.
     ordered = members.take(order)
     starts = np.arange(len(members)) == 0
     for column in columns:  # keys may be equal by chance
         values = column.take(order)
         starts[1:] |= values[1:] != values[:-1]
+    # Give each box the first one of its run, [M], in the order of ``members``.
     heads = np.maximum.accumulate(np.where(starts, np.arange(len(members)), 0))
     first = np.empty_like(members)
     first[order] = ordered.take(heads)
+    # A box without area overlaps nothing, not even its copy: it represents itself.
     copies = np.flatnonzero(first < members)
     alike = measure.between(first.take(copies), members.take(copies)) > threshold
     apart = copies.compress(~alike)  # boxes without area

@@ -95,12 +95,14 @@ class Ranked:
 
     def blocks(self, size: int = BLOCK) -> Iterator[Block]:
         """Cut into blocks of whole groups with about ``size`` boxes."""
+        # Blocks with shared pairs exist already; a single group is a single block.
         if self.held is not None:
             yield from self.held
             return
         if len(self.starts) == 2:
             yield Block(0, self.measure_of(self.order), self.order, self.scores.take(self.order), self.starts)
             return
+        # Add groups to a block until it is full. A group is never cut, so blocks can be decided one by one.
         first = 0
         while first < len(self.starts) - 1:
             begin = int(self.starts[first])
@@ -160,6 +162,8 @@ def rank(
     pre_top_k: int | None = None,
 ) -> Ranked:
     """Order checked boxes by group and score; at most ``pre_top_k`` per group."""
+    # ``rows`` [n] maps the boxes at or above the threshold to rows of the input; None keeps all, without a
+    # copy.
     rows = None
     if score_threshold is not None:
         rows = np.flatnonzero(scores >= threshold(score_threshold))
@@ -167,6 +171,8 @@ def rank(
     eligible = scores if rows is None else scores.take(rows)
     if len(eligible) == 0:
         return Ranked(scores, np.empty(0, np.int64), np.zeros(1, np.int64), measure_of)
+    # Both sorts are stable: equal scores keep the order of the input. A group starts where its number
+    # changes.
     if groups is None:
         order = descending_order(eligible)
         starts = np.array([0, len(order)])
@@ -175,6 +181,7 @@ def rank(
         sorted_groups = groups.take(order)
         inner = np.flatnonzero(sorted_groups[1:] != sorted_groups[:-1]) + 1
         starts = np.concatenate([[0], inner, [len(order)]])
+    # Cap each group, then translate positions back to rows of the input.
     if pre_top_k is not None:
         order, starts = _top(order, starts, checks.whole_number(pre_top_k, 1, name="pre_top_k"))
     return Ranked(scores, order if rows is None else rows.take(order), starts, measure_of)
@@ -204,6 +211,7 @@ def check_boxes(boxes: ArrayLike, *, box_format: BoxFormat) -> FloatArray:
     checks.one_of(box_format, BOX_FORMATS, name="box_format")
     if len(array) == 0:
         return array
+    # Two reductions check all numbers; the slower check that names a row runs only on failure.
     limit = checks.LARGEST_COORDINATE
     if not (array.min() >= -limit and array.max() <= limit):  # NaN compares false
         checks.finite(array, name="boxes")
@@ -254,16 +262,20 @@ def require_images(images: ArrayLike | None, max_per_image: int | None) -> None:
 
 def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: str = "boxes") -> IntArray:
     """Check groups [N], one per box: int64 >= 0; names become the numbers of their sorted values."""
+    # An empty list becomes an array of floats: it has no group.
     array = checks.any_array(groups, name=name)
     if array.size == 0 and array.ndim <= 1:
         array = array.astype(np.int64)
     if array.ndim != 1:
         raise InputError(name, "have shape [N]", got=f"shape {list(array.shape)}")
     checks.same_length(length, of=of, **{name: array})
+    # Refuse floats, dates, bytes and records, and mixtures of numbers and names, which have no common order.
     if array.dtype.kind in "fcmMSV":
         raise InputError(name, "be whole numbers or names", got=f"values of type {array.dtype}")
     if array.dtype == object and len({isinstance(value, str) for value in array.tolist()}) > 1:
         raise InputError(name, "be whole numbers or names", got="both")
+    # Integers keep their values, or are shifted to start at 0: small numbers sort in fewer passes, and only
+    # equality counts.
     if array.dtype.kind in "iub" and array.dtype != np.uint64:
         array = array.astype(np.int64, copy=False)
         lowest = int(array.min()) if length else 0
@@ -271,4 +283,5 @@ def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: st
             return array
         if lowest > 0 or int(array.max()) < 1 << 62:
             return array - lowest
+    # Number names, and integers that would overflow, by their sorted values.
     return np.unique(array, return_inverse=True)[1].astype(np.int64)

@@ -122,12 +122,14 @@ def select_in_rounds(
 
 def _repeat(block: Block, threshold: float, rounds: int) -> BoolArray:
     """Drop, in each round, all boxes that a survivor of the last round overlaps."""
+    # One round drops each box that any better box overlaps, so a survivor is its own best overlapping box.
     if rounds == 1:
         keep: BoolArray = best_overlapping(block, threshold) == np.arange(len(block))
         return keep
     alive = np.ones(len(block), dtype=bool)
     if threshold >= 1:
         return alive
+    # Later rounds start from all boxes again and let only the survivors of the round before drop others.
     pairs = PairStore(block, threshold)
     for _ in range(rounds):
         survives = np.ones(len(block), dtype=bool)

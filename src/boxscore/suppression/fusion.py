@@ -207,6 +207,7 @@ def fused_into_best(models: Models, iou_threshold: float) -> Fused:
     ranked = ensemble.ranked
     cluster = np.empty(len(ranked.order), dtype=np.int64)
     weight = np.empty(len(ranked.order))
+    # A member weighs its score times the IoU with the box it joins, an owner its score alone.
     for block in ranked.blocks():
         here = slice(block.start, block.start + len(block))
         owner = _nearest_survivor(block, threshold)
@@ -247,6 +248,7 @@ def _gather(
     box_format: BoxFormat,
 ) -> _Ensemble:
     """Check the boxes of all models and put them into one table."""
+    # Each model gives one entry of every list and one positive weight.
     lists: dict[str, Sequence[ArrayLike]] = {"scores": scores}
     if groups is not None:
         lists["groups"] = groups
@@ -255,12 +257,16 @@ def _gather(
     checks.same_length(len(boxes), of="boxes (one entry per model)", weights=model_weights)
     if not ((model_weights > 0) & (model_weights < np.inf)).all():
         raise InputError("weights", "be positive and finite", got=model_weights.tolist())
+    # Check each model's boxes separately, then concatenate them, model after model: [N, 4] and [N]. The empty
+    # arrays make this work without models.
     box_list = [check_boxes(some, box_format=box_format) for some in boxes]
     score_list = [check_scores(some, length=len(of)) for some, of in zip(scores, box_list, strict=True)]
     counts = [len(some) for some in box_list]
     box_array = np.concatenate([*box_list, np.empty((0, 4))])
     score_array = np.concatenate([*score_list, np.empty(0)])
     check_not_negative(score_array)
+    # Number the groups of all models together, so that equal names are one group. Entries without boxes are
+    # left out: an empty list is an array of floats and would change the type of all groups.
     names = numbers = None
     if groups is not None:
         parts = [
@@ -270,15 +276,17 @@ def _gather(
         ]
         names = np.concatenate(parts) if parts else np.empty(0, np.int64)
         numbers = check_groups(names, length=len(box_array))
+    # ``left`` holds the rows whose own score, before weighting, reaches the threshold.
     model = np.repeat(np.arange(len(counts)), counts)
     floor = checks.number_between(score_threshold, 0, np.inf, name="score_threshold")
     left = np.flatnonzero(score_array >= floor)
     corners = box_array if box_format == "xyxy" else corners_and_sizes(box_array, box_format)[0]
+    # Weight the scores, [N]; a product that overflows is refused.
     with np.errstate(over="ignore"):
         weighted = score_array * model_weights.take(model)
     checks.finite(weighted, name="weighted scores", cause="a diverged model?")
     measure_of = box_measure(corners, box_format="xyxy", pixel_offset=0, overlap="iou")
-    # The threshold is on the scores, the order by weighted ones.
+    # Rank by weighted score. Then translate the order from rows of ``left`` to rows of all models.
     ranked_left = rank(weighted.take(left), None if numbers is None else numbers.take(left), measure_of)
     ranked = Ranked(weighted, left.take(ranked_left.order), ranked_left.starts, measure_of)
     return _Ensemble(corners, model, names, model_weights, ranked)
@@ -296,6 +304,7 @@ class _Clusters(NamedTuple):
 
 def _cluster(block: Block, threshold: float, cluster: IntArray) -> None:
     """Assign each box of a block to a cluster; ``cluster`` [n] becomes the position of the first member."""
+    # Lay out boxes and sums as [5, n], so that one gather moves all columns of a box.
     measure = block.measure
     corners = np.stack([measure.x1, measure.y1, measure.x2, measure.y2])
     area = (measure.x2 - measure.x1) * (measure.y2 - measure.y1)
@@ -303,11 +312,14 @@ def _cluster(block: Block, threshold: float, cluster: IntArray) -> None:
     weighted = np.concatenate([corners, np.ones((1, len(block)))]) * block.scores
     founder = np.zeros(len(block), dtype=np.int64)
     clusters = _Clusters(boxes, weighted, np.zeros_like(boxes), np.zeros_like(weighted), founder)
+    # Long groups are clustered one by one, many boxes at a time.
     sizes = np.diff(block.starts)
     for group in np.flatnonzero(sizes > LONG).tolist():
         _cluster_long(clusters, int(block.starts[group]), int(block.starts[group + 1]), threshold, cluster)
     by_size = np.argsort(-sizes, kind="stable")  # groups that still have boxes stay in front
     by_size = by_size[np.count_nonzero(sizes > LONG) :]
+    # All other groups take turns, the largest first: in each turn the groups that still have boxes are in
+    # front.
     if len(by_size):
         _cluster_abreast(clusters, block.starts.take(by_size), sizes.take(by_size), threshold, cluster)
 
@@ -317,24 +329,31 @@ def _cluster_abreast(
 ) -> None:
     """Cluster many groups, the largest first: the next box of every group at the same time."""
     boxes, weighted, fused, sums, founder = clusters
+    # ``founded`` [g] counts the clusters of each group. ``ends[t]`` groups have more than t boxes: the first
+    # ones, because they are sorted by size.
     founded = np.zeros(len(starts), dtype=np.int64)
-    ends = np.searchsorted(
-        -sizes, -np.arange(int(sizes[0])), side="left"
-    )  # groups that have a box in each turn
+    ends = np.searchsorted(-sizes, -np.arange(int(sizes[0])), side="left")
     for turn, running in enumerate(ends.tolist()):
+        # Take the next box in rank of every running group, [5, r]. Groups never meet, so each sees what it
+        # would see alone.
         first, count = starts[:running], founded[:running]
         new = first + turn
         box, weight = boxes.take(new, axis=1), weighted.take(new, axis=1)
         slot = _best_slot(fused, box, first, count, threshold)
+        # A box that joins no cluster takes the next free slot of its group and names the cluster.
         is_founder = slot == first + count
         founder[slot.compress(is_founder)] = new.compress(is_founder)
         count += is_founder
         cluster[new] = founder.take(slot)
+        # Add each box to the sums of its slot. Members are added one at a time in rank order, so the sums
+        # round as in a plain loop. No slot occurs twice in a turn.
         total = sums.take(slot, axis=1)
         total += weight
         sums[:, slot] = total
         # A single box stays as given; so does a cluster whose scores are all 0.
         changes = np.flatnonzero(~is_founder & (total[4] > 0))
+        # Average the clusters that changed: weighted corners over the weight, and the area of the result.
+        # Then write founders and averages back to their slots.
         total, now = total.take(changes, axis=1), slot.take(changes)
         box[:4, changes] = total[:4] / total[4]
         box[4, changes] = (box[2] - box[0]).take(changes) * (box[3] - box[1]).take(changes)
@@ -353,21 +372,30 @@ def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, c
     count, most = 0, 1
     at = start
     while at < end:
+        # Take the next boxes, few enough that their IoUs with all clusters, [boxes, slots], stay below a
+        # fixed size.
         most = min(most, max(1, PAIRS_TOGETHER // max(count, 1)))
         some, slots = slice(at, min(at + most, end)), slice(start, start + count)
         ours = boxes[:, some]
+        # Guess each slot from the fused boxes as they are now.
         guess = _best_of(_ious(fused[:, None, slots], ours[:, :, None]), threshold)
         joins = int(np.argmax(np.append(guess, -1) < 0))  # up to the first that founds a cluster
+        # The first box joins no cluster: its guess is certain, because no box comes before it. It founds a
+        # cluster and changes what later boxes meet.
         if joins == 0:
             cluster[at] = founder[start + count] = at
             fused[:, start + count], sums[:, start + count] = boxes[:, at], weighted[:, at]
             count, at = count + 1, at + 1
             continue
+        # Compute every state that the guessed joins would produce: first the fused boxes as they are, then
+        # one state per join, cluster by cluster.
         guess, ours = guess[:joins], ours[:, :joins]
         joined, which = np.unique(guess, return_inverse=True)
         states, totals, first = [fused[:, slots]], [sums[:, slots]], count
         latest = np.tile(np.arange(count), (joins, 1))  # [joins, count], state that a box meets in each slot
         for number, slot in enumerate(joined.tolist()):
+            # Add the members in rank order: a cumulative sum rounds like one addition after the other. Each
+            # column is the cluster after one more member.
             members = np.flatnonzero(which == number)
             total = np.cumsum(np.column_stack([sums[:, start + slot], weighted[:, at + members]]), axis=1)[
                 :, 1:
@@ -376,21 +404,28 @@ def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, c
             heavy = np.flatnonzero(total[4] > 0)  # a cluster whose scores are all 0 stays as given
             state[:4, heavy] = total[:4, heavy] / total[4, heavy]
             state[4, heavy] = (state[2, heavy] - state[0, heavy]) * (state[3, heavy] - state[1, heavy])
+            # A box meets the state after the last member before it, or the state at the start. ``latest``
+            # [joins, slots] names it.
             joined_before = np.searchsorted(members, np.arange(joins))  # of this cluster, before each box
             latest[:, slot] = np.where(joined_before > 0, first + joined_before - 1, slot)
             states.append(state)
             totals.append(total)
             first += len(members)
+        # Repeat the choice with the states that each box meets. All boxes before the first wrong guess are
+        # decided, with the values of a plain loop.
         state, total = np.concatenate(states, axis=1), np.concatenate(totals, axis=1)
         correct = _best_of(_ious(state[:, latest], ours[:, :, None]), threshold) == guess
         decided = int(np.argmin(np.append(correct, False)))
         cluster[at : at + decided] = founder[start + guess[:decided]]
+        # Set every slot to its state after the decided boxes.
         if decided < joins:
             now = latest[decided]  # what the first undecided box meets
         else:
             now = np.arange(count)
             now[joined] = count + np.cumsum(np.bincount(which)) - 1
         fused[:, slots], sums[:, slots] = state[:, now], total[:, now]
+        # Double the number of boxes while all guesses are right; after a wrong guess take twice what was
+        # right.
         at += decided
         most = 2 * most if decided == most else max(2 * decided, 1)
 
@@ -422,17 +457,22 @@ def _best_slot(
     ``fused`` [5, n] and ``box`` [5, g] are corners and areas. Group g has slots from ``first[g]`` on, of
     which ``count[g]`` are taken; it has more boxes than that, so a table [g, S] of slots is no larger than n.
     """
+    # Lay out the taken slots of each group, [g, S]. Beyond them comes the free slot, which is empty and meets
+    # no box.
     slots = np.minimum(np.arange(count.max(initial=0)), count[:, None])  # past the last, the free one: empty
     slots += first[:, None]
+    # Compare x first: only the pairs [P] that share some x gather all columns.
     meets = fused[2].take(slots) > box[0, :, None]
     meets &= fused[0].take(slots) < box[2, :, None]
     which, position = meets.nonzero()
     at = slots[which, position]
     theirs, ours = fused.take(at, axis=1), box.take(which, axis=1)
+    # The IoU of these pairs, by the functions that all of the package uses: the same bits as in NMS.
     sides = shared_length(theirs[:2], theirs[2:4], ours[:2], ours[2:4], 0)
     np.maximum(sides, 0, out=sides)
     shared = sides[0] * sides[1]
     iou = np.divide(shared, over(shared, theirs[4], ours[4]), out=np.zeros_like(shared), where=shared > 0)
+    # The largest IoU above the threshold, strictly: a maximum is the same in any order.
     best, slot = np.full(len(first), threshold), first + count
     np.maximum.at(best, which, iou)
     # Of equal overlaps the first slot wins: written in reverse, it is the last one written.
@@ -444,12 +484,15 @@ def _best_slot(
 def _nearest_survivor(block: Block, threshold: float) -> IntArray:
     """For each position the better survivor it overlaps most, itself for a survivor; [n]."""
     suppressor = greedy(block, threshold, owners=True)
+    # Survivors own themselves. An overlap is at most 1, so no pair exceeds a threshold of 1.
     owner = np.where(suppressor < 0, np.arange(len(block)), suppressor)
     if threshold >= 1:
         return owner
+    # Read the pairs with a survivor twice instead of holding them: first for the largest overlap of each box,
+    # a maximum in any order, then for the survivor that reaches exactly this overlap, the best of a chunk.
     best = np.zeros(len(block))
     pairs = pairs_with(block, threshold, suppressor < 0)
-    for walk in range(2):  # first the largest overlap of each box, then the best survivor that reaches it
+    for walk in range(2):
         for better, worse, iou in pairs:
             if walk == 0:
                 np.maximum.at(best, worse, iou)
@@ -473,13 +516,18 @@ def _confidence(
 ) -> FloatArray:
     """Score [n] of each cluster, at the position of its first member."""
     model_weights, size = ensemble.weights, len(cluster)
+    # The first member has the largest weighted score of its cluster.
     if confidence == "max" or size == 0:
         return weight / model_weights.max(initial=0) if size else weight
+    # Count and sum the members of each cluster, [n], at the position of the first one. ``bincount`` adds in
+    # the order of the positions, so in rank order.
     members = np.bincount(cluster, minlength=size)
     sums = np.bincount(cluster, weights=weight, minlength=size)
     if confidence == "average":
         counted = members if allow_overflow else np.minimum(members, len(model_weights))
         return np.asarray(sums / np.maximum(members, 1) * counted / model_weights.sum())
+    # Sum the weights of all members, then the weights of the distinct models among them: (cluster, model) as
+    # one integer, each once.
     model = ensemble.model.take(ensemble.ranked.order)
     of_members = np.bincount(cluster, weights=model_weights.take(model), minlength=size)
     present = np.unique(cluster * len(model_weights) + model)  # each model of a cluster once
@@ -499,14 +547,19 @@ def _average(
 ) -> Fused:
     """Average the members of each cluster [n], in the order of their rank, and sort by score."""
     order, size = ensemble.ranked.order, len(cluster)
+    # Sort the clusters by score. They come in the order of their first members' rows before, so equal scores
+    # keep that order.
     fused_into = np.full(len(ensemble.corners), -1)
     firsts = np.flatnonzero(cluster == np.arange(size))
     firsts = firsts.take(np.argsort(order.take(firsts), kind="stable"))
     firsts = firsts.take(descending_order(score.take(firsts)))
+    # Number the clusters in this order, and give each box [n] the number of its cluster.
     member_of = np.empty(size, dtype=np.int64)
     member_of[firsts] = np.arange(len(firsts))
     member_of = member_of.take(cluster)
     fused_into[order] = member_of
+    # Sum weights and weighted corners by cluster. ``bincount`` adds in rank order, as a plain loop would, one
+    # column at a time.
     total = np.bincount(member_of, weights=weight, minlength=len(firsts))
     several = (np.bincount(member_of, minlength=len(firsts)) > 1) & (total > 0)  # a single box stays as given
     corners = ensemble.corners.take(order.take(firsts), axis=0)
@@ -515,6 +568,7 @@ def _average(
             member_of, weights=weight * ensemble.corners[:, column].take(order), minlength=len(firsts)
         )
         np.divide(sums, total, out=corners[:, column], where=several)
+    # A cluster has the group of its first member.
     rows = order.take(firsts)
     groups = np.zeros(len(rows), np.int64) if ensemble.names is None else ensemble.names.take(rows)
     return Fused(box_convert(corners, "xyxy", box_format), score.take(firsts), groups, fused_into)

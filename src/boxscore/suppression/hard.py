@@ -201,16 +201,20 @@ def select(
 ) -> Survivors:
     """Suppress ranked boxes, for all hard variants; ``owners`` records which box dropped which."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
+    # Groups never meet, and a block holds whole groups: decide block by block, so that the columns of
+    # the boxes in work fit the cache.
     keep = np.empty(len(ranked.order), dtype=bool)
     suppressed_by = np.full(len(ranked.scores), -1) if owners else None
     for block in ranked.blocks():
         suppressor = greedy(block, threshold, owners=owners, plan=plan)
         end = block.start + len(block)
         np.less(suppressor, 0, out=keep[block.start : end])
+        # Translate positions of the block to rows of the input.
         if suppressed_by is not None:
             dropped = np.flatnonzero(suppressor >= 0)
             rows = ranked.order[block.start : end]
             suppressed_by[rows.take(dropped)] = rows.take(suppressor.take(dropped))
+    # The cap counts survivors only; the best of each group come first.
     if max_per_group is not None:
         cap_groups(keep, ranked.starts, checks.whole_number(max_per_group, 1, name="max_per_group"))
     indices = ranked.by_score(keep)
@@ -221,6 +225,7 @@ def cap_groups(keep: BoolArray, starts: IntArray, most: int) -> None:
     """Keep the first ``most`` of the boxes kept in each group, in place."""
     if len(keep) == 0:
         return
+    # Number the survivors of each group from 1: a running count, less the count before the group.
     running = np.cumsum(keep)
     before: IntArray = running.take(starts[:-1]) - keep.take(starts[:-1])
     keep &= running - np.repeat(before, np.diff(starts)) <= most

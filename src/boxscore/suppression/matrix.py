@@ -98,17 +98,22 @@ def decay_all(
     def decay(iou: FloatArray) -> FloatArray:
         return 1 - np.minimum(iou, 1) if method == "linear" else np.exp(-sigma * iou**2)
 
+    # Boxes of different groups never meet: lower the scores [n] block by block.
     lowered = np.empty(len(ranked.order))
     for block in ranked.blocks():
+        # First pass over the pairs: how much the best-overlapping better box covers each box. A maximum is
+        # the same in any order.
         pairs = PairStore(block, 0.0)
         covered = np.zeros(len(block))  # [n], by the better box that covers most
         for _, worse, iou in pairs:
             np.maximum.at(covered, worse, iou)
+        # Second pass: the least ratio over all better boxes; 1 for a box without any. Pairs are cached
+        # between the passes if they are few. No n x n matrix is built.
         compensation = decay(covered)
         smallest = np.ones(len(block))
         for better, worse, iou in pairs:
             divisor = compensation.take(better)
-            # A box that another covers completely has no effect: its divisor is 0.
+            # A better box that is itself covered completely has divisor 0 and no effect.
             share = np.divide(decay(iou), divisor, out=np.ones(len(iou)), where=divisor > 0)
             np.minimum.at(smallest, worse, share)
         lowered[block.start : block.start + len(block)] = block.scores * smallest

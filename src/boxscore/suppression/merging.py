@@ -115,15 +115,18 @@ def _merge(
 def merge(ranked: Ranked, iou_threshold: float, *, transitive: bool) -> Survivors:
     """Merge ranked boxes, after checking and sorting; the boxes returned are corners."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
+    # Arrays over the input [N] and over the ranked boxes [n]; ``around`` is valid at owners alone.
     suppressed_by = np.full(len(ranked.scores), -1)
     around = np.empty((len(ranked.order), 4))  # corners, only valid at the owners' positions
     keep = np.empty(len(ranked.order), dtype=bool)
+    # Every box belongs to an owner, in positions of the block; an owner belongs to itself and is kept.
     for block in ranked.blocks():
         owner = _chained(block, threshold) if transitive else _dropped_by(block, threshold)
         span = slice(block.start, block.start + len(block))
         keep[span] = owner == np.arange(len(block))
         suppressed_by[block.rows] = np.where(keep[span], -1, block.rows.take(owner))
         around[span] = _hulls(block, owner)
+    # Bring the merged boxes into the order of the result: from rows of the input back to positions.
     indices = ranked.by_score(keep)
     position = np.empty(len(ranked.scores), dtype=np.int64)
     position[ranked.order] = np.arange(len(ranked.order))
@@ -148,6 +151,8 @@ def _chained(block: Block, threshold: float) -> IntArray:
 
 def _hulls(block: Block, owner: IntArray) -> FloatArray:
     """Corners [n, 4] of the box around each owner's members."""
+    # Minimum and maximum do not round, so the hull holds corners of its members to the last bit, in any
+    # order.
     measure = block.measure
     corners = [column.copy() for column in (measure.x1, measure.y1, measure.x2, measure.y2)]
     for column, source in zip(corners[:2], (measure.x1, measure.y1), strict=True):

@@ -122,12 +122,15 @@ def soften(
     checks.number_between(sigma, 0, np.inf, name="sigma", open_low=True)
     floor = check_floor(score_threshold)
     check_not_negative(ranked.scores)
+    # The Gaussian decay lowers every box that overlaps at all: it has no threshold.
     if method == "gaussian":
         ignored = 0.0
 
     def factor(iou: FloatArray) -> FloatArray:
         return 1 - iou if method == "linear" else np.exp(-(iou**2) / sigma)
 
+    # Lower the scores [n] block by block. Pairs that fit in memory are measured once and decided in rounds;
+    # otherwise take the boxes one by one, each measured with the boxes left.
     lowered = np.empty(len(ranked.order))
     for block in ranked.blocks():
         pairs = PairStore(block, ignored).join()
@@ -153,6 +156,8 @@ def check_not_negative(scores: FloatArray) -> None:
 
 def by_new_score(ranked: Ranked, lowered: FloatArray, floor: float, max_per_group: int | None) -> Survivors:
     """Rows of the input and new scores, best first; ``lowered`` [n] is in positions."""
+    # ``left`` holds the positions that reach the floor. Lowering changes the ranks: cap each group by the new
+    # scores, ties by lowest row.
     left = np.flatnonzero(lowered >= floor)
     if max_per_group is not None:
         most = checks.whole_number(max_per_group, 1, name="max_per_group")
@@ -160,6 +165,7 @@ def by_new_score(ranked: Ranked, lowered: FloatArray, floor: float, max_per_grou
         best_first = np.lexsort((ranked.order.take(left), -lowered.take(left), group))
         left, group = left.take(best_first), group.take(best_first)
         left = left.compress(rank_in_runs(group) < most)
+    # Order by row first: the stable sort by score then puts equal scores in the order of the input.
     left = left.take(np.argsort(ranked.order.take(left), kind="stable"))
     order = left.take(descending_order(lowered.take(left)))
     return Survivors(ranked.order.take(order), lowered.take(order))
@@ -173,21 +179,28 @@ def _rounds(
     final: FloatArray,
 ) -> None:
     """In every round, decide each box that beats all undecided boxes it overlaps."""
+    # The factor of a pair depends on its overlap alone: compute all of them once, [P].
     final[:] = block.scores
     first, second, iou = pairs
     factors = factor(iou)
-    # The first of two boxes with equal scores, whatever they were at the start.
+    # Of equal scores the lower row wins, whatever the scores were at the start.
     earlier = block.rows.take(first) < block.rows.take(second)
     while len(first):
+        # Compare the current scores of every undecided pair. A box that loses no pair has its final score: no
+        # box that could lower it is left.
         score1, score2 = final.take(first), final.take(second)
         wins = (score1 > score2) | ((score1 == score2) & earlier)
         beaten = np.zeros(len(final), dtype=bool)
         beaten[np.where(wins, second, first)] = True
+        # A pair with an unbeaten box is decided: that box lowers the other one. Several winners lower a box
+        # in the order of the pairs.
         beaten1, beaten2 = beaten.take(first), beaten.take(second)
         undecided = beaten1 & beaten2
         decided = ~undecided
         loser = np.where(beaten1, first, second).compress(decided)
         np.multiply.at(final, loser, factors.compress(decided))
+        # A box below the floor is out and lowers no other. Keep the pairs of two beaten boxes that are both
+        # still in.
         undecided &= (final.take(first) >= floor) & (final.take(second) >= floor)
         first, second = first.compress(undecided), second.compress(undecided)
         factors, earlier = factors.compress(undecided), earlier.compress(undecided)
@@ -201,6 +214,8 @@ def _one_by_one(
     for start, end in zip(block.starts[:-1], block.starts[1:], strict=True):
         left = np.arange(start, end)
         left = left.take(np.argsort(block.rows.take(left)))  # so that the first highest is the tie's winner
+        # Take the best box, then lower what it overlaps by more than the threshold, and drop what falls below
+        # the floor.
         while len(left) > 1:
             best = int(np.argmax(final.take(left)))
             head = left[best]

@@ -352,6 +352,7 @@ def _groups(
     detections: Detections, *, class_agnostic: bool, class_groups: Iterable[Collection[Id]] | None
 ) -> IntArray:
     """Group of each detection, [D]."""
+    # A group is an image, or an image and a class in one integer: image * classes + class.
     image = detections.image.astype(np.int64)
     if class_agnostic:
         if class_groups is not None:
@@ -368,11 +369,13 @@ def _groups(
 
 def _group_of_class(categories: Categories, class_groups: Iterable[Collection[Id]]) -> IntArray:
     """Group of each class, [K]: the row of the first class named with it, else its own row."""
+    # Each class starts as a group of its own, [K].
     of_class = np.arange(len(categories))
     named: set[int] = set()
     for group in class_groups:
         if isinstance(group, str):
             raise InputError("class_groups", "be a list of lists of classes", got=repr(group))
+        # Look up all classes of the group in one call; a class may be in one group only.
         labels = list(group)
         rows = categories.rows_by_word(labels, what="a class of a group").tolist()
         for label, row in zip(labels, rows, strict=True):

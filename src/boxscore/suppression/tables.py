@@ -61,13 +61,16 @@ def fused_part(
     **options: Any,
 ) -> Detections:
     """Do :func:`fused_table` for some of the images, without its warning."""
+    # Number images and classes across all models, in the order of their first appearance.
     images = Images.build(list(dict.fromkeys(id_ for table in tables for id_ in table.images.ids.tolist())))
     categories = classes_of_all([table.categories for table in tables], [table.source for table in tables])
+    # A group is an image and a class in one integer, image * classes + class, the same for all models.
     groups = [
         images.rows(table.images.ids)[table.image].astype(np.int64) * len(categories)
         + categories.rows(table.categories.ids)[table.category]
         for table in tables
     ]
+    # Fuse all groups in one call.
     fuse = fused_by_clusters if method == "wbf" else fused_into_best
     models = Models(
         [boxes_of(table) for table in tables],
@@ -77,6 +80,7 @@ def fused_part(
         score_threshold,
     )
     fused = fuse(models, iou_threshold, **options)
+    # Split the group back into image and class, and build a table of the fused boxes.
     image, category = np.divmod(fused.groups.astype(np.int64), max(len(categories), 1))
     return Detections(
         images=images,
