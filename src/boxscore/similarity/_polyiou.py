@@ -33,6 +33,8 @@ def polyiou(first: FloatArray, second: FloatArray) -> FloatArray:
     if len(first) > PAIRS:
         starts = range(0, len(first), PAIRS)
         return np.concatenate([polyiou(first[at : at + PAIRS], second[at : at + PAIRS]) for at in starts])
+    # Add the shares of all 16 pairs of sides in the devkit's order, the first polygon in the outer loop; each
+    # step computes all pairs [P].
     (px, py), (qx, qy) = _counter_clockwise(first), _counter_clockwise(second)
     total = np.zeros(len(first))
     # Overflow and 0 / 0 give what they give in the devkit.
@@ -73,12 +75,14 @@ def _shared(one: Side, other: Side) -> FloatArray:
     """Signed area that the triangles from the origin to two sides share, [P]."""
     ax, ay, bx, by = one
     cx, cy, dx, dy = other
-    # cross(o, a, b) with the origin's coordinates subtracted changes nothing.
+    # Orientation of the triangles (origin, a, b) and (origin, c, d). The devkit's cross(o, a, b) subtracts
+    # the origin's zeros, which changes no bit. A flat triangle shares nothing.
     s1, s2 = _sign(ax * by - bx * ay), _sign(cx * dy - dx * cy)
     value = np.zeros(len(ax))
     rows = np.flatnonzero((s1 != 0) & (s2 != 0))
     if not len(rows):
         return value
+    # Swap the ends of a side where its triangle is clockwise, as the devkit does before it cuts.
     s1, s2 = s1[rows], s2[rows]
     ax, ay, bx, by, cx, cy, dx, dy = (side[rows] for side in (ax, ay, bx, by, cx, cy, dx, dy))
     swap = s1 < 0
@@ -87,10 +91,12 @@ def _shared(one: Side, other: Side) -> FloatArray:
     swap = s2 < 0
     cx, dx = np.where(swap, dx, cx), np.where(swap, cx, dx)
     cy, dy = np.where(swap, dy, cy), np.where(swap, cy, dy)
+    # Cut the first triangle [3, P] by the three sides of the second, in the devkit's order: o-c, c-d, d-o.
     zero = np.zeros(len(rows))
     x, y, count = np.stack([zero, ax, bx]), np.stack([zero, ay, by]), np.full(len(rows), 3)
     for line in ((zero, zero, cx, cy), (cx, cy, dx, dy), (dx, dy, zero, zero)):
         x, y, count = _cut(x, y, count, line)
+    # Opposite orientations subtract the piece: the signed triangles of a polygon add up to it.
     piece = np.abs(_area_of(x, y, count))
     value[rows] = np.where(s1 * s2 < 0, -piece, piece)
     return value
@@ -98,6 +104,7 @@ def _shared(one: Side, other: Side) -> FloatArray:
 
 def _area_of(x: FloatArray, y: FloatArray, count: IntArray) -> FloatArray:
     """Area of polygons [V, P] of which the first ``count`` corners are there."""
+    # One corner after the other, as in the devkit's loop; polygons with fewer corners keep their sum.
     total = np.zeros(x.shape[1])
     for i in range(len(x)):
         last = count == i + 1
@@ -111,22 +118,29 @@ def _cut(
     x: FloatArray, y: FloatArray, count: IntArray, line: Side
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Keep what lies to the left of a line (a, b), for polygons [V, P]."""
+    # ``side`` [V, P] is the devkit's cross(a, b, corner): above 0 to the left of the line. Its subtractions
+    # and products come in the devkit's order.
     ax, ay, bx, by = line
     side = np.stack([(bx - ax) * (y[i] - ay) - (x[i] - ax) * (by - ay) for i in range(len(x))])
     signs = _sign(side)
+    # A corner yields at most two points, itself and a crossing: 2 V slots, of which ``raw`` [P] are filled.
     columns = np.arange(x.shape[1])
     raw_x, raw_y = np.zeros((2 * len(x), len(columns))), np.zeros((2 * len(x), len(columns)))
     raw = np.zeros(len(columns), dtype=np.int64)
     for i in range(len(x)):
+        # Visit corner i of all polygons that have one; the corner after the last is the first.
         here = np.flatnonzero(i < count)
         if not len(here):
             break
         after = np.where(count[here] == i + 1, 0, i + 1)
         t1, s1 = side[i, here], signs[i, here]
         t2, s2 = side[after, here], signs[after, here]
+        # Copy the corner if it is strictly to the left of the line.
         keep = here[s1 > 0]
         raw_x[raw[keep], keep], raw_y[raw[keep], keep] = x[i, keep], y[i, keep]
         raw[keep] += 1
+        # Add the crossing where the next corner has another sign. The devkit's lineCross computes
+        # ``(p * t2 - q * t1) / (t2 - t1)`` in this order.
         crosses = s1 != s2
         t1, t2, at, after = t1[crosses], t2[crosses], here[crosses], after[crosses]
         apart = t2 - t1
@@ -136,9 +150,9 @@ def _cut(
             point = (values[i, at] * t2 - values[after, at] * t1) / apart
             out[slot, at] = np.where(parallel, values[i, at], point)
         raw[at] += 1
+    # As in the devkit, leave out each corner that equals the one before it within 1e-8.
     width = max(int(raw.max(initial=0)), 1)
     out_x, out_y = np.zeros((width, len(columns))), np.zeros((width, len(columns)))
-    # As in the devkit: a corner that equals the one before, or at the end the first one, is left out.
     left = np.zeros(len(columns), dtype=np.int64)
     for i in range(width):
         there = i < raw
@@ -147,6 +161,7 @@ def _cut(
         at = np.flatnonzero(there)
         out_x[left[at], at], out_y[left[at], at] = raw_x[i, at], raw_y[i, at]
         left[at] += 1
+    # Then drop corners from the end while they equal the first one.
     while True:
         at = np.flatnonzero(left > 1)
         last = left[at] - 1

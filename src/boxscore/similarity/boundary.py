@@ -139,6 +139,7 @@ class _Boundaries:
         """Boundary IoU of rows of the two batches, [P]."""
         a, b = self.one.position[i], self.other.position[j]
         (inner, inner_area), (other_inner, other_area) = self._inner
+        # Pixels of both boundaries, by inclusion and exclusion of the inner ones: sums of integers, exact.
         shared = shared_pixels(self.one.runs, self.other.runs, a, b)
         shared -= shared_pixels(self.one.runs, other_inner, a, b)
         shared -= shared_pixels(inner, self.other.runs, a, b)
@@ -152,6 +153,7 @@ class _Boundaries:
 def _inner(batch: Batch, dilation_ratio: float) -> tuple[ColumnRuns, NDArray[np.int64]]:
     """Inner pixels of a batch; cached, since it may be compared with several others."""
     if dilation_ratio not in batch.cache:
+        # Compute the width of the boundary once per size.
         firsts, of_mask = distinct_rows(batch.spans.sizes)
         sizes = batch.spans.sizes[firsts].tolist()
         distance = np.array(
@@ -201,6 +203,8 @@ def _with_boundaries(evaluator: Any, dilation_ratio: float) -> type[Any]:
         boundary = mask_boundary(pixels, dilation_ratio=dilation_ratio)
         return coco_mask.encode(np.asfortranarray(boundary, dtype=np.uint8))
 
+    # The fork takes the smaller of mask IoU and boundary IoU, except against crowds. Detections are cut after
+    # maxDets, as pycocotools cuts them.
     class Boundaries(evaluator):  # type: ignore[misc]
         def computeIoU(self, imgId: int, catId: int) -> Any:  # noqa: N802 - their names
             overlaps = super().computeIoU(imgId, catId)

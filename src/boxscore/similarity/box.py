@@ -282,6 +282,8 @@ class BoxSimilarity(Similarity):
         self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
     ) -> PairValues:
         """Find the pairs of boxes that overlap enough."""
+        # Gather the columns of the compared rows once, [g] and [d], then change their width where the
+        # protocol does.
         truths = self._columns(ground_truth, comparison.truth_rows)
         boxes = self._columns(detections, comparison.rows)
         if self.aspect_ratio is not None:
@@ -290,12 +292,16 @@ class BoxSimilarity(Similarity):
         find = functools.partial(
             overlapping, truths, boxes, offset=self.pixel_offset, epsilon=self.overlap_epsilon
         )
+        # Without regions that need a share from IoU, one pass over the pairs is enough.
         if comparison.by_foreground is None or not self.shares_from_iou:
             return find(comparison)
-        # A crowd's overlap is measured by foreground, and the formula takes it for an IoU all the same.
+        # A crowd's overlap is measured by foreground, and the formula takes it for an IoU all the same. Keep
+        # every pair that meets: the share can reach the threshold where the IoU does not.
         crowd = ground_truth.crowd[comparison.truth_rows]
         overlap = comparison._replace(by_foreground=crowd, lowest=np.nextafter(0.0, 1.0))
         truth, detection, value = find(overlap)
+        # Solve ``IoU = i / (a + b - i)`` for i, and divide by the detection's area b:
+        # ``IoU / (1 + IoU) * (1 + a / b)``. The larger of both values counts against an ignored region.
         areas = ground_truth.area[comparison.truth_rows[truth]]
         share = value / (1 + value) * (1 + areas / boxes.area[detection])
         value = np.where(comparison.by_foreground[truth], np.maximum(value, share), value)

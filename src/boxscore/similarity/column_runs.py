@@ -78,15 +78,21 @@ class ColumnRuns(NamedTuple):
 
 def column_runs(spans: Spans) -> ColumnRuns:
     """Cut the spans of masks into runs of one column each."""
+    # First and last column of every span [S], and its rows as lanes.
     counts, heights = spans.counts, spans.sizes[:, 0]
     columns, lanes, origin = _in_columns(spans)
     first, last = columns.T
     left, right = _extents(spans, first, last, origin)
+    # Lay out the columns that the masks reach, mask after mask. ``place`` [S] is the dense column of each
+    # span.
     widths = right - left + 1  # each mask's columns are followed by an empty one
     begin = np.cumsum(widths) - widths
     room = int(widths.sum())
     place = first + (begin - left - origin).astype(np.int32).repeat(counts)
     runs = one_integer(lanes)
+    # Most spans stay in one column. Of the others, empty ones go to the spare place at the end; one that
+    # continues in the next column is cut: it fills its first column up to the top, and ``cut`` holds the
+    # rest.
     cut = None
     apart = (first != last).nonzero()[0]
     if len(apart):
@@ -99,8 +105,12 @@ def column_runs(spans: Spans) -> ColumnRuns:
             lanes[over, 1] = height - 1
     dense = np.full(room + 1, NONE, dtype=runs.dtype)
     dense[place.astype(np.intp)] = runs  # the last of a column's runs remains
+    # Spans come in order, so all but the last one of a column are followed by one at the same place. These
+    # are the further runs, [E].
     further = (place[1:] == place[:-1]).nonzero()[0]
     extra = _full_runs(place.take(further).astype(np.intp), lanes_of(runs.take(further)))
+    # The parts of cut spans start at the bottom of their columns: they take the dense place, and what was
+    # there becomes a further run.
     if cut is not None:
         extra = _with_cut(dense, extra, cut)
     more = np.searchsorted(extra[0], np.append(begin, room))
@@ -113,10 +123,13 @@ def _in_columns(spans: Spans) -> tuple[NDArray[np.int32], NDArray[Any], Position
     Columns are numbered on through masks of equal sizes; the third, [N], are those of the masks' first ones.
     The last pixel of an empty span is the one before its first.
     """
+    # View starts and ends as one integer each: one subtraction turns ends into last pixels.
     sizes, stops = spans.sizes, 2 * np.append(0, np.cumsum(spans.counts))
     origin = np.zeros(len(sizes), dtype=np.intp)
     pixels = (spans.bounds.reshape(-1).view(np.int64) - END).view(np.int32)
     columns = np.empty_like(pixels)
+    # Masks of one size share a division by one number, in place: column = pixel // height, row = the rest.
+    # All numbers fit an int32.
     for low, high in equal_sizes(sizes):
         some = slice(stops[low], stops[high])
         height, width = sizes[low].tolist()
@@ -125,11 +138,13 @@ def _in_columns(spans: Spans) -> tuple[NDArray[np.int32], NDArray[Any], Position
         origin[low:high] = np.arange(high - low) * width
         np.floor_divide(pixels[some], np.int32(height), out=columns[some])
         pixels[some] -= columns[some] * np.int32(height)
+    # Short heights fit an int16: half the memory, and twice as many per instruction.
     if int(sizes[:, 0].max()) < SHORT:
         heights: NDArray[Any] = pixels.astype(np.int16)
     else:
         heights = pixels
     heights = heights.reshape(-1, 2)
+    # ``-low - 1`` is the complement of low: one exclusive or flips the first lane of both.
     runs = one_integer(heights)
     runs ^= one_integer(np.array([[-1, 0]], dtype=heights.dtype))  # -low - 1
     return columns.reshape(-1, 2), heights, origin
@@ -139,6 +154,7 @@ def _extents(
     spans: Spans, first: NDArray[np.int32], last: NDArray[np.int32], origin: Positions
 ) -> tuple[Positions, Positions]:
     """Return the first column that each mask reaches, and the one after the last."""
+    # A mask without spans reaches no column: left = right = 0.
     left, right = np.zeros((2, len(spans.counts)), dtype=np.intp)
     stops = np.cumsum(spans.counts)
     some = spans.counts.nonzero()[0]
@@ -167,6 +183,7 @@ def _cut(
 
     ``further`` is how many these are, ``top`` the last pixel in the last of them.
     """
+    # Repeat each span once per further column. All of these are full but the last, which ends at ``top``.
     ends = np.cumsum(further)
     span = np.repeat(np.arange(len(place)), further)
     piece = np.arange(1, len(span) + 1) - np.repeat(ends - further, further)
@@ -194,11 +211,14 @@ def _with_cut(
 
 def shared_pixels(one: ColumnRuns, other: ColumnRuns, i: Positions, j: Positions) -> NDArray[np.int64]:
     """Count the pixels that masks ``i`` [P] of one batch share with ``j`` of another, of equal sizes."""
+    # The columns that both masks of a pair reach, [P]: outside of them nothing is shared.
     left = np.maximum(one.left[i], other.left[j])
     width = np.maximum(np.minimum(one.right[i], other.right[j]) - left, 0)
     shared = np.zeros(len(i), dtype=np.int64)
     meeting = width.nonzero()[0]
     i, j, left, width = i[meeting], j[meeting], left[meeting], width[meeting]
+    # Compare the dense runs of the columns, a bounded number at a time, then further runs with both kinds.
+    # All counts are integers, so their order changes nothing.
     counted = np.empty(len(meeting), dtype=np.int64)
     cuts = run_starts(np.cumsum(width) // COLUMNS_TOGETHER).tolist()
     for low, high in itertools.pairwise([*cuts, len(meeting)]):
@@ -213,14 +233,17 @@ def shared_pixels(one: ColumnRuns, other: ColumnRuns, i: Positions, j: Positions
 def _of_dense_runs(
     one: ColumnRuns, other: ColumnRuns, i: Positions, j: Positions, left: Positions, width: Positions
 ) -> NDArray[Any]:
+    # Dense columns of the first mask of each pair, from ``left`` on: one gather for all pairs.
     ends = np.cumsum(width)
     starts = ends - width
     origin = one.begin.take(i) - one.left.take(i)
     columns = np.arange(ends[-1])
     columns += (origin + left - starts).repeat(width)
     runs = lanes_of(one.dense.take(columns))
+    # The same columns of the other mask: a shift per pair.
     columns += (other.begin.take(j) - other.left.take(j) - origin).repeat(width)
     others = lanes_of(other.dense.take(columns))
+    # One minimum intersects the runs, both lanes in one call; then one sum per pair.
     if runs.dtype != others.dtype:
         runs, others = runs.astype(np.int32), others.astype(np.int32)
     np.minimum(runs, others, out=runs)
@@ -246,24 +269,30 @@ def _of_further_runs(
 ) -> NDArray[np.int64]:
     """Pixels that further runs of ``one`` share with first runs, and ``pairwise`` with further runs too."""
     shared = np.zeros(len(i), dtype=np.int64)
+    # Count the further runs of each pair; most pairs have none and stay 0.
     counts = one.more[i + 1] - one.more[i]
     some = counts.nonzero()[0]
     cuts = run_starts(np.cumsum(counts[some]) // COLUMNS_TOGETHER).tolist()
     for low, high in itertools.pairwise([*cuts, len(some)]):
+        # Lay out (pair, further run), a bounded number at a time.
         pairs = some[low:high]
         size = counts[pairs]
         run = ragged_ranges(one.more[i[pairs]], size)
         a, b = i[pairs], j[pairs]
+        # Translate the column from the first batch to the other one. Where the other mask has no such column,
+        # read the last place, which holds no run.
         column = one.column[run] + np.repeat(
             other.begin[b] - other.left[b] - one.begin[a] + one.left[a], size
         )
         beyond = np.repeat(other.begin[b] + other.right[b] - other.left[b], size)
         column[(column < np.repeat(other.begin[b], size)) | (column > beyond)] = len(other.dense) - 1
+        # The part of each further run that the dense run of that column covers.
         bottom, top = one.low[run], one.high[run]
         lanes = lanes_of(other.dense.take(column))
         length = np.minimum(top, lanes[:, 1].astype(np.int64) + 1)
         length -= np.maximum(bottom, ~lanes[:, 0].astype(np.int64))
         np.maximum(length, 0, out=length)
+        # Further runs meet further runs in one of the two calls only; otherwise they would count twice.
         if pairwise:
             length += _covered(other, column, bottom, top)
         shared[pairs] = np.add.reduceat(length, np.cumsum(size) - size)
@@ -277,6 +306,7 @@ def _covered(
     covered = np.zeros(len(column), dtype=np.int64)
     if not len(other.column):
         return covered
+    # Only columns in which ``other`` has further runs matter: one table look-up, no search.
     has_more = np.zeros(len(other.dense), dtype=bool)
     has_more[other.column] = True
     rows = has_more[column].nonzero()[0]
@@ -292,6 +322,7 @@ def _covered(
         over: NDArray[np.int64] = np.maximum(ends[run - 1] - point, 0)
         return before[run] - np.where(run > 0, over, 0)
 
+    # Covered pixels are those before the end less those before the start: two binary searches per run.
     point = column[rows] * stride
     covered[rows] = pixels_before(point + top[rows]) - pixels_before(point + bottom[rows])
     return covered

@@ -84,6 +84,7 @@ def object_keypoint_similarity(
         keypoint_array(keypoints1, name="keypoints1"),
         keypoint_array(keypoints2, name="keypoints2"),
     )
+    # One sigma per keypoint, and one area per ground truth.
     spread = checks.float_array(sigmas, name="sigmas")
     if len(spread) and not spread.min() > 0:
         raise InputError("sigmas", "be above 0", got=f"{spread.min():g}")
@@ -93,6 +94,7 @@ def object_keypoint_similarity(
         if array.shape[1] != len(spread) and len(array):
             rule = f"have as many keypoints as sigmas ({len(spread)})"
             raise InputError(name, rule, got=array.shape[1])
+    # Boxes matter only for a ground truth without labeled keypoints.
     if boxes is None:
         if len(truth) and not (truth[:, :, 2] > 0).any(axis=1).all():
             rule = "be given where a ground truth has no labelled keypoint"
@@ -103,6 +105,7 @@ def object_keypoint_similarity(
         checks.same_length(len(truth), of="keypoints2", boxes=corners)
     if not len(detections) or not len(truth):
         return np.zeros((len(detections), len(truth)))
+    # Measure each detection with each ground truth, as a list of pairs.
     sizes = corners[:, 2:] - corners[:, :2]
     pairs = np.indices((len(detections), len(truth))).reshape(2, -1)
     similarity = similarity_of_pairs(detections, truth, pairs[0], pairs[1], areas, corners, sizes, spread)
@@ -124,15 +127,20 @@ def similarity_of_pairs(
 
     Some of those below ``lowest`` are 0 instead.
     """
+    # Count the labeled keypoints of each ground truth, in the smallest integer type: [M], then [P]. Variances
+    # and scale are pycocotools' ``(sigmas * 2) ** 2`` and ``area + spacing(1)``.
     joints = truth.shape[1]
     labelled = truth[:, :, 2] > 0  # [M,J]
     counts = labelled.sum(axis=1)  # [M]
     of_pairs = counts.astype(np.min_scalar_type(joints)).take(pair_truth)  # [P]
     variances = (sigmas * 2) ** 2  # [J]
     scale = area + np.spacing(1)  # [M]
+    # One gather of whole rows [P, 3 J]; the coordinates are strided views of it.
     numbers = detections.reshape(len(detections), 3 * joints).take(pair_detection, axis=0)
     without = np.flatnonzero(of_pairs == 0)
     of_boxes, truths = numbers.take(without, axis=0), pair_truth.take(without)
+    # Difference of the coordinates, [P, J] per axis. A pair without labeled keypoints has the distance to the
+    # doubled box instead.
     distances = []
     for axis in (0, 1):
         distance = np.ascontiguousarray(truth[:, :, axis]).take(pair_truth, axis=0)
@@ -141,6 +149,8 @@ def similarity_of_pairs(
         if len(without):
             distance[without] = _outside(of_boxes[:, axis::3], corners[truths, axis], sizes[truths, axis])
         distances.append(distance)
+    # pycocotools' expression in its order: ``(dx**2 + dy**2) / variances / scale / 2``. Halving and changing
+    # the sign are exact, so one product does both.
     error, dy = distances
     with np.errstate(all="ignore"):  # areas below 0 give infinity, as in pycocotools
         error *= error
@@ -149,6 +159,7 @@ def similarity_of_pairs(
         error /= variances
         error /= scale.take(pair_truth)[:, None]
         error *= -0.5
+    # Leave out pairs that cannot reach ``lowest`` before ``exp``.
     similarity = np.zeros(len(pair_detection))
     summed = labelled | (counts == 0)[:, None]  # [M,J]
     kept = _near_enough(error, summed.take(pair_truth, axis=0), lowest)
@@ -163,6 +174,8 @@ def similarity_of_pairs(
     for count, (start, end) in enumerate(itertools.pairwise([0, *ends])):
         if start == end:
             continue
+        # Sum the pairs with ``count`` keypoints, one row [count] each, and divide by their number. A row
+        # without labeled keypoints sums all J.
         here = order[start:end]
         pairs, of_these = kept.take(here), error.take(here, axis=0)
         if 0 < count < joints:
@@ -178,6 +191,8 @@ def _near_enough(exponents: FloatArray, summed: BoolArray, lowest: float) -> NDA
     """
     if lowest <= 0:
         return np.arange(len(exponents))
+    # Count near keypoints in the smallest integer type. The mean is at most near / all, with room for
+    # rounding.
     near = exponents > DISTANT
     near &= summed
     smallest = np.min_scalar_type(exponents.shape[1])
@@ -231,6 +246,7 @@ class KeypointSimilarity(Similarity):
             return PairValues.none()
 
         def value(detection: NDArray[np.intp], truth: NDArray[np.intp], chunk: slice) -> FloatArray:
+            # Gather the ground truths of the chunk only; detections are gathered pair by pair.
             here = comparison.truth_rows[chunk]
             similarity = similarity_of_pairs(
                 keypoints,
@@ -243,6 +259,8 @@ class KeypointSimilarity(Similarity):
                 self.sigmas,
                 comparison.lowest,
             )
+            # Some protocols give 0 to a ground truth without labeled keypoints, in place of the distance to
+            # its box.
             if self.unlabelled_is_zero:
                 labelled = np.count_nonzero(truths[here, :, 2] > 0, axis=1)
                 similarity[labelled[truth - chunk.start] == 0] = 0.0

@@ -123,6 +123,7 @@ def all_pairs(
     if not all(shape):
         return values
     one_size(first, second)
+    # Every block decodes one batch of each side, so memory holds the masks of two batches.
     for block in blocks(first, second):
         i, j = np.indices((len(block.first), len(block.second))).reshape(2, -1)
         values[np.ix_(block.first, block.second)] = overlaps(block, i, j).reshape(len(block.first), -1)
@@ -147,6 +148,7 @@ def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Pla
     """Check that masks which are compared are of one size: height and width, [P, 2], or [1, 2] for all."""
     different = np.flatnonzero((sizes != others).any(axis=1))
     if len(different):
+        # Name the first mask of another size, and the likely mistake.
         row = int(different[0])
         height, width = np.broadcast_to(others, sizes.shape)[row].tolist()
         swapped = sizes[row].tolist() == [width, height]
@@ -185,6 +187,8 @@ class MaskSimilarity(Similarity):
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
         """Check that every ground truth has a mask; fill in boxes where detections have none."""
+        # Where objects may lack masks, their boxes are compared; fractions of unknown sizes cannot become
+        # masks.
         masks = ground_truth.masks
         if self._by_box is not None:
             lacking = detections.masks is None or bool(detections.masks.missing.any())
@@ -196,6 +200,7 @@ class MaskSimilarity(Similarity):
                     place=detections.source,
                     cause="are these boxes? take a protocol that compares boxes",
                 )
+        # Everywhere else, every ground truth needs a mask.
         elif len(ground_truth) and (masks is None or masks.missing.any()):
             row = 0 if masks is None else int(np.argmax(masks.missing))
             raise InputError(
@@ -232,6 +237,8 @@ class MaskSimilarity(Similarity):
         """Find the pairs of masks that overlap enough; of boxes, where a ground truth has no mask."""
         if self._by_box is None:
             return self._of_masks(ground_truth, detections, comparison)
+        # Split the ground truths: masks with masks, and boxes where the ground truth has none. Each part is a
+        # comparison of its own.
         lacking = box_only(ground_truth)[comparison.truth_rows]
         parts = []
         for of_pairs, chosen in ((self._of_masks, ~lacking), (self._by_box.of_pairs, lacking)):
@@ -239,12 +246,15 @@ class MaskSimilarity(Similarity):
             some, rows = _compared_with(comparison, truths)
             pairs = of_pairs(ground_truth, detections, some)
             parts.append(PairValues(truths[pairs.truth], rows[pairs.detection], pairs.value))
+        # Merge both parts in the order of the ground truths; the sort is stable, so the pairs of each keep
+        # theirs.
         order = np.argsort(np.concatenate([part.truth for part in parts]), kind="stable")
         return PairValues(*(np.concatenate(column)[order] for column in zip(*parts, strict=True)))
 
     def _of_masks(
         self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
     ) -> PairValues:
+        # Leave out ground truths without detections: their masks are never decoded.
         near = np.flatnonzero(comparison.counts)
         if not len(near):
             return PairValues(near, near, np.empty(0))
@@ -256,12 +266,17 @@ class MaskSimilarity(Similarity):
             counts=comparison.counts[near],
             by_foreground=by_foreground,
         )
+        # Select the masks [g] and [d] without copying their content.
         truths = (ground_truth.masks or Masks([]))[some.truth_rows]
         masks = (detections.masks or Masks([]))[some.rows]
+        # Ground truths with the same detections are a group, one image and class. Compare each size with that
+        # of the first of its group: no check runs over pairs.
         group = np.cumsum(np.diff(some.starts, prepend=-1) != 0) - 1  # [g], truths with the same detections
         first = np.flatnonzero(np.diff(group, prepend=-1))
         same_size(truths.sizes, truths.sizes[first][group], place=truths.place)
         same_size(masks.sizes, truths.sizes[np.repeat(first, some.counts[first])], place=masks.place)
+        # Several workers also measure the detections that are compared with nothing: area ranges need their
+        # areas.
         rest = None
         if some.workers > 1 and self.measures_masks(detections) and detections.masks is not None:
             apart = np.ones(len(detections), dtype=bool)
@@ -277,6 +292,8 @@ class MaskSimilarity(Similarity):
 
 def _compared_with(comparison: Comparison, truths: NDArray[np.intp]) -> tuple[Comparison, NDArray[np.intp]]:
     """Return the comparison of some ground truths alone, and which of the detections it has left."""
+    # The chosen ground truths keep their runs of detections. The runs are copied one after the other, each
+    # once for all ground truths that share it.
     starts, counts = comparison.starts[truths], comparison.counts[truths]
     first = run_starts(starts)
     rows = ragged_ranges(starts[first], counts[first])
@@ -317,11 +334,13 @@ class _MaskMeasure:
     def between(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> FloatArray:
         """Overlap of each pair, [P]."""
         area1, area2 = self._area.take(first), self._area.take(second)
-        # They share no more than the boxes around them, and no more than the smaller has. Whole numbers
-        # divided, so the bound holds to the last bit.
+        # Bound the shared pixels by the boxes around both masks and by the smaller area, [P]. All are whole
+        # numbers, and one division of them rounds monotonically: the bound of the quotient holds to the last
+        # bit.
         shared = np.minimum(shared_between(self, first, second), np.minimum(area1, area2))
         swapped = area1 > area2
         denominator = over(shared, area1, area2, self._kind)
+        # Decode only the pairs whose bound exceeds the threshold.
         near = np.flatnonzero(shared > 0)
         near = near.take(np.flatnonzero(shared.take(near) / denominator.take(near) > self._lowest))
         first, second, swapped = first.take(near), second.take(near), swapped.take(near)

@@ -90,6 +90,8 @@ class MaskBlock:
 
         ``by_foreground`` says which rows of the other are crowds.
         """
+        # Whole numbers divided once in float64, as in rleIou: intersection over union, or over the first area
+        # for a crowd. If nothing is shared, rleIou sets the denominator to 1.
         shared, area, either = self._pixels(i, j)
         self._stop_early(self.one.position[i], self.other.position[j], shared, either)
         either = np.where(by_foreground[j], area, either)
@@ -125,10 +127,14 @@ class MaskBlock:
         """Count the pixels of pairs whose codes both hold a run of length 0 up to the first such place."""
         if not (len(self.one.spans.empty_runs) and len(self.other.spans.empty_runs)):
             return
+        # Only pairs in which both codes hold a run of length 0 can stop early; encoders never write one, so
+        # the loop is rare.
         low, low2 = self.one.stops[a], self.other.stops[b]
         high, high2 = self.one.stops[a + 1], self.other.stops[b + 1]
         for pair in ((high > low) & (high2 > low2)).nonzero()[0].tolist():
             mask, other = int(a[pair]), int(b[pair])
+            # rleIou stops at the first place where both codes have such a run: count shared and covered
+            # pixels up to it.
             places = self.one.spans.empty_runs[low[pair] : high[pair]] - self.one.spans.base[mask]
             others = self.other.spans.empty_runs[low2[pair] : high2[pair]] - self.other.spans.base[other]
             common = np.intersect1d(places, others)
@@ -167,15 +173,19 @@ def overlaps_of_pairs(
     compare: Callable[[MaskBlock, Positions, Positions, NDArray[np.bool_]], FloatArray] = MaskBlock.overlaps,
 ) -> FloatArray:
     """Overlap of pairs of masks of equal sizes [P]; fastest where near rows are in a pair."""
+    # Decode each second mask in one batch only: sort the pairs [P] by it.
     overlaps = np.zeros(len(pair_first))
     rows, second_of = np.unique(pair_second, return_inverse=True)
     order = np.argsort(second_of, kind="stable")
     for low, high in batches(second[rows].weights):
+        # The pairs of this batch, and the first masks that they need.
         start, stop = np.searchsorted(second_of[order], [low, high])
         pairs = order[start:stop]
         other = Batch(second[rows[low:high]])
         needed, first_of = np.unique(pair_first[pairs], return_inverse=True)
         for left, right in batches(first[needed].weights):
+            # For each batch of these, compare the pairs between the two batches, a bounded number at a time.
+            # A pair is in one block, so its value is written once.
             some = ((first_of >= left) & (first_of < right)).nonzero()[0]
             block = MaskBlock(needed[left:right], rows[low:high], Batch(first[needed[left:right]]), other)
             for chunk in range(0, len(some), PAIRS_TOGETHER):
@@ -197,19 +207,26 @@ def pairs_of_runs(
     starts, counts = comparison.starts, comparison.counts
     by_foreground = comparison.by_foreground
     assert by_foreground is not None
+    # Batches of second masks together with the first masks that they are compared with: memory holds one
+    # batch of each.
     collected = CollectedPairs(comparison)
     ends = starts + counts
     first_weight = first.weights
     for low, high in batches(_weights(first_weight, second.weights, comparison)):
         rows = np.arange(low, high)
         other = Batch(second[rows])
+        # Rows of ``first`` from ``begin`` to ``end`` are compared with this batch.
         begin, end = int(starts[low]), int(ends[high - 1])
         for left, right in batches(first_weight[begin:end]):
             columns = np.arange(begin + left, begin + right)
             block = MaskBlock(columns, rows, Batch(first[columns]), other)
+            # Clip the run of each second mask to this batch of first ones: a run that spans several batches
+            # is compared in parts.
             from_ = np.maximum(starts[low:high], begin + left)
             size = np.maximum(np.minimum(ends[low:high], begin + right) - from_, 0)
             for top, bottom in chunks(size, PAIRS_TOGETHER):
+                # Lay out a bounded number of pairs, and count pixels only where columns and areas allow the
+                # lowest threshold.
                 j = np.repeat(np.arange(top, bottom), size[top:bottom])
                 i = ragged_ranges(from_[top:bottom] - begin - left, size[top:bottom])
                 near = _may_agree(block, i, j, by_foreground[rows], comparison.lowest)
@@ -259,10 +276,13 @@ def shared_out(
     compare : callable
         Makes the pairs of some of the second masks.
     """
+    # Fewer processes for less work: a fork is not worth it for a small part of the masks.
     weights = _weights(first.weights, second.weights, comparison)
     workers = min(comparison.workers, int(weights.sum() / SHARE))
     if workers < 2:
         return compare(first, second, comparison)
+    # Cut between groups, so that no first mask is decoded twice, at about equal weights. The remaining masks
+    # are cut by number.
     groups = np.append(run_starts(comparison.starts), len(weights))
     total = np.append(0.0, np.cumsum(weights))[groups]
     middle = np.searchsorted(total, np.linspace(0, total[-1], workers + 1)[1:-1])
@@ -274,6 +294,8 @@ def shared_out(
         return [slice(*each[number : number + 2]) for each in (columns, cuts, thirds)]
 
     def share(number: int) -> _Share:
+        # Each process compares its rows as a comparison of its own, then shifts rows back to those of the
+        # whole. Pairs do not depend on the cut.
         of_first, of_second, of_rest = parts(number)
         low = of_first.start
         some = comparison._replace(
@@ -289,16 +311,20 @@ def shared_out(
         area = np.empty(0) if rest is None else rest[of_rest].area
         return _Share(pairs, one.measured_area, other.measured_area, area)
 
+    # This process takes the first part while the forked ones run theirs.
     with contextlib.closing(
         Forked([functools.partial(share, number) for number in range(1, workers)])
     ) as forked:
         shares = [share(0), *forked.results()]
+    # Store all areas in this process, so that area ranges decode nothing a second time.
     for number, done in enumerate(shares):
         of_first, of_second, of_rest = parts(number)
         first[of_first].remember_area(done.first_area)
         second[of_second].remember_area(done.second_area)
         if rest is not None:
             rest[of_rest].remember_area(done.rest_area)
+    # The results come in the order of the ground truths: the same pairs in the same order as from one
+    # process.
     pairs = joined([done.pairs for done in shares])
     if len(pairs.value) > comparison.most:
         raise TooManyPairsError(int(comparison.counts.sum()))
@@ -312,14 +338,17 @@ def _may_agree(
 
     Whole numbers divided, so the bound holds to the last bit. It does not where the count stops early.
     """
+    # Masks without a common column share nothing.
     a, b = block.one.position[i], block.other.position[j]
     one, other = block.one.runs, block.other.runs
     left, right = np.maximum(one.left[a], other.left[b]), np.minimum(one.right[a], other.right[b])
     near = left < right
+    # The quotient is at most smaller / larger, or smaller / area against a crowd.
     area, other_area = block.one.area[a], block.other.area[b]
     smaller, larger = np.minimum(area, other_area), np.maximum(area, other_area)
     over = np.where(by_foreground[j], area, larger)
     near &= smaller >= lowest * over * (1 - 1e-12)  # room for the rounding of the product
+    # Where a count can stop early, areas bound nothing: compare every pair.
     if len(block.one.spans.empty_runs) and len(block.other.spans.empty_runs):
         return np.arange(len(i))
     return near.nonzero()[0]

@@ -94,6 +94,8 @@ class BoxMeasure:
 
     def between(self, first: IntArray, second: IntArray) -> FloatArray:
         """Overlap of each pair, [P]."""
+        # The shared area over the union or the smaller area, in place; 0 / 0 is NaN, which exceeds no
+        # threshold.
         shared = shared_between(self, first, second)
         with np.errstate(divide="ignore", invalid="ignore"):
             shared /= over(shared, self.area.take(first), self.area.take(second), self.kind)

@@ -178,10 +178,14 @@ def overlapping(
     starts, counts, by_foreground = comparison.starts, comparison.counts, comparison.by_foreground
     may_underflow = not boxes.area.all()  # in 0 / 0 both areas are 0: those of one side say where
     collected = CollectedPairs(comparison)
+    # A chunk of whole ground truths, about as many pairs [P] as fit the cache: each with the run of boxes in
+    # its group.
     for low, high in chunks(counts, CHUNK_PAIRS):
         size = counts[low:high]
         box = ragged_ranges(starts[low:high], size)
         truth = np.repeat(np.arange(low, high), size)
+        # pycocotools' bbIou skips a pair whose width or height is not above 0. Most pairs are apart in x, so
+        # the test in x comes first and the others gather only what is left.
         width = shared_length(boxes.x1, boxes.x2, truths.x1, truths.x2, offset, box, truth)
         wide = np.flatnonzero(width > 0)
         box, truth, width = box.take(wide), truth.take(wide), width.take(wide)
@@ -190,6 +194,8 @@ def overlapping(
         high_enough = np.flatnonzero(height > 0)
         box, truth = box.take(high_enough), truth.take(high_enough)
 
+        # The order of bbIou: width * height, then the sum of both areas less the shared one. Against a crowd
+        # region, bbIou divides by the area of the detection alone.
         shared = width.take(high_enough)
         shared *= height.take(high_enough)
         area, truth_area = np.take(boxes.area, box), np.take(truths.area, truth)
@@ -202,6 +208,7 @@ def overlapping(
             value = _divided(shared, denominator)
         else:
             value = shared / denominator
+        # Keep what reaches the lowest threshold: memory holds only the pairs that can match.
         enough = np.flatnonzero(value >= comparison.lowest)
         collected.add(PairValues(truth.take(enough), box.take(enough), value.take(enough)), high)
     return joined(collected.parts)
@@ -233,6 +240,8 @@ def in_chunks(
     """
     starts, counts = comparison.starts, comparison.counts
     collected = CollectedPairs(comparison)
+    # Measure the pairs [P] of some ground truths, and keep those that can match; the matrix of all pairs is
+    # never built.
     for low, high in chunks(counts, size):
         detection = ragged_ranges(starts[low:high], counts[low:high])
         truth = np.repeat(np.arange(low, high), counts[low:high])
@@ -265,6 +274,8 @@ def joined(parts: list[PairValues]) -> PairValues:
 
 def chunks(counts: Positions, size: int) -> list[tuple[int, int]]:
     """Cut ground truths into runs of about ``size`` pairs."""
+    # Cut where the running count of pairs passes a multiple of ``size``, after the ground truth that passes
+    # it. A ground truth with more pairs fills several multiples: drop the repeated bounds.
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     cuts = np.searchsorted(ends, np.arange(size, total + size, size))

@@ -74,6 +74,8 @@ class DistanceSimilarity(Similarity):
         return in_chunks(comparison, value, size=CHUNK_PAIRS)
 
     def _similarity(self, distance: FloatArray) -> FloatArray:
+        # A falling similarity is rounded: near each level, compare the distance itself and move the value to
+        # that side.
         similarity = 1.0 - distance / self.largest
         for level in self.levels.tolist():
             near = np.flatnonzero(np.abs(similarity - level) <= NEAR)
@@ -145,11 +147,13 @@ class PointInMaskSimilarity(PointInBoxSimilarity):
         held = np.zeros(len(rows), dtype=bool)
         if masks is None:
             return held
+        # A pixel of a mask is inside its box: test boxes first, and decode each of the other masks once.
         inside_box = np.flatnonzero(super().holds(ground_truth, rows, points))
         pixels = np.floor(points).astype(np.int64)
         for row in np.unique(rows[inside_box]).tolist():
             some = inside_box[rows[inside_box] == row]
             (mask,) = masks[np.array([row])].arrays()
+            # A point outside the image is in no mask.
             x, y = pixels[some].T
             known = (x >= 0) & (y >= 0) & (x < mask.shape[1]) & (y < mask.shape[0])
             held[some[known]] = mask[y[known], x[known]]

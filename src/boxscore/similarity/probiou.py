@@ -78,6 +78,7 @@ class ProbIouMeasure:
 
     def __init__(self, boxes: FloatArray, *, lowest: float | None = None) -> None:
         self.x, self.y, width, height, angle = boxes.T.copy()
+        # Covariance [N] of each box: the variances along its axes, rotated.
         cosine, sine = np.cos(angle), np.sin(angle)
         a, b = width**2 / 12, height**2 / 12
         self.xx = a * cosine**2 + b * sine**2
@@ -90,6 +91,8 @@ class ProbIouMeasure:
         apart = -np.log(1 - (1 - min(max(lowest or 0.0, 1e-9), 1.0)) ** 2 + EPS)
         apart += 1e-3 if (self.root > SMALL).all() else -0.5 * np.log(EPS)
         reach = 2.0 * np.sqrt(min(float(apart), MOST) * 1.001)
+        # Use these reaches as the box: pairs whose boxes do not meet stay below ``lowest`` and are not
+        # measured.
         half_wide, half_high = reach * np.sqrt(self.xx), reach * np.sqrt(self.yy)
         self.x1, self.x2 = self.x - half_wide, self.x + half_wide
         self.y1, self.y2 = self.y - half_high, self.y + half_high
@@ -99,10 +102,12 @@ class ProbIouMeasure:
         """ProbIoU of each pair, [P]."""
         value = np.zeros(len(first))
         for start in range(0, len(first), CHUNK_PAIRS // 4):
+            # A chunk of pairs; without a lowest value every pair is measured.
             one, other = first[start : start + CHUNK_PAIRS // 4], second[start : start + CHUNK_PAIRS // 4]
             if self._all_pairs:
                 value[start : start + len(one)] = self._of(one, other)
                 continue
+            # Measure the pairs whose boxes meet; all others are 0.
             meet = (self.x1.take(one) <= self.x2.take(other)) & (self.x1.take(other) <= self.x2.take(one))
             meet &= (self.y1.take(one) <= self.y2.take(other)) & (self.y1.take(other) <= self.y2.take(one))
             where = np.flatnonzero(meet)
@@ -110,11 +115,15 @@ class ProbIouMeasure:
         return value
 
     def _of(self, one: IntArray, other: IntArray) -> FloatArray:
+        # Sums of the covariances and distances of the centers, [P], in the order of ultralytics'
+        # batch_probiou, with ``eps`` in the same places.
         xx, yy, xy = (column.take(one) + column.take(other) for column in (self.xx, self.yy, self.xy))
         dx, dy = self.x.take(other) - self.x.take(one), self.y.take(one) - self.y.take(other)
         determinant = xx * yy - xy**2
         below = determinant + EPS
         apart = 0.25 * ((xx * dy**2 + yy * dx**2) / below) + 0.5 * (xy * dx * dy / below)
+        # The Bhattacharyya distance has one term for the centers and one for the shapes; the Hellinger
+        # distance follows from it.
         roots = np.sqrt(self.root.take(one) * self.root.take(other))
         unlike = 0.5 * np.log(np.maximum(determinant, 0.0) / (4 * roots + EPS) + EPS)
         distance = np.clip(apart + unlike, EPS, MOST)
@@ -134,6 +143,7 @@ class ProbIouSimilarity(RotatedSimilarity):
         truths, rotated = rotated_of(ground_truth), detections.rotated
         if rotated is None:  # an empty table: the others were checked
             return PairValues.none()
+        # Refuse protocols that measure crowds by foreground: ProbIoU has no such value.
         if comparison.by_foreground is not None and comparison.by_foreground.any():
             raise InputError(
                 "crowd regions",
@@ -141,6 +151,7 @@ class ProbIouSimilarity(RotatedSimilarity):
                 got='ignore.crowd = "iof"',
                 cause="ProbIoU knows no intersection over the detection",
             )
+        # One measure holds both tables, ground truths first: detection d is row ``count + d``.
         count = len(comparison.truth_rows)
         both = np.concatenate([truths[comparison.truth_rows], rotated[comparison.rows]])
         measure = ProbIouMeasure(both, lowest=comparison.lowest)

@@ -122,19 +122,25 @@ class QuadrilateralMeasure:
         self.area = area_of_corners(corners)
         self.odd = not_convex(corners)
         self._any_odd = bool(self.odd.any())
+        # Store the corners relative to their mean: differences of large coordinates round once here, and all
+        # later steps have small numbers.
         x, y = corners[:, 0::2].T, corners[:, 1::2].T  # [4,N]
         self._centre = np.stack([x.mean(axis=0), y.mean(axis=0)])
         x, y = x - self._centre[0], y - self._centre[1]
+        # Reverse the corners where the signed area is negative: the integral needs one direction.
         twice = (x[2] - x[0]) * (y[3] - y[1]) - (y[2] - y[0]) * (x[3] - x[1])
         backwards = twice < 0
         x, y = np.where(backwards, x[::-1], x), np.where(backwards, y[::-1], y)
         self._x, self._y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+        # Cut only the quadrilaterals that may come first in a pair: the bands are of no use for the others.
         self._bands = _bands(self._x[:, :leading], self._y[:, :leading])
 
     def between(self, first: IntArray, second: IntArray, over_second: BoolArray | None = None) -> FloatArray:
         """IoU of each pair, [P]; where ``over_second``, the shared area over the area of the second."""
         iou = np.zeros(len(first))
         for start in range(0, len(first), CHUNK_PAIRS):
+            # Find the pairs whose upright boxes meet and that have area, in x before y. All others have
+            # exactly 0.
             one, other = first[start : start + CHUNK_PAIRS], second[start : start + CHUNK_PAIRS]
             meet = (self.x1.take(one) < self.x2.take(other)) & (self.x1.take(other) < self.x2.take(one))
             where = np.flatnonzero(meet)
@@ -142,12 +148,16 @@ class QuadrilateralMeasure:
             meet = (self.y1.take(a) < self.y2.take(b)) & (self.y1.take(b) < self.y2.take(a))
             meet &= (self.area.take(a) > 0) & (self.area.take(b) > 0)
             where = where.compress(meet)
+            # Integrate these pairs, few enough at a time that four edges of each fit the cache.
             for low in range(0, len(where), PAIRS):
                 some = where[low : low + PAIRS]
                 iou[start + some] = self._of(one.take(some), other.take(some), over_second, start + some)
+        # The integral needs convex quadrilaterals. A pair with another one takes the devkit's value.
         if self._any_odd:
             rows = np.flatnonzero(self.odd.take(first) | self.odd.take(second))
             iou[rows] = self._devkit(first[rows], second[rows])
+        # Near a level the devkit's rounding decides on which side a pair is: take its value within the margin
+        # of its error.
         if len(self._levels):
             near = np.abs(iou[:, None] - self._levels) <= 1e-3  # few, before the margin of each is computed
             rows = np.flatnonzero(near.any(axis=1))
@@ -175,22 +185,29 @@ class QuadrilateralMeasure:
 
     def _shared(self, first: IntArray, second: IntArray) -> FloatArray:
         """Area that quadrilaterals share, [P]: round the second, left of its edge inside the first."""
+        # Corners [4, P] of the second, relative to the first one's center, and the edges between them. A
+        # horizontal edge has dy = 0 and adds nothing.
         shift = self._centre.take(second, axis=1) - self._centre.take(first, axis=1)
         x1, y1 = self._x.take(second, axis=1) + shift[0], self._y.take(second, axis=1) + shift[1]
         x2, y2 = np.concatenate([x1[1:], x1[:1]]), np.concatenate([y1[1:], y1[:1]])
         rise = y2 - y1
         slope = np.divide(x2 - x1, rise, out=np.zeros_like(rise), where=rise != 0)
+        # Clip the edges to the height of the first quadrilateral, whose three bands are [16, P].
         bands = self._bands.take(first, axis=1)
         shared = np.zeros(len(first))
         bottom = bands[0]
         low = np.clip(y1, bottom, bands[15])
         top = np.clip(y2, bottom, bands[15])
         for band in range(3):
+            # The part of each edge in the band: where it starts and ends.
             bottom, left, lean_left, right, lean_right = bands[5 * band : 5 * band + 5]
             ceiling = bands[5 * band + 5]
             from_y, to_y = np.clip(low, bottom, ceiling), np.clip(top, bottom, ceiling)
             height = to_y - from_y
             from_x, to_x = x1 + (from_y - y1) * slope, x1 + (to_y - y1) * slope
+            # To the left of a point, the row inside the first is as long as its distance from the left side,
+            # less that from the right side, each 0 if negative. Both are linear along the edge, so the means
+            # are exact. Multiply by dy and sum over the four edges.
             from_y -= bottom
             to_y -= bottom
             beyond_left = _mean_above(from_x - (left + from_y * lean_left), to_x - (left + to_y * lean_left))
@@ -222,6 +239,7 @@ def _bands(x: FloatArray, y: FloatArray) -> FloatArray:
     right side; at the end the top of the last.
     """
     count = x.shape[1]
+    # Three bands between the four sorted heights; edge k joins the corners k and k + 1, [4, N].
     levels = np.sort(y, axis=0)
     bands = np.zeros((16, count))
     x2, y2 = np.roll(x, -1, axis=0), np.roll(y, -1, axis=0)
@@ -229,14 +247,19 @@ def _bands(x: FloatArray, y: FloatArray) -> FloatArray:
     rise = y2 - y
     for band in range(3):
         bottom, top = levels[band], levels[band + 1]
+        # The edges that cross the whole band: two of a convex quadrilateral. Its x at the bottom and the top
+        # is clipped to the edge, so that rounding does not leave it.
         spans = (low <= bottom) & (high >= top) & (low < high)
         with np.errstate(divide="ignore", invalid="ignore"):
             at_bottom = np.clip(x + (x2 - x) * ((bottom - y) / rise), np.minimum(x, x2), np.maximum(x, x2))
             at_top = np.clip(x + (x2 - x) * ((top - y) / rise), np.minimum(x, x2), np.maximum(x, x2))
+        # The left side is the smaller x of the two, the right side the larger; NaN of a horizontal edge is
+        # masked.
         ends = []
         for side in (np.fmin, np.fmax):
             nothing = np.inf if side is np.fmin else -np.inf
             ends.append([side.reduce(np.where(spans, at, nothing), axis=0) for at in (at_bottom, at_top)])
+        # A band without height has no sides: its numbers stay 0, and no edge has a part in it.
         height = top - bottom
         bands[5 * band] = bottom
         there = (height > 0) & spans.any(axis=0)
@@ -313,9 +336,12 @@ class QuadrilateralSimilarity(Similarity):
         truth, detection = pairs.truth, pairs.detection + count
         if not len(truth):
             return pairs
+        # The devkit's value decides where it can be on the other side of a threshold, [P, T].
         margin = _margin(measure, truth, detection)
         near = np.abs(pairs.value[:, None] - self.levels) <= margin[:, None]
         refined: BoolArray = np.asarray(near.any(axis=1))
+        # It also decides which of two pairs of one detection is larger. Sort the pairs by detection and
+        # value: mark the neighbors that are closer than both margins together.
         order = stable_order(pairs.detection, int(pairs.detection.max()) + 1)
         order = order[np.lexsort((pairs.value[order], pairs.detection[order]))]
         close = (pairs.detection[order[1:]] == pairs.detection[order[:-1]]) & (
@@ -323,11 +349,13 @@ class QuadrilateralSimilarity(Similarity):
         )
         for rows in (order[1:][close], order[:-1][close]):
             refined[rows] = True
+        # Pairs with a quadrilateral that is not convex have the devkit's value already.
         if measure.odd.any():
             refined &= ~(measure.odd[truth] | measure.odd[detection])  # they have it
         rows = np.flatnonzero(refined)
         if not len(rows):
             return pairs
+        # Recompute the few pairs in question, the ground truth first, as in the devkit.
         value = pairs.value.copy()
         value[rows] = polyiou(measure.corners[truth[rows]], measure.corners[detection[rows]])
         return pairs._replace(value=value)

@@ -126,6 +126,7 @@ class RotatedMeasure:
         iou = np.zeros(len(first))
         area = self.width * self.height
         for start in range(0, len(first), PAIRS):
+            # Keep the pairs [P] whose upright boxes meet and that have area; all others have exactly 0.
             one, other = first[start : start + PAIRS], second[start : start + PAIRS]
             meet = (
                 (self.x1.take(one) < self.x2.take(other))
@@ -137,6 +138,7 @@ class RotatedMeasure:
             )
             where = np.flatnonzero(meet)
             one, other = one.take(where), other.take(where)
+            # Divide by the union, or against a crowd by the area of the detection.
             shared = self._shared(one, other)
             denominator = over(shared, area.take(one), area.take(other))
             if over_first is not None:
@@ -146,10 +148,13 @@ class RotatedMeasure:
 
     def _shared(self, first: IntArray, second: IntArray) -> FloatArray:
         """Area that boxes share, [P]: the first is clipped in the frame of the second."""
+        # Center of the first box in the frame of the second: shift first, so that large coordinates cancel,
+        # then rotate back.
         angle = self.angle.take(second)
         cosine, sine = np.cos(angle), np.sin(angle)
         dx, dy = self.cx.take(first) - self.cx.take(second), self.cy.take(first) - self.cy.take(second)
         centre_x, centre_y = dx * cosine + dy * sine, dy * cosine - dx * sine
+        # Corners of the first box in this frame: its center plus or minus its half axes.
         angle = self.angle.take(first) - angle
         cosine, sine = np.cos(angle), np.sin(angle)
         half_w, half_h = self.width.take(first) / 2, self.height.take(first) / 2
@@ -159,6 +164,7 @@ class RotatedMeasure:
             (centre_x + i * along[0] + j * across[0], centre_y + i * along[1] + j * across[1])
             for i, j in ((-1, -1), (1, -1), (1, 1), (-1, 1))
         ]
+        # The sum over the four edges is the shared area by Green's theorem, always in one order.
         shared = np.zeros(len(first))
         for k in range(4):
             shared += _clipped_integral(*corners[k], *corners[(k + 1) % 4], limit_x, limit_y)
@@ -169,10 +175,13 @@ def _clipped_integral(
     x1: FloatArray, y1: FloatArray, x2: FloatArray, y2: FloatArray, limit_x: FloatArray, limit_y: FloatArray
 ) -> FloatArray:
     """Integral of ``clip(x, -limit_x, limit_x) dy`` along an edge, where ``|y| <= limit_y``; all [P]."""
+    # Part of the edge with |y| <= limit_y, and x at both of its ends. An edge outside has low == high and
+    # adds 0.
     low, high = np.clip(y1, -limit_y, limit_y), np.clip(y2, -limit_y, limit_y)
     rise = y2 - y1
     slope = np.divide(x2 - x1, rise, out=np.zeros_like(rise), where=low != high)
     from_x, to_x = x1 + (low - y1) * slope, x1 + (high - y1) * slope
+    # The mean of clip(x) is the same in both directions: order the ends from left to right, then clip them.
     left, right = np.minimum(from_x, to_x), np.maximum(from_x, to_x)
     inner_left, inner_right = np.clip(left, -limit_x, limit_x), np.clip(right, -limit_x, limit_x)
     length = right - left
