@@ -15,7 +15,7 @@ import pytest
 from boxscore import FileFormatError, load_ground_truth
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._snapshots import Snapshot
-from boxscore.formats.coco import FORMAT
+from boxscore.formats.coco import begin
 from boxscore.formats.results import load_results, save_results
 from support.running import Run
 from support.samples import SHAPES
@@ -168,8 +168,8 @@ def test_a_file_replaced_while_it_is_read(tmp_path: Path) -> None:
     truth = load_ground_truth(SHAPES / "instances.json")
     path = tmp_path / "dt.json"
     path.write_bytes((SHAPES / "detections.json").read_bytes())
-    with FORMAT.reading(path, ReadOptions()) as finish:
+    with begin(path, ReadOptions(), 0) as begun:
         (tmp_path / "new").write_bytes(path.read_bytes())
         (tmp_path / "new").replace(path)
         with pytest.raises(FileFormatError, match=STAY):
-            finish(truth)
+            begun.detections(truth)

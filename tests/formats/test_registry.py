@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -50,10 +48,11 @@ class _Lines(Format):
             [row[0] for row in rows], [row[1] for row in rows], [list(map(float, row[2:6])) for row in rows]
         )
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float) -> Iterator[Any]:
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: boxscore.GroundTruth | None
+    ) -> boxscore.Detections:
         rows = [line.split() for line in path.read_text().splitlines()]
-        yield lambda ground_truth: boxscore.Detections.from_arrays(
+        return boxscore.Detections.from_arrays(
             [row[0] for row in rows],
             [row[1] for row in rows],
             [list(map(float, row[2:6])) for row in rows],

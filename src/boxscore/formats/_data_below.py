@@ -11,7 +11,6 @@ Conventions
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import re
 from collections.abc import Iterator
@@ -19,9 +18,9 @@ from pathlib import Path
 from typing import Literal
 
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.tables import GroundTruth
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, FileFormatError
-from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._unpacking import Unpacked
 
@@ -66,12 +65,12 @@ class DataBelow(Unpacked):
         self._note()
         return super().load_ground_truth(path, options)
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
         """Read detections from below the folder."""
         self._note()
-        with super().reading(path, options, beside=beside) as finish:
-            yield finish
+        return super().load_detections(path, options, ground_truth)
 
     def _note(self) -> None:
         what = "data" if self._side is None else self._side

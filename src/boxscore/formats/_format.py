@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -44,9 +43,6 @@ CONTENT = frozenset(
 classes verified as absent from whole images, or not annotated in full, ``positive labels`` those verified as
 present, and ``class columns`` further columns of classes.
 """
-
-Read = Callable[[GroundTruth | None], Detections]
-"""Finishes reading detections: aligned to a ground truth or, with None, in their own vocabularies."""
 
 
 @record(frozen=True)
@@ -194,8 +190,10 @@ class Format(abc.ABC):
         """Read ground truth."""
 
     @abc.abstractmethod
-    def reading(self, path: Path, options: ReadOptions, *, beside: float) -> AbstractContextManager[Read]:
-        """Begin to read detections; ``beside`` is the share of all work done meanwhile by this process."""
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
+        """Read detections, aligned to a ground truth or, with None, in their own vocabularies."""
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write a table; ``like`` gives the file names where a format has several files."""

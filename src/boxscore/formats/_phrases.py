@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -21,12 +20,12 @@ import msgspec
 import numpy as np
 
 from boxscore.data.id_spellings import as_numbers
-from boxscore.data.tables import GroundTruth
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import as_ids
 from boxscore.errors import FileFormatError
 from boxscore.formats import coco
 from boxscore.formats._coco_records import whole
-from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._gathered import decoded
 from boxscore.formats._sniffer import Sniffer
 
@@ -68,7 +67,9 @@ class PhraseFormat(Format):
         """Return further columns of the images."""
         return {}
 
-    def reading(self, path: Path, options: ReadOptions, *, beside: float) -> AbstractContextManager[Read]:
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
         """Refuse to read results: they are COCO's."""
         cause = "results are a list of {image_id, category_id, bbox, score}, or answers of a language model"
         rule = f"not be ground truth in the form of {self.name}"

@@ -16,9 +16,8 @@ Conventions
 from __future__ import annotations
 
 import abc
-import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,7 +38,7 @@ from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats.class_lists import list_name
 from boxscore.formats.image_sizes import known_sizes
 
@@ -141,14 +140,11 @@ class RowFormat(Format):
         """Read ground truth."""
         return ground_truth_of(self.rows(path, options, of_results=False), options)
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read detections when the ground truth is known."""
-
-        def finish(ground_truth: GroundTruth | None) -> Detections:
-            return detections_of(self.rows(path, options, of_results=True), options, ground_truth)
-
-        yield finish
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
+        """Read detections."""
+        return detections_of(self.rows(path, options, of_results=True), options, ground_truth)
 
 
 def _in_given_form(rows: Rows, options: ReadOptions) -> Rows:

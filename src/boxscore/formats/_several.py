@@ -9,9 +9,8 @@ Conventions
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from boxscore.data.alignment import concatenate
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._sniffer import Sniffer
 
 
@@ -72,23 +71,20 @@ class SeveralFiles(Format):
             whole = whole.replaced(ids=np.arange(1, len(whole) + 1))
         return whole
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read every file when the ground truth is known."""
-
-        def finish(ground_truth: GroundTruth | None) -> Detections:
-            tables = []
-            for inner, file in zip(self._inner, self._files, strict=True):
-                with inner.reading(file, options, beside=0) as finish_one:
-                    tables.append(finish_one(ground_truth))
-            left_out = sum((Counter(table.left_out) for table in tables), Counter[str]())
-            if len({table.scored for table in tables}) > 1:
-                without = next(table.source for table in tables if not table.scored)
-                rule = "have scores in every file, or in none"
-                raise FileFormatError("detections", rule, got="none", place=without)
-            return concatenate(tables)[0].replaced(source=str(path), left_out=dict(left_out))
-
-        yield finish
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
+        """Read every file."""
+        tables = [
+            inner.load_detections(file, options, ground_truth)
+            for inner, file in zip(self._inner, self._files, strict=True)
+        ]
+        left_out = sum((Counter(table.left_out) for table in tables), Counter[str]())
+        if len({table.scored for table in tables}) > 1:
+            without = next(table.source for table in tables if not table.scored)
+            rule = "have scores in every file, or in none"
+            raise FileFormatError("detections", rule, got="none", place=without)
+        return concatenate(tables)[0].replaced(source=str(path), left_out=dict(left_out))
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
         """Whether the format of each file does."""

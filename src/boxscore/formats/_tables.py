@@ -17,9 +17,8 @@ Conventions
 from __future__ import annotations
 
 import abc
-import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -40,7 +39,7 @@ from boxscore.data.shape_columns import read_shapes
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._format import ReadOptions
 from boxscore.formats._open_images_masks import boxes_of_masks, decoded_masks, joined_with_segments
 from boxscore.formats._rows import RowFormat, Rows, detections_of
 from boxscore.formats._survivors import Survivors
@@ -194,15 +193,12 @@ class TableFormat(RowFormat):
                 cause="write COCO JSON or .npz",
             )
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read detections when the ground truth is known: its image sizes help to infer the form of boxes."""
-
-        def finish(ground_truth: GroundTruth | None) -> Detections:
-            rows = rows_of(self.table(path, options), options, ground_truth, of_results=True)
-            return detections_of(rows, options, ground_truth)
-
-        yield finish
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
+        """Read detections; the image sizes of the ground truth help to infer the form of boxes."""
+        rows = rows_of(self.table(path, options), options, ground_truth, of_results=True)
+        return detections_of(rows, options, ground_truth)
 
 
 def _refuse_no_segments(table: Table) -> None:

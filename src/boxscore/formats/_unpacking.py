@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from boxscore._utils.addresses import Address, without_secrets
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._sniffer import Sniffer
 
 if TYPE_CHECKING:
@@ -80,16 +80,12 @@ class Unpacked(Format):
         with self._named():
             return self._with_archive_name(self.inner.load_ground_truth(self.folder, options))
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
         """Read detections from the archive."""
-        with self.inner.reading(self.folder, options, beside=beside) as finish:
-
-            def finish_named(ground_truth: GroundTruth | None) -> Detections:
-                with self._named():
-                    return self._with_archive_name(finish(ground_truth))
-
-            yield finish_named
+        with self._named():
+            return self._with_archive_name(self.inner.load_detections(self.folder, options, ground_truth))
 
     def lists_images(self, ground_truth: GroundTruth) -> bool:
         """Whether the format inside does."""

@@ -15,9 +15,8 @@ Conventions
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +35,7 @@ from boxscore.errors import FileFormatError
 from boxscore.formats._answer_boxes import AnswerBoxes, same_label
 from boxscore.formats._answer_tags import NOTATIONS
 from boxscore.formats._answer_text import KEYS_OF_BOXES, LONGEST, read_answer
-from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._format import ReadOptions
 from boxscore.formats._phrases import PHRASE
 from boxscore.formats._record_tables import decoded_lines
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
@@ -87,17 +86,14 @@ class AnswersFormat(RowFormat):
             raise FileFormatError("ground truth", "not be answers of a model", got=str(path), cause=cause)
         return _Reading(path, options).rows(None)
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read the answers; their boxes when the ground truth is known."""
-
-        @paused_collector()
-        def finish(ground_truth: GroundTruth | None) -> Detections:
-            reading = _Reading(path, options)
-            rows = reading.rows(ground_truth)
-            return detections_of(rows, options, ground_truth).replaced(answers=reading.summary)
-
-        yield finish
+    @paused_collector()
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
+        """Read the answers."""
+        reading = _Reading(path, options)
+        rows = reading.rows(ground_truth)
+        return detections_of(rows, options, ground_truth).replaced(answers=reading.summary)
 
 
 FORMAT = AnswersFormat()

@@ -27,7 +27,6 @@ https://cocodataset.org/#format-data and #format-results; pycocotools ``coco.py`
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -78,7 +77,7 @@ from boxscore.formats._coco_records import (
     text_in_memory,
     whole,
 )
-from boxscore.formats._format import Correction, Format, Read, ReadOptions
+from boxscore.formats._format import Correction, Format, ReadOptions
 from boxscore.formats._shares import ROW, ImageShare, ReadAtOnceError
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import Sniffer
@@ -238,23 +237,12 @@ class CocoFormat(Format):
         labels = _image_labels(content, images, categories, path)
         return GroundTruth(**table, image_labels=labels, source=str(path))
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Begin to read a results file, in part by other processes; none is left when the context ends."""
-        columns, processes = options.instances, options.processes
-        with ResultsReading(
-            path,
-            columns=columns,
-            classes=options.classes,
-            processes=processes,
-            beside=beside,
-            lowest_side=options.lowest_side,
-            box_format=options.box_format,
-            image_sizes=options.image_sizes,
-            keys=options.keys,
-            share=options.share,
-        ) as reading:
-            yield reading.detections
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
+        """Read a results file; other processes read parts of a large one."""
+        with begin(path, options, 0) as reading:
+            return reading.detections(ground_truth)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write ground truth, or detections as a results file."""
@@ -281,6 +269,25 @@ class CocoFormat(Format):
 
 
 FORMAT = CocoFormat()
+
+
+def begin(path: Path, options: ReadOptions, beside: float) -> ResultsReading:
+    """Begin to read a results file in other processes; ``beside`` is this one's share of the work meanwhile.
+
+    The processes end with the context of what is returned; its ``detections`` finishes the reading.
+    """
+    return ResultsReading(
+        path,
+        columns=options.instances,
+        classes=options.classes,
+        processes=options.processes,
+        beside=beside,
+        lowest_side=options.lowest_side,
+        box_format=options.box_format,
+        image_sizes=options.image_sizes,
+        keys=options.keys,
+        share=options.share,
+    )
 
 
 class _AnnotationShare:

@@ -20,11 +20,10 @@ Conventions
 
 from __future__ import annotations
 
-import contextlib
 import io
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -47,7 +46,7 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._archive import Archive, Member, open_archive
-from boxscore.formats._format import CONTENT, Format, Read, ReadOptions
+from boxscore.formats._format import CONTENT, Format, ReadOptions
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._survivors import Survivors
@@ -97,15 +96,12 @@ class ColumnsFormat(Format):
         """Read a ground truth."""
         return _in_given_form(GroundTruth(**_load(path, GROUND_TRUTH, options.instances)), options)
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read detections, which have their own vocabularies, when the ground truth is known."""
-
-        def finish(ground_truth: GroundTruth | None) -> Detections:
-            table = _in_given_form(Detections(**_load(path, DETECTIONS, options.instances)), options)
-            return table if ground_truth is None else align(table, ground_truth)
-
-        yield finish
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
+        """Read detections, which have their own vocabularies."""
+        table = _in_given_form(Detections(**_load(path, DETECTIONS, options.instances)), options)
+        return table if ground_truth is None else align(table, ground_truth)
 
     def check_written(self, table: BoxTable) -> None:
         """Refuse values that a reader would refuse."""

@@ -18,7 +18,6 @@ https://www.crowdhuman.org/; CrowdDet, ``lib/evaluate``.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -33,7 +32,7 @@ from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS
-from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows, check_sides, detections_of
 from boxscore.formats._sniffer import Sniffer
 
@@ -77,24 +76,21 @@ class CrowdHumanFormat(RowFormat):
         known = line.startswith("{") and '"ID"' in line and ('"gtboxes"' in line or '"dtboxes"' in line)
         return "CrowdHuman's lines of JSON" if known else None
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read detections when the ground truth is known: they come in the order of its lines."""
-
-        def finish(ground_truth: GroundTruth | None) -> Detections:
-            order: dict[Id, int] = {}
-            if ground_truth is not None and LINE in ground_truth.images.columns:
-                order = dict(
-                    zip(
-                        ground_truth.images.ids.tolist(),
-                        ground_truth.images.columns[LINE].tolist(),
-                        strict=True,
-                    )
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
+        """Read detections, in the order of the lines of the ground truth."""
+        order: dict[Id, int] = {}
+        if ground_truth is not None and LINE in ground_truth.images.columns:
+            order = dict(
+                zip(
+                    ground_truth.images.ids.tolist(),
+                    ground_truth.images.columns[LINE].tolist(),
+                    strict=True,
                 )
-            rows = self.rows(path, options, of_results=True, order=order)
-            return detections_of(rows, options, ground_truth)
-
-        yield finish
+            )
+        rows = self.rows(path, options, of_results=True, order=order)
+        return detections_of(rows, options, ground_truth)
 
     def rows(
         self,

@@ -16,7 +16,6 @@ CAPTAIN-WHU/DOTA_devkit: ``dota_evaluation_task1.py``, ``dota_evaluation_task2.p
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -35,7 +34,7 @@ from boxscore.data.quadrilaterals import crossing
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
-from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._format import ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
@@ -90,17 +89,14 @@ class DotaFormat(RowFormat):
         """Read every file of labels or of results."""
         return _results(path) if of_results else _labels(path, options.image_set)
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read results when the ground truth is known; warn of classes without a file."""
-
-        def finish(ground_truth: GroundTruth | None) -> Detections:
-            rows = self.rows(path, options, of_results=True)
-            if ground_truth is not None:
-                _warn_of_missing(path, rows, ground_truth)
-            return detections_of(rows, options, ground_truth)
-
-        yield finish
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
+        """Read results; warn of classes of the ground truth without a file."""
+        rows = self.rows(path, options, of_results=True)
+        if ground_truth is not None:
+            _warn_of_missing(path, rows, ground_truth)
+        return detections_of(rows, options, ground_truth)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write a label file per image; or detections as a results file per class, also without any."""

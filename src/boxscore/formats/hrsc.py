@@ -14,7 +14,6 @@ Liu et al., "A high resolution optical satellite image dataset for ship recognit
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar, NoReturn
 from xml.etree.ElementTree import Element
@@ -24,9 +23,9 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text
-from boxscore.data.tables import GroundTruth
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._rows import Rows, ground_truth_of
 from boxscore.formats._sniffer import Sniffer
@@ -64,7 +63,9 @@ class HrscFormat(Format):
         """Read a folder of annotations."""
         return ground_truth_of(_rows(path, options.image_set), options)
 
-    def reading(self, path: Path, options: ReadOptions, *, beside: float) -> AbstractContextManager[Read]:
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
         """Refuse to read detections."""
         raise InputError(
             "detections",

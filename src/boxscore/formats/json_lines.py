@@ -11,17 +11,15 @@ Conventions
 
 from __future__ import annotations
 
-import contextlib
-import functools
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from boxscore._utils.collector import paused_collector
 from boxscore.data.column_names import column_parts
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
-from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._format import ReadOptions
 from boxscore.formats._json_lines_shares import detections_of_share
 from boxscore.formats._record_tables import flat_record, read_records
 from boxscore.formats._sniffer import Sniffer
@@ -58,14 +56,13 @@ class JsonLinesFormat(TableFormat):
         (table,) = read_records(path, options.columns)
         return table
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read detections when the ground truth is known, all of them or those of a share of the images."""
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
+        """Read all detections, or those of a share of the images."""
         if options.share is None:
-            with super().reading(path, options, beside=beside) as finish:
-                yield finish
-            return
-        yield functools.partial(detections_of_share, path, options)
+            return super().load_detections(path, options, ground_truth)
+        return detections_of_share(path, options, ground_truth)
 
 
 FORMAT = JsonLinesFormat()

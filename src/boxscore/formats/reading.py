@@ -39,7 +39,7 @@ from boxscore.formats._data_below import Side
 from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._shares import ImageShare, ReadAtOnceError
 from boxscore.formats._sniffer import errors_named
-from boxscore.formats.registry import format_at, format_named, format_names
+from boxscore.formats.registry import capability, format_at, format_named, format_names
 
 if TYPE_CHECKING:
     from boxscore.data.column_names import ColumnMap
@@ -341,9 +341,6 @@ def _read_again(path: Path, ground_truth: GroundTruth, options: FileOptions) -> 
 def _read_detections(path: Path, ground_truth: GroundTruth, options: FileOptions) -> Detections:
     file_format = format_at(path, options.format, side="detections")
     _refuse_useless(options, file_format, of_detections=True)
-    if options.descriptions is not None:
-        rule = "be left out: labels of detections are found among those of the ground truth"
-        raise InputError("a list of labels beside detections", rule, got=options.descriptions.source)
     if _may_number_otherwise(ground_truth, file_format, options):
         from boxscore.formats.class_maps import renumbered_by_boxes
 
@@ -354,8 +351,8 @@ def _read_detections(path: Path, ground_truth: GroundTruth, options: FileOptions
             _warn(detections, file_format, options, ground_truth)
             return detections
     if options.class_map is None:
-        with errors_named(path, side="dt"), file_format.reading(path, options, beside=0) as finish:
-            detections = finish(ground_truth)
+        with errors_named(path, side="dt"):
+            detections = file_format.load_detections(path, options, ground_truth)
     else:
         from boxscore.formats.class_maps import renumbered
 
@@ -379,8 +376,8 @@ def read_in_file_classes(path: Path, ground_truth: GroundTruth, options: FileOpt
     numbers = dataclasses.replace(options, classes=None)
 
     def read(within: GroundTruth | None) -> Detections:
-        with errors_named(path, side="dt"), file_format.reading(path, numbers, beside=0) as finish:
-            return finish(within)
+        with errors_named(path, side="dt"):
+            return file_format.load_detections(path, numbers, within)
 
     return in_file_classes(read, ground_truth)
 
@@ -454,22 +451,23 @@ def load_both(
     FileFormatError, InputError
         As from the public loaders.
     """
-    truth_is_numbered = format_at(
-        path_of(ground_truth_path), options.format, side="ground truth"
-    ).has_class_numbers
-    if detection_options.class_map is not None or not truth_is_numbered:
+    truth_format = format_at(path_of(ground_truth_path), options.format, side="ground truth")
+    begin = None
+    if truth_format.has_class_numbers and detection_options.class_map is None:
+        path = path_of(detections_path)
+        file_format = format_at(path, detection_options.format, side="detections")
+        _refuse_useless(detection_options, file_format, of_detections=True)
+        begin = capability(file_format, "begin")
+    if begin is None:
         ground_truth = read_ground_truth(ground_truth_path, options)
         return read_listed(detections_path, ground_truth, detection_options)
-    path = path_of(detections_path)
     truth_work = TRUTH_WORK * _size_of(path_of(ground_truth_path))
     beside = truth_work / max(truth_work + _size_of(path), 1)
-    file_format = format_at(path, detection_options.format, side="detections")
-    _refuse_useless(detection_options, file_format, of_detections=True)
     shared = max(1, round(worker_count(options.processes) * beside))
-    with errors_named(path, side="dt"), file_format.reading(path, detection_options, beside=beside) as finish:
+    with errors_named(path, side="dt"), begin(path, detection_options, beside) as begun:
         ground_truth = read_ground_truth(ground_truth_path, dataclasses.replace(options, processes=shared))
         try:
-            detections = finish(ground_truth)
+            detections = begun.detections(ground_truth)
         except UnlistedImagesError as error:
             if detection_options.unlisted_images in (None, "error"):
                 refuse_other_units(
@@ -516,6 +514,9 @@ def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections:
             got=repr(str(value))[:60],
             cause=f"these have: {', '.join(names)}",
         )
+    if of_detections and options.descriptions is not None:
+        rule = "be left out: labels of detections are found among those of the ground truth"
+        raise InputError("a list of labels beside detections", rule, got=options.descriptions.source)
 
 
 def _options_of(file_format: Format, *, of_detections: bool) -> frozenset[str]:

@@ -13,6 +13,7 @@ import functools
 import importlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from boxscore._utils import checks
 from boxscore._utils.addresses import Address
@@ -98,12 +99,32 @@ _FORMATS = {
 }
 """In the order in which they are tried."""
 
+_CAPABILITIES = {
+    ("coco", "begin"): "coco.begin",
+}
+"""What single formats can do beyond reading and writing: a function of a module beside the format's.
+
+- ``begin(path, options, beside)`` begins to read detections in other processes, before the ground truth is
+  read; ``beside`` is the share of this process in the work until then. It returns a context, whose
+  ``detections(ground_truth)`` finishes the reading.
+"""
+
 
 @functools.cache
 def format_named(name: str) -> Format:
     """Return the format with a name."""
     named: Format = importlib.import_module(f"boxscore.formats.{_FORMATS[name].module}").FORMAT
     return named
+
+
+def capability(format_: Format, what: str) -> Callable[..., Any] | None:
+    """Return the function by which a format can do more than read and write; None where it cannot."""
+    text = _CAPABILITIES.get((format_.name, what))
+    if text is None or format_ is not format_named(format_.name):  # an archive, data below, several files
+        return None
+    module, _, function = text.partition(".")
+    found: Callable[..., Any] = getattr(importlib.import_module(f"boxscore.formats.{module}"), function)
+    return found
 
 
 def format_names(*, auto: bool = True) -> tuple[str, ...]:

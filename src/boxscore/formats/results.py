@@ -44,8 +44,8 @@ def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bo
     path = path_of(path)
     file_format = format_at(path, options.format, side="detections")
     snapshots = tuple(Snapshot(file) for file in file_format.results_files(path))
-    with errors_named(path, side="dt"), file_format.reading(path, options, beside=0) as finish:
-        table = finish(None)
+    with errors_named(path, side="dt"):
+        table = file_format.load_detections(path, options, None)
     if not oriented and (table.rotated is not None or table.quadrilaterals is not None):
         warn_user(f"{path}: rotated boxes; the upright boxes around them are suppressed or fused.")
     if file_format.boxes is not None and table.boxes_given:

@@ -17,9 +17,7 @@ https://github.com/Cartucho/mAP, https://github.com/rafaelpadilla/review_object_
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +30,7 @@ from boxscore.data.scores import all_or_none
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._format import ReadOptions
 from boxscore.formats._inner_folders import check_folders, inner_folders, warn_of_unread
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._sniffer import Sniffer, is_text_file, listed
@@ -77,15 +75,12 @@ class TextFormat(RowFormat):
         """Read every file; the form of boxes is inferred without ground truth."""
         return _rows(path, options, None, of_results=of_results)
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read detections when the ground truth is known: its image sizes help to infer the form of boxes."""
-
-        def finish(ground_truth: GroundTruth | None) -> Detections:
-            rows = _rows(path, options, ground_truth, of_results=True)
-            return detections_of(rows, options, ground_truth)
-
-        yield finish
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
+        """Read detections; the image sizes of the ground truth help to infer the form of boxes."""
+        rows = _rows(path, options, ground_truth, of_results=True)
+        return detections_of(rows, options, ground_truth)
 
 
 FORMAT = TextFormat()

@@ -18,10 +18,9 @@ The PASCAL VOC development kit: ``VOCreadrecxml.m``, ``VOCevaldet.m``, and its d
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -43,7 +42,7 @@ from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Correction, Format, Read, ReadOptions
+from boxscore.formats._format import Correction, Format, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
@@ -96,10 +95,11 @@ class VocFormat(Format):
         names = _image_names(path, folder, options.image_set)
         return read_annotations(path, folder, names, options.written or CORNERS, options.share)
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read a folder of the devkit's results files, when the ground truth is known."""
-        yield lambda ground_truth: _detections(path, ground_truth, options)
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
+        """Read a folder of the devkit's results files."""
+        return _detections(path, ground_truth, options)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write an XML file per image; or detections as results files, one per class, also without any."""

@@ -19,9 +19,8 @@ ultralytics 8.4: ``verify_image_label`` in ``data/utils.py``, ``Results.save_txt
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, NamedTuple
 
@@ -38,7 +37,7 @@ from boxscore.data.boxes import box_convert
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images, as_ids
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Correction, Read, ReadOptions
+from boxscore.formats._format import Correction, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import check_folders, inner_folders, warn_of_unread
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of, images_of_unknown_size
@@ -121,15 +120,12 @@ class YoloFormat(RowFormat):
         """Read labels, or predictions without keypoints."""
         return self.prediction_rows(path, options, None) if of_results else _label_rows(path, options)
 
-    @contextlib.contextmanager
-    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
-        """Read predictions when the ground truth is known: its keypoints distinguish them from polygons."""
-
-        def finish(ground_truth: GroundTruth | None) -> Detections:
-            rows = self.prediction_rows(path, options, ground_truth)
-            return detections_of(rows, options, ground_truth)
-
-        yield finish
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
+        """Read predictions; the keypoints of the ground truth distinguish theirs from polygons."""
+        rows = self.prediction_rows(path, options, ground_truth)
+        return detections_of(rows, options, ground_truth)
 
     @paused_collector()
     def prediction_rows(self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None) -> Rows:
