@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
+from boxscore._utils.given_paths import path_of
 from boxscore._utils.processes import available_processors
 from boxscore._utils.progress import stage
 from boxscore._utils.records import NamedTuple
@@ -25,10 +26,10 @@ from boxscore.data.unlisted import listing
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
-from boxscore.formats import detect_format, load_both
+from boxscore.formats import load_both
 from boxscore.formats._data_below import SIDES, Side
 from boxscore.formats.reading import read_detections, read_options, takes_sizes
-from boxscore.formats.registry import format_at, is_parquet
+from boxscore.formats.registry import is_parquet, open_at
 from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type, without_scores
 from boxscore.protocols.changing import area_ranges_of_text, iou_thresholds_of_text
 from boxscore.protocols.protocol import Protocol
@@ -89,14 +90,16 @@ def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
     protocol = chosen_protocol(arguments)
     processes = readers(arguments)
     common: dict[str, Any] = {**needs_of(*(others or (protocol,))), "processes": processes}
+    opened = []
     for side, path in zip(SIDES, (arguments.ground_truth, arguments.detections), strict=True):
-        detected, reason = detect_format(path, side=side)
+        opened.append(open_at(path_of(path), side=side))  # also where the user names the format
+        detected = opened[-1].format.name
         if arguments.format == "auto" and _is_surprising(path, detected) and stderr_is_terminal():
-            _note(f"{side}: {path} is {reason}; reading it as {detected}")
+            _note(f"{side}: {path} is {opened[-1].reason}; reading it as {detected}")
     stage("reading ground truth and detections")
     ground_truth, detections = load_both(
-        arguments.ground_truth,
-        arguments.detections,
+        opened[0],
+        opened[1],
         read_options(**ground_truth_arguments(arguments), **common),
         read_options(**detection_arguments(arguments), **common),
     )
@@ -176,7 +179,7 @@ def _is_table(path: Path | Sequence[Path] | None, name: str, side: Side) -> bool
     """Whether a side is a table, or several files of which any may be one."""
     if path is None:
         return False
-    return not isinstance(path, Path) or "columns" in format_at(path, name, side=side).takes
+    return not isinstance(path, Path) or "columns" in open_at(path, name, side=side).format.takes
 
 
 def resolve_columns(arguments: argparse.Namespace) -> None:

@@ -22,12 +22,16 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from boxscore._utils.files import guarded, refuse_replacing
 from boxscore._utils.given_paths import files_of
 from boxscore._utils.records import NamedTuple
 from boxscore.cli.arguments import Form, Option
 from boxscore.errors import BoxscoreError, InputError
+
+if TYPE_CHECKING:
+    from boxscore.formats._opened import Opened
 
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
 DESCRIPTIONS = (".yaml", ".yml", ".data", ".txt")
@@ -127,19 +131,28 @@ def _with_elsewhere(named: _Named) -> Iterator[_Named]:
     is_folder = status is not None and stat.S_ISDIR(status.st_mode)
     if not is_folder and named.path.suffix.lower() not in DESCRIPTIONS:
         return
-    from boxscore.formats.registry import format_at
+    from boxscore.formats.registry import open_at
 
     with contextlib.suppress(BoxscoreError, OSError):  # of what cannot be read, the command says so
-        for path in format_at(named.path).read_elsewhere(named.path):
+        opened = open_at(named.path)
+        for path in [*(each.path for each in opened.files), *_elsewhere(opened)]:
             yield named._replace(path=path)
+
+
+def _elsewhere(opened: Opened) -> list[Path]:
+    """List what the file or folder at a path, or one of several, names and is read too."""
+    if opened.files:
+        return [path for each in opened.files for path in _elsewhere(each)]
+    return opened.format.read_elsewhere(opened.path) if opened.is_direct else []
 
 
 def _is_read(folder: Path, ending: str) -> bool:
     """Whether files of an ending may be read in a folder; any, where nothing is known of it."""
-    from boxscore.formats.registry import format_at
+    from boxscore.formats.registry import open_at
 
     try:
-        endings = format_at(folder).folder_endings
+        opened = open_at(folder)
+        endings = opened.format.folder_endings if opened.is_direct else ()
     except BoxscoreError:  # a folder of images, or of something unknown
         endings = ()
     return not endings or ending in (*endings, *PICTURES)

@@ -15,7 +15,7 @@ from boxscore.distributed.suppressing import Counted, Rewrite, join_parquet, par
 from boxscore.errors import InputError
 from boxscore.formats.parquet_groups import ParquetGroups
 from boxscore.formats.reading import read_options
-from boxscore.formats.registry import format_at
+from boxscore.formats.registry import open_at
 from boxscore.formats.results import check_one_form
 from boxscore.suppression.fusion import warn_of_scale
 from boxscore.suppression.tables import fused_part
@@ -42,7 +42,7 @@ def rewritten_in_parts(
     instances : sequence of str
         Instance columns that are compared.
     """
-    formats = [format_at(path, side="detections") for path in paths]
+    formats = [open_at(path, side="detections").format for path in paths]
     check_one_form([(path, each.name) for path, each in zip(paths, formats, strict=True)])
     if formats[0].name != "parquet":
         cause = "boxscore convert --gt GT --dt DT --to parquet --output FILE writes it"

@@ -17,12 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from boxscore._utils.user_warnings import warn_user
-from boxscore.data.tables import Detections, GroundTruth
-from boxscore.errors import BoxscoreWarning, FileFormatError
-from boxscore.formats._format import Format, ReadOptions
+from boxscore.errors import FileFormatError
 from boxscore.formats._sniffer import Sniffer
-from boxscore.formats._unpacking import Unpacked
 
 Side = Literal["ground truth", "detections"]
 SIDES: tuple[Side, Side] = ("ground truth", "detections")
@@ -40,42 +36,6 @@ SEARCHED_FOR = {
     "detections": "predictions.json, labels with confidences, *.bbox.json, coco_instances_results.json",
 }
 """Described for messages, by side."""
-
-
-class DataBelow(Unpacked):
-    """The format of data below a folder; a note names them when they are read.
-
-    Parameters
-    ----------
-    inner : Format
-    given : Path
-        The folder.
-    data_path : Path
-        The data below it.
-    side : {"ground truth", "detections"}, optional
-        What is read.
-    """
-
-    def __init__(self, inner: Format, given: Path, data_path: Path, side: Side | None = None) -> None:
-        super().__init__(inner, data_path, data_path)
-        self._given, self._side = given, side
-
-    def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
-        """Read ground truth from below the folder."""
-        self._note()
-        return super().load_ground_truth(path, options)
-
-    def load_detections(
-        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
-    ) -> Detections:
-        """Read detections from below the folder."""
-        self._note()
-        return super().load_detections(path, options, ground_truth)
-
-    def _note(self) -> None:
-        what = "data" if self._side is None else self._side
-        text = f"{self._given}: reading {self.folder}, the only {what} in this folder."
-        warn_user(BoxscoreWarning(text, severity="info"))
 
 
 def data_below(folder: Path, *, side: Side | None = None, has_labels: bool = False) -> Path | None:

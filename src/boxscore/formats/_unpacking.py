@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import dataclasses
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any
 
 from boxscore._utils.addresses import Address, without_secrets
-from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._sniffer import Sniffer
 
 if TYPE_CHECKING:
@@ -47,68 +44,6 @@ _SKIPPED = frozenset({".mp4", ".avi", ".mov", ".mkv", ".pt", ".pth", ".onnx", ".
 _DATA = (".json", ".jsonl", ".xml", ".csv", ".parquet", ".manifest", ".yaml", ".yml", ".npz")
 
 _known: dict[tuple[str, int, int], Path] = {}
-
-
-class Unpacked(Format):
-    """The format of an archive's content, read from where it was unpacked.
-
-    Parameters
-    ----------
-    inner : Format
-    packed : Path
-        The archive.
-    folder : Path
-        What was unpacked: a file or a folder.
-    """
-
-    def __init__(self, inner: Format, packed: Path, folder: Path) -> None:
-        self.inner, self.packed, self.folder = inner, packed, folder
-        self.name = inner.name  # type: ignore[misc]
-        self.boxes = inner.boxes  # type: ignore[misc]
-        self.has_class_numbers = inner.has_class_numbers  # type: ignore[misc]
-        self.has_boxes = inner.has_boxes  # type: ignore[misc]
-        self.takes = inner.takes  # type: ignore[misc]
-        self.takes_of_detections = inner.takes_of_detections  # type: ignore[misc]
-        self.reads_shares = inner.reads_shares  # type: ignore[misc]
-
-    def detect(self, sniffer: Sniffer) -> str | None:
-        """Recognise what was unpacked."""
-        return self.inner.detect(Sniffer(self.folder))
-
-    def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
-        """Read ground truth from the archive."""
-        with self._named():
-            return self._with_archive_name(self.inner.load_ground_truth(self.folder, options))
-
-    def load_detections(
-        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
-    ) -> Detections:
-        """Read detections from the archive."""
-        with self._named():
-            return self._with_archive_name(self.inner.load_detections(self.folder, options, ground_truth))
-
-    def lists_images(self, ground_truth: GroundTruth) -> bool:
-        """Whether the format inside does."""
-        return self.inner.lists_images(ground_truth)
-
-    def results_files(self, path: Path) -> list[Path]:
-        """Return the files that were unpacked."""
-        return self.inner.results_files(self.folder)
-
-    def _with_archive_name(self, table: _Table) -> _Table:
-        return dataclasses.replace(table, source=table.source.replace(str(self.folder), str(self.packed)))
-
-    @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
-        """Name the archive instead of the temporary folder in messages."""
-        try:
-            yield
-        except (FileFormatError, InputError) as error:
-            text = str(error).replace(str(self.folder), str(self.packed))
-            raise type(error)(text) from None
-
-
-_Table = TypeVar("_Table", bound=BoxTable)
 
 
 def is_packed(sniffer: Sniffer) -> bool:

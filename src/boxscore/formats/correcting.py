@@ -28,7 +28,7 @@ from boxscore.errors import InputError
 from boxscore.formats._format import Correction
 from boxscore.formats._yolo_folders import IMAGE_ENDINGS
 from boxscore.formats.converting import save_as
-from boxscore.formats.registry import format_at
+from boxscore.formats.registry import open_at
 
 CLOSE = 1e-6
 """How far, in pixels or of the image, a corrected box may be read from where it should be."""
@@ -90,9 +90,10 @@ def write_corrected(
     InputError
         When the format cannot hold the corrections, or would change other labels.
     """
-    format_ = format_at(path, options["format"], side="ground truth")
-    files = format_.corrected(path, corrections, options["image_set"])
-    if files is None and "ground truth" not in format_.holds:
+    opened = open_at(path, options["format"], side="ground truth")
+    format_, is_direct = opened.format, opened.is_direct
+    files = format_.corrected(path, corrections, options["image_set"]) if is_direct else None
+    if files is None and not (is_direct and "ground truth" in format_.holds):
         rule = "be COCO, YOLO, VOC, CVAT or another format that is written"
         cause = "boxscore convert --to coco first, and fix that"
         raise InputError(

@@ -37,9 +37,10 @@ from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._data_below import Side
 from boxscore.formats._format import Format, ReadOptions
+from boxscore.formats._opened import Opened
 from boxscore.formats._shares import ImageShare, ReadAtOnceError
 from boxscore.formats._sniffer import errors_named
-from boxscore.formats.registry import capability, format_at, format_named, format_names
+from boxscore.formats.registry import capability, format_named, format_names, open_at
 
 if TYPE_CHECKING:
     from boxscore.data.column_names import ColumnMap
@@ -192,16 +193,16 @@ def _hierarchy_of(hierarchy: str | Path | Mapping[str, Any]) -> Hierarchy:
 
 def takes_columns(path: Path, side: Side) -> bool:
     """Whether there is a table, whose columns a user may name."""
-    return path.exists() and "columns" in format_at(path, side=side).takes
+    return path.exists() and "columns" in open_at(path, side=side).format.takes
 
 
-def read_ground_truth(path: str | Path, options: FileOptions = PLAIN) -> GroundTruth:
+def read_ground_truth(path: str | Path | Opened, options: FileOptions = PLAIN) -> GroundTruth:
     """Read ground truth; see :func:`boxscore.load_ground_truth`."""
-    path = _path_of(path, GroundTruth)
-    file_format = format_at(path, options.format, side="ground truth")
+    opened = _open(_path_of(path, GroundTruth), options, "ground truth")
+    file_format = opened.format
     _refuse_useless(options, file_format)
-    with errors_named(path, side="gt"):
-        ground_truth = file_format.load_ground_truth(path, options)
+    with errors_named(opened.path, side="gt"):
+        ground_truth = opened.load_ground_truth(options)
     names_images = options.image_sizes is not None and options.unlisted_images is None
     if names_images and not file_format.lists_images(ground_truth):
         ground_truth = _with_named_images(ground_truth, options)
@@ -222,8 +223,19 @@ def read_ground_truth(path: str | Path, options: FileOptions = PLAIN) -> GroundT
     return ground_truth
 
 
-def _path_of(path: Any, kind: type[GroundTruth | Detections]) -> Path:
-    """Return a path; refuse a table in its place, or anything else."""
+def _open(path: Path | Opened, options: FileOptions, side: Side) -> Opened:
+    """Open a path, unless it is open in the format that the user names."""
+    if isinstance(path, Opened):
+        if options.format in ("auto", path.format.name):
+            return path
+        path = path.path
+    return open_at(path, options.format, side=side)
+
+
+def _path_of(path: Any, kind: type[GroundTruth | Detections]) -> Path | Opened:
+    """Return a path, or one that is open; refuse a table in its place, or anything else."""
+    if isinstance(path, Opened):
+        return path
     if isinstance(path, (str, os.PathLike)):
         return path_of(path)
     makers = f"{kind.__name__}.from_pandas takes a DataFrame, {kind.__name__}.from_arrays takes arrays"
@@ -259,16 +271,18 @@ def _with_named_images(ground_truth: GroundTruth, options: FileOptions) -> Groun
 
 def takes_sizes(path: Path, side: Side, format: str = "auto", box_format: str | None = None) -> bool:
     """Whether a side needs the sizes of images, which are given once for both."""
-    return (box_format or "").endswith("n") or "image_sizes" in format_at(path, format, side=side).takes
+    return (box_format or "").endswith("n") or "image_sizes" in open_at(path, format, side=side).format.takes
 
 
-def read_detections(path: str | Path, ground_truth: GroundTruth, options: FileOptions = PLAIN) -> Detections:
+def read_detections(
+    path: str | Path | Opened, ground_truth: GroundTruth, options: FileOptions = PLAIN
+) -> Detections:
     """Read detections; see :func:`boxscore.load_detections`."""
     return read_listed(path, ground_truth, options)[1]
 
 
 def read_listed(
-    path: str | Path, ground_truth: GroundTruth, options: FileOptions
+    path: str | Path | Opened, ground_truth: GroundTruth, options: FileOptions
 ) -> tuple[GroundTruth, Detections]:
     """Read detections, and return the ground truth that lists their images as well."""
     path = _path_of(path, Detections)
@@ -277,12 +291,13 @@ def read_listed(
         got = f"a value of type {type(given).__name__}"
         cause = "boxscore.load_ground_truth reads it; boxscore.evaluate takes two paths"
         raise InputError("ground_truth", "be a GroundTruth table", got=got, cause=cause)
+    opened = _open(path, options, "detections")
     both = with_unlisted(
-        lambda truth: _read_detections(path, truth, options), ground_truth, options.unlisted_images
+        lambda truth: _read_detections(opened, truth, options), ground_truth, options.unlisted_images
     )
     if options.columns is not None:
         options.columns.refuse_absent()
-    return both[0], _with_reader(both[1], path, options)
+    return both[0], _with_reader(both[1], opened, options)
 
 
 class LeftOut(dict[str, int]):
@@ -298,22 +313,22 @@ class LeftOut(dict[str, int]):
         return dict, (dict(self),)
 
 
-def _with_reader(detections: Detections, path: Path, options: FileOptions) -> Detections:
+def _with_reader(detections: Detections, opened: Opened, options: FileOptions) -> Detections:
     """Return detections that can be read again with those of unknown classes, where some were left out."""
     if not detections.left_out or options.class_map is not None:
         return detections
     left_out = LeftOut(detections.left_out)
     evaluated = dataclasses.replace(options, unlisted_images="drop")
-    left_out.renumbered = functools.partial(renumbered_file, path, options=evaluated)
-    left_out.renamed = functools.partial(_renamed_file, path, options=evaluated)
+    left_out.renumbered = functools.partial(renumbered_file, opened, options=evaluated)
+    left_out.renamed = functools.partial(_renamed_file, opened, options=evaluated)
     return dataclasses.replace(detections, left_out=left_out)
 
 
 def renumbered_file(
-    path: Path, ground_truth: GroundTruth, options: FileOptions
+    path: Path | Opened, ground_truth: GroundTruth, options: FileOptions
 ) -> tuple[InferredClassMap, Detections] | None:
     """Return the class map inferred from a file's boxes, and its detections by it; None if it needs none."""
-    detections = _read_again(path, ground_truth, options)
+    detections = _read_again(_open(path, options, "detections"), ground_truth, options)
     inferred = infer_class_map(ground_truth, detections, classes=options.classes)
     if inferred.name in (None, AS_THEY_ARE):
         return None
@@ -324,39 +339,39 @@ def renumbered_file(
 
 
 def _renamed_file(
-    path: Path, ground_truth: GroundTruth, pairs: Mapping[Id, Id | None], options: FileOptions
+    opened: Opened, ground_truth: GroundTruth, pairs: Mapping[Id, Id | None], options: FileOptions
 ) -> Detections:
-    detections, known = _read_again(path, ground_truth, options), ground_truth.categories
+    detections, known = _read_again(opened, ground_truth, options), ground_truth.categories
     return with_classes(detections, known, mapped_rows(pairs, detections.categories, known))
 
 
-def _read_again(path: Path, ground_truth: GroundTruth, options: FileOptions) -> Detections:
+def _read_again(opened: Opened, ground_truth: GroundTruth, options: FileOptions) -> Detections:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # the file was read before
         return with_unlisted(
-            lambda truth: read_in_file_classes(path, truth, options), ground_truth, options.unlisted_images
+            lambda truth: read_in_file_classes(opened, truth, options), ground_truth, options.unlisted_images
         )[1]
 
 
-def _read_detections(path: Path, ground_truth: GroundTruth, options: FileOptions) -> Detections:
-    file_format = format_at(path, options.format, side="detections")
+def _read_detections(opened: Opened, ground_truth: GroundTruth, options: FileOptions) -> Detections:
+    path, file_format = opened.path, opened.format
     _refuse_useless(options, file_format, of_detections=True)
     if _may_number_otherwise(ground_truth, file_format, options):
         from boxscore.formats.class_maps import renumbered_by_boxes
 
         detections = renumbered_by_boxes(
-            path, ground_truth, read_in_file_classes(path, ground_truth, options)
+            path, ground_truth, read_in_file_classes(opened, ground_truth, options)
         )
         if detections is not None:
             _warn(detections, file_format, options, ground_truth)
             return detections
     if options.class_map is None:
         with errors_named(path, side="dt"):
-            detections = file_format.load_detections(path, options, ground_truth)
+            detections = opened.load_detections(options, ground_truth)
     else:
         from boxscore.formats.class_maps import renumbered
 
-        detections = read_in_file_classes(path, ground_truth, options)
+        detections = read_in_file_classes(opened, ground_truth, options)
         detections = renumbered(detections, ground_truth, options.class_map, options.classes)
     _warn(detections, file_format, options, ground_truth)
     return detections
@@ -368,16 +383,15 @@ def _may_number_otherwise(ground_truth: GroundTruth, file_format: Format, option
     return nothing_said and file_format.has_class_numbers and ground_truth.categories.are_positions
 
 
-def read_in_file_classes(path: Path, ground_truth: GroundTruth, options: FileOptions) -> Detections:
+def read_in_file_classes(opened: Opened, ground_truth: GroundTruth, options: FileOptions) -> Detections:
     """Read detections in the images of the ground truth, but in the classes of their file."""
     from boxscore.formats.class_maps import in_file_classes
 
-    file_format = format_at(path, options.format, side="detections")
     numbers = dataclasses.replace(options, classes=None)
 
     def read(within: GroundTruth | None) -> Detections:
-        with errors_named(path, side="dt"):
-            return file_format.load_detections(path, numbers, within)
+        with errors_named(opened.path, side="dt"):
+            return opened.load_detections(numbers, within)
 
     return in_file_classes(read, ground_truth)
 
@@ -390,13 +404,13 @@ def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> 
     ReadAtOnceError
         When all rows decide something of each.
     """
-    file_format = format_at(path, options.format, side="ground truth")
+    opened = open_at(path, options.format, side="ground truth")
     beside = (options.image_labels, options.hierarchy, options.descriptions, options.image_sizes)
     if any(one is not None for one in beside) or options.unlisted_images not in (None, "error"):
         raise ReadAtOnceError
-    if "ground truth" in file_format.reads_shares:
-        return read_ground_truth(path, dataclasses.replace(options, share=share))
-    whole = read_ground_truth(path, options)
+    if "ground truth" in opened.format.reads_shares and not opened.files:
+        return read_ground_truth(opened, dataclasses.replace(options, share=share))
+    whole = read_ground_truth(opened, options)
     rows = share.choose(whole.images)
     from boxscore.data.operations import of_images
 
@@ -413,23 +427,24 @@ def read_detections_of_share(
     ReadAtOnceError
         When all rows decide something of each.
     """
-    file_format = format_at(path, options.format, side="detections")
+    opened = open_at(path, options.format, side="detections")
     if (
-        "detections" not in file_format.reads_shares
+        "detections" not in opened.format.reads_shares
+        or opened.files
         or options.class_map is not None
         or options.unlisted_images not in (None, "error")
-        or _may_number_otherwise(ground_truth, file_format, options)
+        or _may_number_otherwise(ground_truth, opened.format, options)
     ):
         raise ReadAtOnceError
-    detections = read_detections(path, ground_truth, dataclasses.replace(options, share=share))
+    detections = read_detections(opened, ground_truth, dataclasses.replace(options, share=share))
     if not detections.scored:
         raise ReadAtOnceError
     return detections
 
 
 def load_both(
-    ground_truth_path: str | Path,
-    detections_path: str | Path,
+    ground_truth: str | Path | Opened,
+    detections: str | Path | Opened,
     options: FileOptions = PLAIN,
     detection_options: FileOptions = PLAIN,
 ) -> tuple[GroundTruth, Detections]:
@@ -437,7 +452,7 @@ def load_both(
 
     Parameters
     ----------
-    ground_truth_path, detections_path : str or Path
+    ground_truth, detections : str, Path or Opened
     options, detection_options : FileOptions
         Of the ground truth, and of the detections. More than one process forks this one.
 
@@ -451,32 +466,37 @@ def load_both(
     FileFormatError, InputError
         As from the public loaders.
     """
-    truth_format = format_at(path_of(ground_truth_path), options.format, side="ground truth")
+    truth_file = _open(_path_of(ground_truth, GroundTruth), options, "ground truth")
     begin = None
-    if truth_format.has_class_numbers and detection_options.class_map is None:
-        path = path_of(detections_path)
-        file_format = format_at(path, detection_options.format, side="detections")
-        _refuse_useless(detection_options, file_format, of_detections=True)
-        begin = capability(file_format, "begin")
+    if truth_file.format.has_class_numbers and detection_options.class_map is None:
+        results = _open(_path_of(detections, Detections), detection_options, "detections")
+        detections = results
+        _refuse_useless(detection_options, results.format, of_detections=True)
+        begin = None if results.files else capability(results.format, "begin")
     if begin is None:
-        ground_truth = read_ground_truth(ground_truth_path, options)
-        return read_listed(detections_path, ground_truth, detection_options)
-    truth_work = TRUTH_WORK * _size_of(path_of(ground_truth_path))
-    beside = truth_work / max(truth_work + _size_of(path), 1)
+        truth = read_ground_truth(truth_file, options)
+        return read_listed(detections, truth, detection_options)
+    truth_work = TRUTH_WORK * _size_of(truth_file.path)
+    beside = truth_work / max(truth_work + _size_of(results.path), 1)
     shared = max(1, round(worker_count(options.processes) * beside))
-    with errors_named(path, side="dt"), begin(path, detection_options, beside) as begun:
-        ground_truth = read_ground_truth(ground_truth_path, dataclasses.replace(options, processes=shared))
+    results.tell()
+    with (
+        errors_named(results.path, side="dt"),
+        results.named(),
+        begin(results.data, detection_options, beside) as begun,
+    ):
+        truth = read_ground_truth(truth_file, dataclasses.replace(options, processes=shared))
         try:
-            detections = begun.detections(ground_truth)
+            table = results.loaded(lambda: begun.detections(truth))
         except UnlistedImagesError as error:
             if detection_options.unlisted_images in (None, "error"):
                 refuse_other_units(
-                    lambda truth: _read_detections(path, truth, detection_options), ground_truth, error.names
+                    lambda wider: _read_detections(results, wider, detection_options), truth, error.names
                 )
                 raise
-            return read_listed(path, ground_truth, detection_options)
-    _warn(detections, file_format, detection_options, ground_truth)
-    return ground_truth, _with_reader(detections, path, detection_options)
+            return read_listed(results, truth, detection_options)
+    _warn(table, results.format, detection_options, truth)
+    return truth, _with_reader(table, results, detection_options)
 
 
 _USES = {

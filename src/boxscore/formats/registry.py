@@ -21,10 +21,11 @@ from boxscore._utils.given_paths import Several, path_of, why_nothing
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted
 from boxscore.errors import FileFormatError
-from boxscore.formats._data_below import DataBelow, Side, data_below
+from boxscore.formats._data_below import Side, data_below
 from boxscore.formats._format import Format
+from boxscore.formats._opened import Opened
 from boxscore.formats._sniffer import Sniffer, errors_named
-from boxscore.formats._unpacking import Unpacked, only_data, unpacked
+from boxscore.formats._unpacking import only_data, unpacked
 
 MOST_WITHIN = 8
 """Entries of a folder that are tried, to suggest what to give instead."""
@@ -120,7 +121,7 @@ def format_named(name: str) -> Format:
 def capability(format_: Format, what: str) -> Callable[..., Any] | None:
     """Return the function by which a format can do more than read and write; None where it cannot."""
     text = _CAPABILITIES.get((format_.name, what))
-    if text is None or format_ is not format_named(format_.name):  # an archive, data below, several files
+    if text is None:
         return None
     module, _, function = text.partition(".")
     found: Callable[..., Any] = getattr(importlib.import_module(f"boxscore.formats.{module}"), function)
@@ -168,41 +169,102 @@ def detect_format(path: str | Path, *, side: Side | None = None) -> tuple[str, s
     ...     detect_format(file.name)
     ('coco', 'a JSON file')
     """
-    path = path_of(path)
+    opened = open_at(path_of(path), side=side)
+    return opened.format.name, opened.reason
+
+
+def open_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Opened:
+    """Find the format of the data at a path, or in folders below it that are of a ``side``.
+
+    It must be the named one if one is named.
+    """
+    checks.one_of(name, format_names(), name="format")
     if not path.exists():
         raise FileFormatError(f"{path}: cannot be read: {why_nothing(path)}.")
     if isinstance(path, Several):
-        return _of_several(path, side)
+        return _open_several(path, name, side)
     _check_file_or_folder(path)
     inner = unpacked(path)
-    sniffer = Sniffer(inner)
-    if isinstance(inner, Address):
-        return _in_store(sniffer)
-    detected = _detected(sniffer)
-    below = _data_of_folder(sniffer, detected, side)
-    if below is not None:
-        return detect_format(below, side=side)
-    if detected is None and inner != path and sniffer.is_folder:
-        only = only_data(inner)
-        detected = None if only is None else _detected(Sniffer(only))
-    detected = _labels_below(sniffer) if detected is None and side == "detections" else detected
-    if detected is not None:
-        is_archive = inner != path and not isinstance(path, Address)
-        return detected[0], f"{detected[1]}, in an archive" if is_archive else detected[1]
+    if inner != path:
+        return _open_inside(path, inner, name, side)
+    sniffer = Sniffer(path)
+    detected: tuple[str, str] | None
+    if isinstance(path, Address):
+        detected = _in_store(sniffer)
+    else:
+        named = None if name == "auto" else name
+        detected = _detected(sniffer, first=None if sniffer.is_folder else named)
+        if sniffer.is_folder:
+            below = _data_of_folder(sniffer, detected, side)
+            if below is not None:
+                return _open_below(path, below, name, side)
+            detected = detected if named is None else _detected(sniffer, first=named)
+        if detected is None and named is not None:
+            return Opened(path, format_named(named), "", path)  # its error says what is wrong
+        detected = detected or (_labels_below(sniffer) if side == "detections" else None)
+        if detected is None:
+            raise _unknown(sniffer, side)
+    recognised, reason = detected
+    if name not in ("auto", recognised):
+        raise FileFormatError(f"{path}", f"be in the {name} format", got=f"{reason} ({recognised})")
+    return Opened(path, format_named(recognised), reason, path)
+
+
+def _open_several(several: Several, name: str, side: Side | None) -> Opened:
+    """Open Parquet, whose files are one table, or files that are read one by one."""
+    opened = [open_at(file, side=side) for file in several.files]
+    first: dict[str, Path] = {}
+    for each in opened:
+        first.setdefault(each.format.name, each.path)
+    if len(first) > 1:
+        got = ", ".join(f"{file} in {one}" for one, file in first.items())
+        raise FileFormatError(str(several), "be of one format", got=got)
+    if name not in ("auto", *first):
+        opened = [open_at(file, name, side=side) for file in several.files]
+    reason = f"{counted(len(opened), 'file')}, the first {opened[0].reason}"
+    is_table = opened[0].format.name == "parquet" and all(each.is_direct for each in opened)
+    return Opened(several, opened[0].format, reason, several, files=() if is_table else tuple(opened))
+
+
+def _open_inside(path: Path, inner: Path, name: str, side: Side | None) -> Opened:
+    """Open what an archive holds."""
+    if inner.is_dir() and _detected(Sniffer(inner)) is None:
+        inner = only_data(inner) or inner
+    try:
+        opened = open_at(inner, name, side=side)
+    except FileFormatError as error:
+        raise FileFormatError(str(error).replace(str(inner), str(path))) from None
+    is_said = isinstance(path, Address) or not opened.is_direct
+    return opened._replace(
+        path=path,
+        reason=opened.reason if is_said else f"{opened.reason}, in an archive",
+        unpacked=opened.unpacked or inner,
+        note=opened.note.replace(str(inner), str(path)),
+    )
+
+
+def _open_below(folder: Path, below: Path, name: str, side: Side | None) -> Opened:
+    """Open the only data below a folder."""
+    note = f"{folder}: reading {below}, the only {side or 'data'} in this folder."
+    return open_at(below, name, side=side)._replace(path=folder, note=note)
+
+
+def _unknown(sniffer: Sniffer, side: Side | None) -> FileFormatError:
+    """Return the error for a path that no format recognises: it says what that looks like."""
     from boxscore.formats.recognising import resemblance
 
     like = resemblance(sniffer, side)
-    within = [entry.relative_to(inner) for entry in _candidates(sniffer)]
+    within = _candidates(sniffer)
     advice = like.advice if like is not None else f"these are read: {', '.join(format_names(auto=False))}"
     if within:
-        advice = f"give {'one of ' * (len(within) > 1)}{', '.join(str(path / entry) for entry in within)}"
-        if len(within) > 1 and all(Sniffer(inner / entry).texts for entry in within):
-            name = f"{within[0].name}/{Sniffer(inner / within[0]).texts[0].path.stem}"
+        advice = f"give {'one of ' * (len(within) > 1)}{', '.join(map(str, within))}"
+        if len(within) > 1 and all(Sniffer(entry).texts for entry in within):
+            name = f"{within[0].name}/{Sniffer(within[0]).texts[0].path.stem}"
             advice += (
                 f". To evaluate all of them together, make one CSV file whose images are called {name!r}"
             )
-    raise FileFormatError(
-        str(path),
+    return FileFormatError(
+        str(sniffer.path),
         "be in a format that boxscore reads",
         got="something unknown" if like is None else f"what looks like {like.what}",
         cause=advice,
@@ -218,19 +280,6 @@ def _in_store(sniffer: Sniffer) -> tuple[str, str]:
             str(sniffer.path), "be a file, or a folder of Parquet files", got="another folder", cause=cause
         )
     return "parquet", reason
-
-
-def _of_several(several: Several, side: Side | None) -> tuple[str, str]:
-    """Return the format of all files, and how that of the first was recognised."""
-    first: dict[str, tuple[Path, str]] = {}
-    for file in several.files:
-        name, reason = detect_format(file, side=side)
-        first.setdefault(name, (file, reason))
-    if len(first) > 1:
-        got = ", ".join(f"{file} in {name}" for name, (file, _) in first.items())
-        raise FileFormatError(str(several), "be of one format", got=got)
-    ((name, (_, reason)),) = first.items()
-    return name, f"{counted(len(several.files), 'file')}, the first {reason}"
 
 
 def _check_file_or_folder(path: Path) -> None:
@@ -306,52 +355,4 @@ def _detected(sniffer: Sniffer, *, first: str | None = None) -> tuple[str, str] 
 
 def is_parquet(path: Path, side: Side = "detections") -> bool:
     """Whether a path is a Parquet file, or a folder of them."""
-    return format_at(path, side=side).name == "parquet"
-
-
-def format_at(path: Path, name: str = "auto", *, side: Side | None = None) -> Format:
-    """Return the format of the data at a path, or in folders below it that are of a ``side``.
-
-    It must be the named one if one is named.
-    """
-    checks.one_of(name, format_names(), name="format")
-    if isinstance(path, Several):
-        return _format_of_several(path, name, side)
-    _check_file_or_folder(path)
-    inner = unpacked(path)
-    if inner != path:
-        return _format_inside(path, inner, name, side)
-    sniffer = Sniffer(path)
-    in_folder = sniffer.is_folder and not isinstance(path, Address)
-    below = _data_of_folder(sniffer, _detected(sniffer), side) if in_folder else None
-    if below is not None:
-        return DataBelow(format_at(below, name, side=side), path, below, side)
-    if name != "auto" and path.exists() and not isinstance(path, Address):
-        recognised = _detected(sniffer, first=name)
-        if recognised is None or recognised[0] == name:
-            return format_named(name)  # its error says what is wrong where nothing was recognised
-    detected, reason = detect_format(path, side=side)
-    if name not in ("auto", detected):
-        raise FileFormatError(f"{path}", f"be in the {name} format", got=f"{reason} ({detected})")
-    return format_named(detected)
-
-
-def _format_of_several(several: Several, name: str, side: Side | None) -> Format:
-    """Return Parquet, whose files are one table, or the format of files that are read one by one."""
-    detect_format(several, side=side)  # refuses several formats
-    formats = [format_at(file, name, side=side) for file in several.files]
-    if formats[0].name == "parquet" and not any(isinstance(each, Unpacked) for each in formats):
-        return formats[0]
-    from boxscore.formats._several import SeveralFiles
-
-    return SeveralFiles(formats, several.files)
-
-
-def _format_inside(path: Path, inner: Path, name: str, side: Side | None) -> Format:
-    """Return the format of what an archive holds."""
-    if inner.is_dir() and _detected(Sniffer(inner)) is None:
-        inner = only_data(inner) or inner
-    try:
-        return Unpacked(format_at(inner, name, side=side), path, inner)
-    except FileFormatError as error:
-        raise FileFormatError(str(error).replace(str(inner), str(path))) from None
+    return open_at(path, side=side).format.name == "parquet"

@@ -34,24 +34,24 @@ from boxscore.formats._format import ReadOptions
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import errors_named
 from boxscore.formats._survivors import Results, Survivors
-from boxscore.formats._unpacking import Unpacked
 from boxscore.formats.reading import PLAIN
-from boxscore.formats.registry import format_at, format_named
+from boxscore.formats.registry import format_named, open_at
 
 
 def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bool = False) -> Results:
     """Read results of any format without ground truth; warn of oriented boxes unless they are compared."""
     path = path_of(path)
-    file_format = format_at(path, options.format, side="detections")
-    snapshots = tuple(Snapshot(file) for file in file_format.results_files(path))
+    opened = open_at(path, options.format, side="detections")
+    file_format = opened.format
+    files = [each.path for each in opened.files] or file_format.results_files(opened.data)
+    snapshots = tuple(map(Snapshot, files))
     with errors_named(path, side="dt"):
-        table = file_format.load_detections(path, options, None)
+        table = opened.load_detections(options, None)
     if not oriented and (table.rotated is not None or table.quadrilaterals is not None):
         warn_user(f"{path}: rotated boxes; the upright boxes around them are suppressed or fused.")
     if file_format.boxes is not None and table.boxes_given:
         warn_of_box_order(table, given_sizes=file_format.boxes == "xywh", form=options.box_format)
-    folder = file_format.folder if isinstance(file_format, Unpacked) else path
-    return Results(folder, file_format.name, table, snapshots, options.written)
+    return Results(opened.data, file_format.name, table, snapshots, options.written)
 
 
 def check_one_form(given: Iterable[tuple[Path, str]]) -> None:

@@ -24,10 +24,10 @@ from boxscore._utils.given_paths import files_of, path_of
 from boxscore.data.alignment import align
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.formats import detect_format
 from boxscore.formats._data_below import SIDES
 from boxscore.formats._unpacking import unpacked
 from boxscore.formats.reading import read_ground_truth, read_listed, read_options
+from boxscore.formats.registry import open_at
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of
 from boxscore.validation._findings import SEVERITIES, Context, Finding, by_weight, refused
@@ -131,27 +131,27 @@ def validate_files(
     of_detections = read_options(**(detection_options or {}), **needs)
     paths = [path_of(ground_truth)] if detections is None else [path_of(ground_truth), path_of(detections)]
     # A path that does not exist or has no known format is refused.
-    formats = [detect_format(path, side=side)[0] for path, side in zip(paths, SIDES, strict=False)]
+    opened = [open_at(path, side=side) for path, side in zip(paths, SIDES, strict=False)]
     findings: list[Finding] = []
-    for file in files_of(paths[0]) if formats[0] == "coco" else []:
+    for file in files_of(paths[0]) if opened[0].format.name == "coco" else []:
         findings += ground_truth_file_findings(unpacked(file))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # each of them is a finding
         try:
-            truth = read_ground_truth(paths[0], of_truth)
+            truth = read_ground_truth(opened[0], of_truth)
         except InputError as error:
             return by_weight([*findings, refused("ground-truth-refused", error)])
         table, rows, renumbered = None, None, None
         if detections is not None:
             try:
-                truth, table = read_listed(paths[1], truth, of_detections)
+                truth, table = read_listed(opened[1], truth, of_detections)
             except InputError as error:
                 for file in files_of(paths[1]):
                     findings += detection_file_findings(file, truth)
                 findings.append(refused("detections-refused", error))
             else:
                 if of_detections.class_map is None:
-                    renumbered = renumbered_file(paths[1], truth, of_detections)
+                    renumbered = renumbered_file(opened[1], truth, of_detections)
                     counted = truth.categories.are_positions  # and may have been counted anew
                     left_out = table.left_out and not counted
                     rows = rows_read(paths[1], truth, len(table)) if left_out else None

@@ -13,6 +13,7 @@ from boxscore.data.numbering import InferredClassMap, infer_class_map
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.formats import reading
+from boxscore.formats._opened import Opened
 from boxscore.validation._findings import Renumbered
 
 
@@ -67,7 +68,9 @@ def find_class_map(
     return infer_class_map(ground_truth, placed, classes=classes)
 
 
-def renumbered_file(path: Path, ground_truth: GroundTruth, options: reading.FileOptions) -> Renumbered | None:
+def renumbered_file(
+    path: Path | Opened, ground_truth: GroundTruth, options: reading.FileOptions
+) -> Renumbered | None:
     """Return the detections of a file by the class map that their boxes show; None where it needs none."""
     renumbered = reading.renumbered_file(path, ground_truth, options)
     return None if renumbered is None else Renumbered(*renumbered)
