@@ -11,7 +11,7 @@ from typing import Any
 from boxscore.cli.arguments import OUTPUT
 from boxscore.cli.output import Section, written
 from boxscore.cli.streams import show
-from boxscore.formats.registry import format_named, format_names
+from boxscore.formats.registry import format_named, format_names, options_of
 
 OPTIONS = (OUTPUT.but(key=""),)
 
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
         "writes": [", ".join(file_format.holds) or None for file_format in formats],
         "endings": [" ".join(file_format.endings) or None for file_format in formats],
         "takes": [
-            ", ".join(sorted(file_format.takes | file_format.takes_of_detections)).replace("_", " ")
+            ", ".join(sorted(options_of(file_format, of_detections=True))).replace("_", " ")
             for file_format in formats
         ],
     }

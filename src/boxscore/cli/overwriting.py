@@ -141,9 +141,12 @@ def _with_elsewhere(named: _Named) -> Iterator[_Named]:
 
 def _elsewhere(opened: Opened) -> list[Path]:
     """List what the file or folder at a path, or one of several, names and is read too."""
+    from boxscore.formats.registry import capability
+
     if opened.files:
         return [path for each in opened.files for path in _elsewhere(each)]
-    return opened.format.read_elsewhere(opened.path) if opened.is_direct else []
+    read_elsewhere = capability(opened.format, "read_elsewhere") if opened.is_direct else None
+    return [] if read_elsewhere is None else list(read_elsewhere(opened.path))
 
 
 def _is_read(folder: Path, ending: str) -> bool:

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import numpy as np
@@ -20,10 +20,12 @@ from boxscore.data.vocabulary import SKELETON, SUPERCATEGORY, Categories, Id, li
 from boxscore.errors import InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotated_records
-from boxscore.formats._format import Correction
 from boxscore.formats._packed import packed_columns
 from boxscore.formats._snapshots import changed_while_read
 from boxscore.formats._survivors import Survivors
+
+if TYPE_CHECKING:
+    from boxscore.formats._corrections import Correction
 
 RECORDS = 1 << 14
 """Records made into text together."""
@@ -310,8 +312,12 @@ def _records(columns: dict[str, list[Any]]) -> Iterator[Record]:
 # ---------------------------------------------------------------- corrections
 
 
-def corrected(path: Path, corrections: Sequence[Correction]) -> str:
-    """Return the text of ground truth with some annotations corrected, and all else as it stands."""
+def corrected(
+    path: Path, corrections: Sequence[Correction], image_set: str | Path | None
+) -> dict[Path, bytes] | None:
+    """Return a file of ground truth with some annotations corrected, and all else as it stands."""
+    if not path.is_file():
+        return None
     content: Any = json.loads(path.read_bytes())
     annotations = content["annotations"]
     place = {annotation.get("id"): number for number, annotation in enumerate(annotations)}
@@ -332,4 +338,4 @@ def corrected(path: Path, corrections: Sequence[Correction]) -> str:
         if box is not None:
             annotation |= {"bbox": box, "area": box[2] * box[3]}
             annotation.pop("segmentation", None)  # of the place where it was
-    return json.dumps(content, ensure_ascii=False)
+    return {path: json.dumps(content, ensure_ascii=False).encode()}

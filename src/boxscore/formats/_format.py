@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from boxscore._utils.processes import Workers
-from boxscore._utils.records import NamedTuple, record
+from boxscore._utils.records import record
 from boxscore.data.boxes import ROUNDING, WrittenForm, WrittenFormat, written_form
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import SUPERCATEGORY, Id
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from boxscore.data.column_names import ColumnMap
     from boxscore.formats._shares import ImageShare
     from boxscore.formats._sniffer import Sniffer
-    from boxscore.formats._survivors import Survivors
     from boxscore.formats.image_sizes import ImageSizes
 
 CONTENT = frozenset(
@@ -118,25 +117,6 @@ class ReadOptions:
         return -math.inf if self.any_sides else -ROUNDING
 
 
-class Correction(NamedTuple):
-    """One label that is changed, or a new one."""
-
-    image: Id
-    file_name: str
-    """Of the image; empty where it has none."""
-    place: int | None
-    """Of the label among those of its image, from 0; None for a new one."""
-    id: Id | None
-    """Of the annotation; None for a new one."""
-    label: str
-    number: Id
-    """The id of the class."""
-    box: tuple[float, float, float, float] | None
-    """Corners, or None where they stay."""
-    size: tuple[float, float]
-    """Width and height of the image in the unit of the box; NaN where unknown."""
-
-
 class Format(abc.ABC):
     """One file format.
 
@@ -162,8 +142,6 @@ class Format(abc.ABC):
         How the names of its files end: what chooses it for a file that is written.
     folder_endings : tuple of str
         How the names of the files that it reads in a folder end; none where that may be any.
-    takes_of_detections : frozenset of str
-        Those that it takes beside detections only.
     reads_shares : frozenset of str
         The kinds of tables of which it can read some images and leave the others: ``"ground truth"``,
         ``"detections"``.
@@ -178,7 +156,6 @@ class Format(abc.ABC):
     holds_any_text: ClassVar[bool] = False
     endings: ClassVar[tuple[str, ...]] = ()
     folder_endings: ClassVar[tuple[str, ...]] = ()
-    takes_of_detections: ClassVar[frozenset[str]] = frozenset()
     reads_shares: ClassVar[frozenset[str]] = frozenset()
 
     @abc.abstractmethod
@@ -211,30 +188,3 @@ class Format(abc.ABC):
         """Return the ids that a reader of its files gives the classes of ground truth."""
         ids: list[Id] = table.categories.ids.tolist()
         return ids
-
-    def read_elsewhere(self, path: Path) -> list[Path]:
-        """List the files and folders elsewhere that the file or folder at a path names, and are read too."""
-        return []
-
-    def corrected(
-        self, path: Path, corrections: Sequence[Correction], image_set: str | Path | None
-    ) -> dict[Path, bytes] | None:
-        """Return the files of ground truth that corrections change, with nothing else in them changed.
-
-        None where the format does not know how.
-        """
-        return None
-
-    def results_files(self, path: Path) -> list[Path]:
-        """List the files of the results at a path, in the order in which they are read."""
-        return [path]
-
-    def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
-        """Write results again with the remaining rows, each as it stood unless it changes."""
-        raise InputError(
-            "results that are written again",
-            "be in a format that can be written",
-            got=repr(self.name),
-            place=str(path),
-            cause="boxscore convert makes COCO results of them",
-        )

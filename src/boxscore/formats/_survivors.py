@@ -13,6 +13,7 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.records import NamedTuple
 from boxscore.data.boxes import BoxFormat, WrittenForm
 from boxscore.data.tables import Detections
+from boxscore.formats._format import Format
 from boxscore.formats._snapshots import Snapshot, changed_while_read
 
 
@@ -36,7 +37,7 @@ Changes = tuple[float | None, list[float] | None]
 class Survivors:
     """The rows of a table that survive, with their new scores and boxes.
 
-    ``files_at`` lists the files of results, as their format does.
+    ``form`` is the format of the results, ``files_at`` lists their files.
     """
 
     def __init__(
@@ -45,11 +46,12 @@ class Survivors:
         rows: NDArray[np.int64],
         scores: FloatArray | None,
         boxes: FloatArray | None,
+        form: Format,
         *,
         files_at: Callable[[Path], list[Path]],
     ) -> None:
         table = results.table
-        self._files_at = files_at
+        self._files_at, self.form = files_at, form
         self.table, self.count, self._results = table, len(rows), results
         self.are_compared = not all(snapshot.is_old for snapshot in results.snapshots)
         self.rows, self.scores, self.boxes = rows, scores, boxes
@@ -128,3 +130,8 @@ class Survivors:
         if self.boxes is not None and self._changed_boxes is not None and self._changed_boxes[position]:
             box = self.written(usual).numbers_of(self.boxes[position][None])[0].tolist()
         return score, box
+
+
+def rewrite_table(path: Path, survivors: Survivors, output: Path) -> None:
+    """Write the remaining rows as a table, with new scores and boxes where given."""
+    survivors.form.save(survivors.as_table(), output)

@@ -42,7 +42,6 @@ from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._open_images_masks import boxes_of_masks, decoded_masks, joined_with_segments
 from boxscore.formats._rows import RowFormat, Rows, detections_of
-from boxscore.formats._survivors import Survivors
 from boxscore.formats.image_sizes import known_sizes
 
 HELD_BY_TABLES = frozenset(
@@ -169,10 +168,6 @@ class TableFormat(RowFormat):
     def lists_images(self, ground_truth: GroundTruth) -> bool:
         """Images without a row are not listed."""
         return False
-
-    def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
-        """Write the surviving rows under boxscore's column names, with every other column."""
-        self.save(survivors.as_table(), output)
 
     def check_written(self, table: BoxTable) -> None:
         """Refuse values that readers refuse, and pixels that they would take for fractions of the size."""

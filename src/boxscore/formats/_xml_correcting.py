@@ -6,11 +6,15 @@ import html
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from boxscore._utils.files import read_bytes
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
-from boxscore.formats._format import Correction
+from boxscore.formats.cvat import file_in
+
+if TYPE_CHECKING:
+    from boxscore.formats._corrections import Correction
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 CVAT_SIDES = ("xtl", "ytl", "xbr", "ybr")
@@ -19,9 +23,11 @@ _SHAPE = re.compile(rf"<(box|polygon|ellipse|mask)\s{_ATTRIBUTES}>")
 _IMAGE = re.compile(rf"<image\s({_ATTRIBUTES})(?:/>|>(.*?)</image\s*>)", re.DOTALL)
 
 
-def corrected_voc(folder: Path, corrections: Sequence[Correction]) -> dict[Path, bytes]:
+def corrected_voc(
+    path: Path, corrections: Sequence[Correction], image_set: str | Path | None
+) -> dict[Path, bytes]:
     """Return the files of a folder of VOC that corrections change."""
-    files = {}
+    folder, files = path / "Annotations" if (path / "Annotations").is_dir() else path, {}
     for image, some in by_image(corrections).items():
         file = folder / f"{image}.xml"
         text = _decoded(file)
@@ -52,8 +58,11 @@ def corrected_voc(folder: Path, corrections: Sequence[Correction]) -> dict[Path,
     return files
 
 
-def corrected_cvat(file: Path, corrections: Sequence[Correction]) -> dict[Path, bytes] | None:
+def corrected_cvat(
+    path: Path, corrections: Sequence[Correction], image_set: str | Path | None
+) -> dict[Path, bytes] | None:
     """Return CVAT's file with corrections of images; None for tracks."""
+    file = file_in(path)
     text = _decoded(file)
     plain = _without_comments(text)
     if re.search(r"<track\b", plain):

@@ -5,18 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from boxscore._utils.files import read_bytes
 from boxscore.errors import InputError
-from boxscore.formats._format import Correction
 from boxscore.formats._yolo_folders import data_set
 from boxscore.formats._yolo_lines import is_number
+
+if TYPE_CHECKING:
+    from boxscore.formats._corrections import Correction
 
 
 def corrected(
     path: Path, corrections: Sequence[Correction], image_set: str | Path | None
-) -> dict[Path, bytes]:
-    """Return the label files that corrections change."""
+) -> dict[Path, bytes] | None:
+    """Return the label files of a folder that corrections change."""
+    if not path.is_dir():
+        return None
     split = data_set(path, image_set)
     file_of = dict(zip(split.images, split.labels, strict=True))
     known = [Path(file) for file in split.labels if file]

@@ -68,7 +68,6 @@ class AnswersFormat(RowFormat):
     boxes = "xyxy"
     has_boxes = False
     folder_endings = (".txt",)
-    takes_of_detections = frozenset({"image_sizes", "coordinates", "repeated", "loose"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise records with the keys of an image and an answer, or text files with boxes of a model."""
@@ -97,6 +96,8 @@ class AnswersFormat(RowFormat):
 
 
 FORMAT = AnswersFormat()
+
+OPTIONS_OF_DETECTIONS = frozenset({"image_sizes", "coordinates", "repeated", "loose"})
 
 
 def _has_boxes(text: str) -> bool:

@@ -77,7 +77,7 @@ from boxscore.formats._coco_records import (
     text_in_memory,
     whole,
 )
-from boxscore.formats._format import Correction, Format, ReadOptions
+from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._shares import ROW, ImageShare, ReadAtOnceError
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import Sniffer
@@ -86,7 +86,6 @@ ROBOFLOW = "_annotations.coco.json"
 COCO_FORM = written_form("xywh")
 
 if TYPE_CHECKING:
-    from boxscore.formats._survivors import Survivors
     from boxscore.formats.image_sizes import ImageSizes
 
 
@@ -141,7 +140,6 @@ class CocoFormat(Format):
         ),
         "detections": frozenset({"masks", "keypoints", "rotated", "ids", "classes"}),
     }
-    takes_of_detections = frozenset({"classes"})
     reads_shares = frozenset({"ground truth", "detections"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
@@ -253,22 +251,10 @@ class CocoFormat(Format):
         else:
             _coco_writing.save_results(cast(Detections, table), path)
 
-    def corrected(
-        self, path: Path, corrections: Sequence[Correction], image_set: str | Path | None
-    ) -> dict[Path, bytes] | None:
-        """Correct annotations; every other record stays as it is."""
-        from boxscore.formats._coco_writing import corrected
-
-        return {path: corrected(path, corrections).encode()} if path.is_file() else None
-
-    def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
-        """Write the remaining records, each as it stood unless it changes."""
-        from boxscore.formats._coco_writing import rewrite_results
-
-        rewrite_results(path, survivors, output)
-
 
 FORMAT = CocoFormat()
+
+OPTIONS_OF_DETECTIONS = frozenset({"classes"})
 
 
 def begin(path: Path, options: ReadOptions, beside: float) -> ResultsReading:

@@ -49,7 +49,6 @@ from boxscore.formats._archive import Archive, Member, open_archive
 from boxscore.formats._format import CONTENT, Format, ReadOptions
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import Sniffer
-from boxscore.formats._survivors import Survivors
 from boxscore.formats.image_sizes import with_known_sizes
 
 FORMAT_VERSION = 1
@@ -116,10 +115,6 @@ class ColumnsFormat(Format):
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
         write_atomically(path, buffer.getvalue())
-
-    def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
-        """Write the remaining rows, with new scores and boxes where given."""
-        self.save(survivors.as_table(), output)
 
 
 FORMAT = ColumnsFormat()

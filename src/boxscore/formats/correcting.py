@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- A format that knows how (:meth:`Format.corrected`) changes the text of the labels alone; any other is
+- A format that knows how (the capability ``correct``) changes the text of the labels alone; any other is
   written anew, and refused where that would lose something.
 - What was written is read again before it is put in place: every label that was not corrected must be what it
   was, to the bit, and every corrected one what it should be. So no format has to be trusted.
@@ -25,10 +25,10 @@ from boxscore._utils.files import temporary_folder, write_atomically
 from boxscore._utils.ordering import rank_in_runs, stable_order
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import InputError
-from boxscore.formats._format import Correction
+from boxscore.formats._corrections import Correction
 from boxscore.formats._yolo_folders import IMAGE_ENDINGS
 from boxscore.formats.converting import save_as
-from boxscore.formats.registry import open_at
+from boxscore.formats.registry import capability, open_at
 
 CLOSE = 1e-6
 """How far, in pixels or of the image, a corrected box may be read from where it should be."""
@@ -92,7 +92,8 @@ def write_corrected(
     """
     opened = open_at(path, options["format"], side="ground truth")
     format_, is_direct = opened.format, opened.is_direct
-    files = format_.corrected(path, corrections, options["image_set"]) if is_direct else None
+    correct = capability(format_, "correct") if is_direct else None
+    files = None if correct is None else correct(path, corrections, options["image_set"])
     if files is None and not (is_direct and "ground truth" in format_.holds):
         rule = "be COCO, YOLO, VOC, CVAT or another format that is written"
         cause = "boxscore convert --to coco first, and fix that"

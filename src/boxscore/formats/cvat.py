@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -26,7 +26,7 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Correction, ReadOptions
+from boxscore.formats._format import ReadOptions
 from boxscore.formats._gathered import Gathered, rotated_corners
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
@@ -58,17 +58,9 @@ class CvatFormat(RowFormat):
         )
         return "CVAT's XML" if matches else None
 
-    def corrected(
-        self, path: Path, corrections: Sequence[Correction], image_set: str | Path | None
-    ) -> dict[Path, bytes] | None:
-        """Correct shapes of images; tracks are not."""
-        from boxscore.formats._xml_correcting import corrected_cvat
-
-        return corrected_cvat((_only_xml(Sniffer(path)) or path) if path.is_dir() else path, corrections)
-
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read images or tracks."""
-        file = read_xml((_only_xml(Sniffer(path)) or path) if path.is_dir() else path)
+        file = read_xml(file_in(path))
         if file.root.tag != "annotations":
             got = f"<{file.root.tag}>"
             raise FileFormatError("CVAT's XML", "be <annotations>", got=got, place=str(file.path))
@@ -84,6 +76,11 @@ class CvatFormat(RowFormat):
 
 
 FORMAT = CvatFormat()
+
+
+def file_in(path: Path) -> Path:
+    """Return the only XML file of a folder, or the file itself."""
+    return (_only_xml(Sniffer(path)) or path) if path.is_dir() else path
 
 
 def _only_xml(sniffer: Sniffer) -> Path | None:

@@ -119,23 +119,20 @@ class DotaFormat(RowFormat):
         _refuse_others(path, files)
         write_folder(path, files)
 
-    def results_files(self, path: Path) -> list[Path]:
-        """List the results files of a folder."""
-        return _results_files(path)
-
-    def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
-        """Write the remaining lines, each as it stood unless its score changes."""
-        if output.is_file():
-            raise InputError("the output of DOTA results", "be a folder", got=f"the file {output}")
-        if survivors.boxes is not None:
-            rule = "be one that keeps boxes as they are, where results are written to DOTA files"
-            raise InputError("method", rule, got="one that merges boxes")
-        files = _results_files(path)
-        _refuse_others(output, {file.name: "" for file in files})
-        rewrite_results(path, files, _columns(files), survivors, output, corners=lambda numbers: None)
-
 
 FORMAT = DotaFormat()
+
+
+def rewrite(path: Path, survivors: Survivors, output: Path) -> None:
+    """Write the remaining lines, each as it stood unless its score changes."""
+    if output.is_file():
+        raise InputError("the output of DOTA results", "be a folder", got=f"the file {output}")
+    if survivors.boxes is not None:
+        rule = "be one that keeps boxes as they are, where results are written to DOTA files"
+        raise InputError("method", rule, got="one that merges boxes")
+    files = files_of_results(path)
+    _refuse_others(output, {file.name: "" for file in files})
+    rewrite_results(path, files, _columns(files), survivors, output, corners=lambda numbers: None)
 
 
 def _is_label(sniffer: Sniffer) -> bool:
@@ -295,7 +292,8 @@ def _warn_of_crossing(corners: FloatArray, path: Path, place: checks.Place) -> N
 # ---------------------------------------------------------------- results
 
 
-def _results_files(path: Path) -> list[Path]:
+def files_of_results(path: Path) -> list[Path]:
+    """List the results files of a folder."""
     files = sorted(file for file in path.glob("Task[12]_*.txt") if RESULTS.fullmatch(file.name))
     if not files:
         labels = path.is_dir() and _label_folder(Sniffer(path)) is not None
@@ -312,7 +310,7 @@ def _results_files(path: Path) -> list[Path]:
 
 
 def _results(path: Path) -> Rows:
-    files = _results_files(path)
+    files = files_of_results(path)
     warn_of_unread(path, _has_results)
     columns = _columns(files)
     read = [read_results(file, columns, _refusal) for file in files]
@@ -367,7 +365,7 @@ def _warn_of_missing(path: Path, rows: Rows, ground_truth: GroundTruth) -> None:
     names = ground_truth.categories.names[occurring].tolist()
     missing = [name for name in names if name not in rows.labels]
     if missing:
-        prefix = _results_files(path)[0].name[:5]
+        prefix = files_of_results(path)[0].name[:5]
         shown = ", ".join(f"{prefix}_{name}.txt" for name in missing[:3])
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         warn_user(

@@ -40,7 +40,7 @@ from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._opened import Opened
 from boxscore.formats._shares import ImageShare, ReadAtOnceError
 from boxscore.formats._sniffer import errors_named
-from boxscore.formats.registry import capability, format_named, format_names, open_at
+from boxscore.formats.registry import capability, format_named, format_names, open_at, options_of
 
 if TYPE_CHECKING:
     from boxscore.data.column_names import ColumnMap
@@ -519,14 +519,14 @@ def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections:
         raise InputError("box_format", rule, got=options.box_format)
     for name, what in _USES.items():
         value = getattr(options, name)
-        if value is None or value is False or name in _options_of(file_format, of_detections=of_detections):
+        if value is None or value is False or name in options_of(file_format, of_detections=of_detections):
             continue
         if name == "image_sizes" and options.written is not None and options.written.fractions:
             continue
         names = [
             other
             for other in format_names(auto=False)
-            if name in _options_of(format_named(other), of_detections=of_detections)
+            if name in options_of(format_named(other), of_detections=of_detections)
         ]
         raise InputError(
             name,
@@ -537,10 +537,6 @@ def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections:
     if of_detections and options.descriptions is not None:
         rule = "be left out: labels of detections are found among those of the ground truth"
         raise InputError("a list of labels beside detections", rule, got=options.descriptions.source)
-
-
-def _options_of(file_format: Format, *, of_detections: bool) -> frozenset[str]:
-    return file_format.takes | file_format.takes_of_detections if of_detections else file_format.takes
 
 
 def _size_of(path: Path) -> int:

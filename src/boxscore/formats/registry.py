@@ -102,12 +102,37 @@ _FORMATS = {
 
 _CAPABILITIES = {
     ("coco", "begin"): "coco.begin",
+    ("coco", "correct"): "_coco_writing.corrected",
+    ("cvat", "correct"): "_xml_correcting.corrected_cvat",
+    ("voc", "correct"): "_xml_correcting.corrected_voc",
+    ("yolo", "correct"): "_yolo_correcting.corrected",
+    ("darknet", "correct"): "_yolo_correcting.corrected",
+    ("coco", "rewrite"): "_coco_writing.rewrite_results",
+    ("voc", "rewrite"): "voc.rewrite",
+    ("dota", "rewrite"): "dota.rewrite",
+    ("columns", "rewrite"): "_survivors.rewrite_table",
+    ("csv", "rewrite"): "_survivors.rewrite_table",
+    ("openimages", "rewrite"): "_survivors.rewrite_table",
+    ("jsonl", "rewrite"): "_survivors.rewrite_table",
+    ("parquet", "rewrite"): "_survivors.rewrite_table",
+    ("voc", "files_of_results"): "voc.files_of_results",
+    ("dota", "files_of_results"): "dota.files_of_results",
+    ("yolo", "read_elsewhere"): "_yolo_folders.read_elsewhere",
+    ("darknet", "read_elsewhere"): "_yolo_folders.read_elsewhere",
+    ("coco", "options_of_detections"): "coco.OPTIONS_OF_DETECTIONS",
+    ("answers", "options_of_detections"): "answers.OPTIONS_OF_DETECTIONS",
 }
-"""What single formats can do beyond reading and writing: a function of a module beside the format's.
+"""What single formats can do beyond reading and writing: what a module calls the function that does it.
 
 - ``begin(path, options, beside)`` begins to read detections in other processes, before the ground truth is
   read; ``beside`` is the share of this process in the work until then. It returns a context, whose
   ``detections(ground_truth)`` finishes the reading.
+- ``correct(path, corrections, image_set)`` returns the files of ground truth that corrections change, with
+  nothing else in them changed; None where it does not know how.
+- ``rewrite(path, survivors, output)`` writes results again with the remaining rows, each as it stood unless
+  it changes; ``files_of_results(path)`` lists their files in the order in which they are read.
+- ``read_elsewhere(path)`` lists the files and folders that a data set names and that are read, too.
+- ``options_of_detections`` are names of options, as in ``takes``, that apply to detections alone.
 """
 
 
@@ -118,14 +143,19 @@ def format_named(name: str) -> Format:
     return named
 
 
-def capability(format_: Format, what: str) -> Callable[..., Any] | None:
-    """Return the function by which a format can do more than read and write; None where it cannot."""
+def capability(format_: Format, what: str) -> Any:
+    """Return what a format can do beyond reading and writing, mostly a function; None where it cannot."""
     text = _CAPABILITIES.get((format_.name, what))
     if text is None:
         return None
-    module, _, function = text.partition(".")
-    found: Callable[..., Any] = getattr(importlib.import_module(f"boxscore.formats.{module}"), function)
-    return found
+    module, _, name = text.partition(".")
+    return getattr(importlib.import_module(f"boxscore.formats.{module}"), name)
+
+
+def options_of(format_: Format, *, of_detections: bool) -> frozenset[str]:
+    """Return the names of the options that a format takes."""
+    more = capability(format_, "options_of_detections") if of_detections else None
+    return format_.takes | (more or frozenset())
 
 
 def format_names(*, auto: bool = True) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ Conventions
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -30,12 +31,12 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections
 from boxscore.errors import InputError
 from boxscore.formats._box_order import warn_of_box_order
-from boxscore.formats._format import ReadOptions
+from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._snapshots import Snapshot
 from boxscore.formats._sniffer import errors_named
 from boxscore.formats._survivors import Results, Survivors
 from boxscore.formats.reading import PLAIN
-from boxscore.formats.registry import format_named, open_at
+from boxscore.formats.registry import capability, format_named, open_at
 
 
 def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bool = False) -> Results:
@@ -43,7 +44,7 @@ def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bo
     path = path_of(path)
     opened = open_at(path, options.format, side="detections")
     file_format = opened.format
-    files = [each.path for each in opened.files] or file_format.results_files(opened.data)
+    files = [each.path for each in opened.files] or _files_of_results(file_format, opened.data)
     snapshots = tuple(map(Snapshot, files))
     with errors_named(path, side="dt"):
         table = opened.load_detections(options, None)
@@ -77,8 +78,21 @@ def save_results(
         place = str(results.path)
         raise InputError("results that are written again", "be one file", got=got, place=place, cause=cause)
     form = format_named(results.format)
-    survivors = Survivors(results, rows, scores, boxes, files_at=form.results_files)
-    form.rewrite(results.path, survivors, Path(path))
+    rewrite = capability(form, "rewrite")
+    if rewrite is None:
+        rule, cause = "be in a format that can be written", "boxscore convert makes COCO results of them"
+        place = str(results.path)
+        raise InputError(
+            "results that are written again", rule, got=repr(form.name), place=place, cause=cause
+        )
+    files_at = functools.partial(_files_of_results, form)
+    rewrite(results.path, Survivors(results, rows, scores, boxes, form, files_at=files_at), Path(path))
+
+
+def _files_of_results(form: Format, path: Path) -> list[Path]:
+    """List the files of the results at a path, in the order in which they are read."""
+    files = capability(form, "files_of_results")
+    return [path] if files is None else list(files(path))
 
 
 def save_table(table: Detections, path: str | Path, *, like: Results) -> None:

@@ -42,7 +42,7 @@ from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Correction, Format, ReadOptions
+from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
@@ -117,14 +117,6 @@ class VocFormat(Format):
         _refuse_other_results(path, set(names))
         write_folder(path, dict(zip(names, _results_texts(cast(Detections, table)), strict=True)))
 
-    def corrected(
-        self, path: Path, corrections: Sequence[Correction], image_set: str | Path | None
-    ) -> dict[Path, bytes] | None:
-        """Correct objects in the files of their images."""
-        from boxscore.formats._xml_correcting import corrected_voc
-
-        return corrected_voc(path / "Annotations" if (path / "Annotations").is_dir() else path, corrections)
-
     def class_ids(self, table: BoxTable) -> list[Id]:
         """Return 1, 2, ... for the classes that occur, by their names."""
         ids, names = table.categories.ids.tolist(), table.categories.names
@@ -132,25 +124,27 @@ class VocFormat(Format):
         numbers = {name: number for number, name in enumerate(occurring, start=1)}
         return [numbers.get(name, identifier) for name, identifier in zip(names.tolist(), ids, strict=True)]
 
-    def results_files(self, path: Path) -> list[Path]:
-        """List the devkit's results files of a folder."""
-        return sorted(path.glob(RESULTS))
-
-    def rewrite(self, path: Path, survivors: Survivors, output: Path) -> None:
-        """Write the remaining lines, each as it stood unless it changes."""
-        _refuse_file(output)
-        files = self.results_files(path)
-        _refuse_other_results(output, {file.name for file in files})
-
-        def corners(numbers: FloatArray) -> FloatArray:
-            boxes = survivors.written("xyxy").corners_of(numbers)
-            boxes[(boxes[:, 2:] < boxes[:, :2]).any(axis=1)] = np.nan  # inverted: not compared
-            return boxes
-
-        rewrite_results(path, files, RESULTS_COLUMNS, survivors, output, corners=corners)
-
 
 FORMAT = VocFormat()
+
+
+def files_of_results(path: Path) -> list[Path]:
+    """List the devkit's results files of a folder."""
+    return sorted(path.glob(RESULTS))
+
+
+def rewrite(path: Path, survivors: Survivors, output: Path) -> None:
+    """Write the remaining lines, each as it stood unless it changes."""
+    _refuse_file(output)
+    files = files_of_results(path)
+    _refuse_other_results(output, {file.name for file in files})
+
+    def corners(numbers: FloatArray) -> FloatArray:
+        boxes = survivors.written("xyxy").corners_of(numbers)
+        boxes[(boxes[:, 2:] < boxes[:, :2]).any(axis=1)] = np.nan  # inverted: not compared
+        return boxes
+
+    rewrite_results(path, files, RESULTS_COLUMNS, survivors, output, corners=corners)
 
 
 def _has_annotations(folder: Path) -> bool:
@@ -317,7 +311,7 @@ def _warn_of_inverted(sizes: NDArray[np.float64], path: Path, place: Place) -> N
 
 def _results_files(path: Path) -> list[Path]:
     """List the results files of a folder, in the order in which they are read."""
-    files = sorted(path.glob(RESULTS))
+    files = files_of_results(path)
     if not files:
         raise FileFormatError(
             "VOC results",

@@ -37,7 +37,7 @@ from boxscore.data.boxes import box_convert
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, Images, as_ids
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Correction, ReadOptions
+from boxscore.formats._format import ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import check_folders, inner_folders, warn_of_unread
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of, images_of_unknown_size
@@ -53,7 +53,6 @@ from boxscore.formats._yolo_folders import (
     label_files,
     label_folder,
     looks_like_labels,
-    read_elsewhere,
 )
 from boxscore.formats._yolo_lines import Lines, boxes_alone, lines_of_some, read_lines
 from boxscore.formats._yolo_shapes import (
@@ -110,10 +109,6 @@ class YoloFormat(RowFormat):
         if looks_like_labels(sniffer.path):
             return "a folder of YOLO's text files"
         return None
-
-    def read_elsewhere(self, path: Path) -> list[Path]:
-        """List the label and image folders, and the lists, of a data set."""
-        return read_elsewhere(path)
 
     @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
@@ -187,14 +182,6 @@ class YoloFormat(RowFormat):
     def check_written(self, table: BoxTable) -> None:
         """Refuse what no reader of fractions would take."""
         _checked_fractions(table)
-
-    def corrected(
-        self, path: Path, corrections: Sequence[Correction], image_set: str | Path | None
-    ) -> dict[Path, bytes] | None:
-        """Correct lines; the others stay as they are."""
-        from boxscore.formats._yolo_correcting import corrected
-
-        return corrected(path, corrections, image_set) if path.is_dir() else None
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write boxes as fractions: labels and a ``data.yaml``, or predictions with confidence last."""
