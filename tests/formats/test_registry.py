@@ -62,8 +62,6 @@ class _Lines(Format):
     def save(self, table: Any, path: Path, *, like: Path | None = None) -> None:
         raise NotImplementedError
 
-    rewrite = save
-
 
 def test_a_format_is_one_object_and_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run

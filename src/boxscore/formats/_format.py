@@ -24,7 +24,6 @@ from boxscore.errors import InputError
 
 if TYPE_CHECKING:
     from boxscore.data.column_names import ColumnMap
-    from boxscore.formats._shares import ImageShare
     from boxscore.formats._sniffer import Sniffer
     from boxscore.formats.image_sizes import ImageSizes
 
@@ -83,8 +82,6 @@ class ReadOptions:
         What becomes of boxes that an answer repeats exactly.
     loose : bool
         Whether four numbers in the prose of an answer are a box where it has no other.
-    share : ImageShare, optional
-        The images whose rows are kept; for the sides in ``reads_shares`` alone.
     """
 
     format: str = "auto"
@@ -104,7 +101,6 @@ class ReadOptions:
     coordinates: str | None = None
     repeated: str | None = None
     loose: bool = False
-    share: ImageShare | None = None
 
     @property
     def written(self) -> WrittenForm | None:
@@ -142,9 +138,6 @@ class Format(abc.ABC):
         How the names of its files end: what chooses it for a file that is written.
     folder_endings : tuple of str
         How the names of the files that it reads in a folder end; none where that may be any.
-    reads_shares : frozenset of str
-        The kinds of tables of which it can read some images and leave the others: ``"ground truth"``,
-        ``"detections"``.
     """
 
     name: ClassVar[str]
@@ -156,7 +149,6 @@ class Format(abc.ABC):
     holds_any_text: ClassVar[bool] = False
     endings: ClassVar[tuple[str, ...]] = ()
     folder_endings: ClassVar[tuple[str, ...]] = ()
-    reads_shares: ClassVar[frozenset[str]] = frozenset()
 
     @abc.abstractmethod
     def detect(self, sniffer: Sniffer) -> str | None:

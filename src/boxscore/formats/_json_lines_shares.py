@@ -32,11 +32,10 @@ BLOCK = 1 << 15
 
 
 @paused_collector()
-def detections_of_share(path: Path, options: ReadOptions, ground_truth: GroundTruth | None) -> Detections:
+def detections_of_share(
+    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
+) -> Detections:
     """Read the detections of a share of the images."""
-    share = options.share
-    assert share is not None
-    assert ground_truth is not None
     if options.classes is not None or options.image_sizes is not None:
         raise ReadAtOnceError
     kept = RecordTable(path, options.columns)

@@ -52,8 +52,7 @@ class Opened(NamedTuple):
             from boxscore.formats._several import joined_ground_truth
 
             return joined_ground_truth([file.load_ground_truth(options) for file in self.files], self.path)
-        self.tell()
-        return self.loaded(lambda: self.format.load_ground_truth(self.data, options))
+        return self.read(lambda data: self.format.load_ground_truth(data, options))
 
     def load_detections(self, options: ReadOptions, ground_truth: GroundTruth | None) -> Detections:
         """Read detections, aligned to a ground truth or, with None, in their own vocabularies."""
@@ -62,8 +61,12 @@ class Opened(NamedTuple):
 
             tables = [file.load_detections(options, ground_truth) for file in self.files]
             return joined_detections(tables, self.path)
+        return self.read(lambda data: self.format.load_detections(data, options, ground_truth))
+
+    def read(self, load: Callable[[Path], _Table]) -> _Table:
+        """Return what ``load`` reads of the data, and tell the user where they are."""
         self.tell()
-        return self.loaded(lambda: self.format.load_detections(self.data, options, ground_truth))
+        return self.loaded(lambda: load(self.data))
 
     def tell(self) -> None:
         """Tell the user where the data are, if that is elsewhere."""

@@ -140,7 +140,6 @@ class CocoFormat(Format):
         ),
         "detections": frozenset({"masks", "keypoints", "rotated", "ids", "classes"}),
     }
-    reads_shares = frozenset({"ground truth", "detections"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Accept any JSON file, and a folder with one of annotations: reading reports what is not COCO's."""
@@ -153,87 +152,7 @@ class CocoFormat(Format):
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read a COCO ground-truth file."""
-        path, columns = (_annotations_in(path) or path) if path.is_dir() else path, options.instances
-        snapshot = Snapshot(path)
-        content = _ground_truth_object(path)
-        text = text_in_memory(content.annotations)
-        federated = _is_federated(content)
-        first = first_record(text)
-        kind = annotation_kind(columns, first, with_ignore=federated)
-        images, categories = _vocabularies(content, path, image_key_columns(path, options.image_keys))
-        share = None if options.share is None else _AnnotationShare(options.share, images, content)
-        keeps = None if share is None else share.keeps
-        with Reading(text, path, kind, processes=options.processes, keeps=keeps) as reading:
-            records = reading.columns()
-        snapshot.check_reading()
-        keys = key_columns(text, options.keys, path, record="annotation")
-        keys |= key_columns(text, options.text_keys, path, record="annotation", of_text=True)
-        if share is not None:
-            images = share.finished(records)
-            keys = {name: column[records[ROW]] for name, column in keys.items()}
-        numbers = records.get(ROW)
-
-        def place(row: int) -> str:
-            number = row if numbers is None else numbers[row]
-            return f"annotation {number} (id {records['id'].tolist()[row]}) of {path}"
-
-        image, category = _listed_rows(records, images, categories, path)
-        chosen = _rows_read(records["id"], image, category, path)
-        rotated = rotated_boxes(records["bbox"])
-
-        def extent() -> NDArray[np.float64]:
-            sizes: NDArray[np.float64] = np.append(images.sizes, [[np.nan, np.nan]], axis=0)[image]
-            return sizes
-
-        parts = instance_columns(records, columns, image_sizes=extent, place=place)
-        boxes, form = records["bbox"], COCO_FORM if options.written is None else options.written
-        if options.written is not None:
-            _refuse_box_format(options.box_format, rotated is not None, path)
-            images = _with_sizes(images, options.image_sizes)
-            boxes = in_pixels(boxes, form, extent(), place=place)
-        table = built_columns(
-            GROUND_TRUTH,
-            {
-                "images": images,
-                "categories": categories,
-                "image": image[chosen],
-                "category": category[chosen],
-            },
-            boxes[chosen] if rotated is None else None,
-            box_format=form.form,
-            given={
-                "rotated": None if rotated is None else rotated[chosen],
-                "quadrilaterals": None,
-                "ids": records["id"][chosen],
-                "area": _areas(records["area"][chosen], boxes[chosen], form.form, path),
-                "crowd": records["iscrowd"][chosen],
-                "difficult": records["difficult"][chosen],
-                "ignore": records["ignore"][chosen] if federated else None,
-                **{name: None if column is None else column[chosen] for name, column in parts.items()},
-            },
-            columns={name: column[chosen] for name, column in keys.items()},
-            read=None
-            if share is not None  # what a protocol needs was read at once
-            else Reader(
-                _instance_reader(
-                    snapshot,
-                    _annotations_text,
-                    extent,
-                    place,
-                    of_results=False,
-                    processes=options.processes,
-                    rows=chosen,
-                ),
-                first.instances,
-            ),
-            lowest_size=options.lowest_side,
-            reuse=True,
-            place=lambda row: place(int(np.arange(len(image))[chosen][row])),
-        )
-        if not options.any_sides:
-            _warn_of_negative_sides(table["sizes"], path)
-        labels = _image_labels(content, images, categories, path)
-        return GroundTruth(**table, image_labels=labels, source=str(path))
+        return ground_truth_of_share(path, options, None)
 
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
@@ -257,7 +176,92 @@ FORMAT = CocoFormat()
 OPTIONS_OF_DETECTIONS = frozenset({"classes"})
 
 
-def begin(path: Path, options: ReadOptions, beside: float) -> ResultsReading:
+def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare | None) -> GroundTruth:
+    """Read a ground-truth file; of a share of the images the others are left out, with their objects."""
+    path, columns = (_annotations_in(path) or path) if path.is_dir() else path, options.instances
+    snapshot = Snapshot(path)
+    content = _ground_truth_object(path)
+    text = text_in_memory(content.annotations)
+    federated = _is_federated(content)
+    first = first_record(text)
+    kind = annotation_kind(columns, first, with_ignore=federated)
+    images, categories = _vocabularies(content, path, image_key_columns(path, options.image_keys))
+    chosen_share = None if share is None else _AnnotationShare(share, images, content)
+    keeps = None if chosen_share is None else chosen_share.keeps
+    with Reading(text, path, kind, processes=options.processes, keeps=keeps) as reading:
+        records = reading.columns()
+    snapshot.check_reading()
+    keys = key_columns(text, options.keys, path, record="annotation")
+    keys |= key_columns(text, options.text_keys, path, record="annotation", of_text=True)
+    if chosen_share is not None:
+        images = chosen_share.finished(records)
+        keys = {name: column[records[ROW]] for name, column in keys.items()}
+    numbers = records.get(ROW)
+
+    def place(row: int) -> str:
+        number = row if numbers is None else numbers[row]
+        return f"annotation {number} (id {records['id'].tolist()[row]}) of {path}"
+
+    image, category = _listed_rows(records, images, categories, path)
+    chosen = _rows_read(records["id"], image, category, path)
+    rotated = rotated_boxes(records["bbox"])
+
+    def extent() -> NDArray[np.float64]:
+        sizes: NDArray[np.float64] = np.append(images.sizes, [[np.nan, np.nan]], axis=0)[image]
+        return sizes
+
+    parts = instance_columns(records, columns, image_sizes=extent, place=place)
+    boxes, form = records["bbox"], COCO_FORM if options.written is None else options.written
+    if options.written is not None:
+        _refuse_box_format(options.box_format, rotated is not None, path)
+        images = _with_sizes(images, options.image_sizes)
+        boxes = in_pixels(boxes, form, extent(), place=place)
+    table = built_columns(
+        GROUND_TRUTH,
+        {
+            "images": images,
+            "categories": categories,
+            "image": image[chosen],
+            "category": category[chosen],
+        },
+        boxes[chosen] if rotated is None else None,
+        box_format=form.form,
+        given={
+            "rotated": None if rotated is None else rotated[chosen],
+            "quadrilaterals": None,
+            "ids": records["id"][chosen],
+            "area": _areas(records["area"][chosen], boxes[chosen], form.form, path),
+            "crowd": records["iscrowd"][chosen],
+            "difficult": records["difficult"][chosen],
+            "ignore": records["ignore"][chosen] if federated else None,
+            **{name: None if column is None else column[chosen] for name, column in parts.items()},
+        },
+        columns={name: column[chosen] for name, column in keys.items()},
+        read=None
+        if share is not None  # what a protocol needs was read at once
+        else Reader(
+            _instance_reader(
+                snapshot,
+                _annotations_text,
+                extent,
+                place,
+                of_results=False,
+                processes=options.processes,
+                rows=chosen,
+            ),
+            first.instances,
+        ),
+        lowest_size=options.lowest_side,
+        reuse=True,
+        place=lambda row: place(int(np.arange(len(image))[chosen][row])),
+    )
+    if not options.any_sides:
+        _warn_of_negative_sides(table["sizes"], path)
+    labels = _image_labels(content, images, categories, path)
+    return GroundTruth(**table, image_labels=labels, source=str(path))
+
+
+def begin(path: Path, options: ReadOptions, beside: float, share: ImageShare | None = None) -> ResultsReading:
     """Begin to read a results file in other processes; ``beside`` is this one's share of the work meanwhile.
 
     The processes end with the context of what is returned; its ``detections`` finishes the reading.
@@ -272,8 +276,16 @@ def begin(path: Path, options: ReadOptions, beside: float) -> ResultsReading:
         box_format=options.box_format,
         image_sizes=options.image_sizes,
         keys=options.keys,
-        share=options.share,
+        share=share,
     )
+
+
+def detections_of_share(
+    path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
+) -> Detections:
+    """Read the results of a share of the images."""
+    with begin(path, options, 0, share) as reading:
+        return reading.detections(ground_truth)
 
 
 class _AnnotationShare:

@@ -17,10 +17,8 @@ import msgspec
 
 from boxscore._utils.collector import paused_collector
 from boxscore.data.column_names import column_parts
-from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._json_lines_shares import detections_of_share
 from boxscore.formats._record_tables import flat_record, read_records
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._tables import Table, TableFormat
@@ -30,7 +28,6 @@ class JsonLinesFormat(TableFormat):
     """JSON lines."""
 
     name = "jsonl"
-    reads_shares = frozenset({"detections"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Recognise a first line that is a whole object with a box, or a file called JSON lines."""
@@ -55,14 +52,6 @@ class JsonLinesFormat(TableFormat):
         """Read the records of a file."""
         (table,) = read_records(path, options.columns)
         return table
-
-    def load_detections(
-        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
-    ) -> Detections:
-        """Read all detections, or those of a share of the images."""
-        if options.share is None:
-            return super().load_detections(path, options, ground_truth)
-        return detections_of_share(path, options, ground_truth)
 
 
 FORMAT = JsonLinesFormat()

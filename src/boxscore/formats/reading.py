@@ -199,10 +199,15 @@ def takes_columns(path: Path, side: Side) -> bool:
 def read_ground_truth(path: str | Path | Opened, options: FileOptions = PLAIN) -> GroundTruth:
     """Read ground truth; see :func:`boxscore.load_ground_truth`."""
     opened = _open(_path_of(path, GroundTruth), options, "ground truth")
+    return _read_ground_truth(opened, options, lambda: opened.load_ground_truth(options))
+
+
+def _read_ground_truth(opened: Opened, options: FileOptions, load: Callable[[], GroundTruth]) -> GroundTruth:
+    """Load ground truth, and apply the options that no format sees."""
     file_format = opened.format
     _refuse_useless(options, file_format)
     with errors_named(opened.path, side="gt"):
-        ground_truth = opened.load_ground_truth(options)
+        ground_truth = load()
     names_images = options.image_sizes is not None and options.unlisted_images is None
     if names_images and not file_format.lists_images(ground_truth):
         ground_truth = _with_named_images(ground_truth, options)
@@ -292,8 +297,18 @@ def read_listed(
         cause = "boxscore.load_ground_truth reads it; boxscore.evaluate takes two paths"
         raise InputError("ground_truth", "be a GroundTruth table", got=got, cause=cause)
     opened = _open(path, options, "detections")
+    return _read_listed(opened, ground_truth, options, lambda truth: opened.load_detections(options, truth))
+
+
+def _read_listed(
+    opened: Opened,
+    ground_truth: GroundTruth,
+    options: FileOptions,
+    load: Callable[[GroundTruth], Detections],
+) -> tuple[GroundTruth, Detections]:
+    """Load detections, and apply the options that no format sees."""
     both = with_unlisted(
-        lambda truth: _read_detections(opened, truth, options), ground_truth, options.unlisted_images
+        lambda truth: _read_detections(opened, truth, options, load), ground_truth, options.unlisted_images
     )
     if options.columns is not None:
         options.columns.refuse_absent()
@@ -353,7 +368,12 @@ def _read_again(opened: Opened, ground_truth: GroundTruth, options: FileOptions)
         )[1]
 
 
-def _read_detections(opened: Opened, ground_truth: GroundTruth, options: FileOptions) -> Detections:
+def _read_detections(
+    opened: Opened,
+    ground_truth: GroundTruth,
+    options: FileOptions,
+    load: Callable[[GroundTruth], Detections],
+) -> Detections:
     path, file_format = opened.path, opened.format
     _refuse_useless(options, file_format, of_detections=True)
     if _may_number_otherwise(ground_truth, file_format, options):
@@ -367,7 +387,7 @@ def _read_detections(opened: Opened, ground_truth: GroundTruth, options: FileOpt
             return detections
     if options.class_map is None:
         with errors_named(path, side="dt"):
-            detections = opened.load_detections(options, ground_truth)
+            detections = load(ground_truth)
     else:
         from boxscore.formats.class_maps import renumbered
 
@@ -408,8 +428,11 @@ def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> 
     beside = (options.image_labels, options.hierarchy, options.descriptions, options.image_sizes)
     if any(one is not None for one in beside) or options.unlisted_images not in (None, "error"):
         raise ReadAtOnceError
-    if "ground truth" in opened.format.reads_shares and not opened.files:
-        return read_ground_truth(opened, dataclasses.replace(options, share=share))
+    read = None if opened.files else capability(opened.format, "ground_truth_of_share")
+    if read is not None:
+        return _read_ground_truth(
+            opened, options, lambda: opened.read(lambda data: read(data, options, share))
+        )
     whole = read_ground_truth(opened, options)
     rows = share.choose(whole.images)
     from boxscore.data.operations import of_images
@@ -428,15 +451,20 @@ def read_detections_of_share(
         When all rows decide something of each.
     """
     opened = open_at(path, options.format, side="detections")
+    read = None if opened.files else capability(opened.format, "detections_of_share")
     if (
-        "detections" not in opened.format.reads_shares
-        or opened.files
+        read is None
         or options.class_map is not None
         or options.unlisted_images not in (None, "error")
         or _may_number_otherwise(ground_truth, opened.format, options)
     ):
         raise ReadAtOnceError
-    detections = read_detections(opened, ground_truth, dataclasses.replace(options, share=share))
+
+    def load(truth: GroundTruth) -> Detections:
+        table: Detections = opened.read(lambda data: read(data, options, truth, share))
+        return table
+
+    detections = _read_listed(opened, ground_truth, options, load)[1]
     if not detections.scored:
         raise ReadAtOnceError
     return detections
@@ -491,7 +519,7 @@ def load_both(
         except UnlistedImagesError as error:
             if detection_options.unlisted_images in (None, "error"):
                 refuse_other_units(
-                    lambda wider: _read_detections(results, wider, detection_options), truth, error.names
+                    lambda wider: read_detections(results, wider, detection_options), truth, error.names
                 )
                 raise
             return read_listed(results, truth, detection_options)

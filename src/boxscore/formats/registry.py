@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import operator
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,15 @@ _CAPABILITIES = {
     ("dota", "files_of_results"): "dota.files_of_results",
     ("yolo", "read_elsewhere"): "_yolo_folders.read_elsewhere",
     ("darknet", "read_elsewhere"): "_yolo_folders.read_elsewhere",
+    ("coco", "ground_truth_of_share"): "coco.ground_truth_of_share",
+    ("voc", "ground_truth_of_share"): "voc.ground_truth_of_share",
+    ("yolo", "ground_truth_of_share"): "yolo.ground_truth_of_share",
+    ("darknet", "ground_truth_of_share"): "yolo.ground_truth_of_share",
+    ("coco", "detections_of_share"): "coco.detections_of_share",
+    ("voc", "detections_of_share"): "voc.detections_of_share",
+    ("yolo", "detections_of_share"): "yolo.FORMAT.detections_of_share",
+    ("darknet", "detections_of_share"): "darknet.FORMAT.detections_of_share",
+    ("jsonl", "detections_of_share"): "_json_lines_shares.detections_of_share",
     ("coco", "options_of_detections"): "coco.OPTIONS_OF_DETECTIONS",
     ("answers", "options_of_detections"): "answers.OPTIONS_OF_DETECTIONS",
 }
@@ -132,6 +142,8 @@ _CAPABILITIES = {
 - ``rewrite(path, survivors, output)`` writes results again with the remaining rows, each as it stood unless
   it changes; ``files_of_results(path)`` lists their files in the order in which they are read.
 - ``read_elsewhere(path)`` lists the files and folders that a data set names and that are read, too.
+- ``ground_truth_of_share(path, options, share)`` and ``detections_of_share(path, options, ground_truth,
+  share)`` read some images and leave the others.
 - ``options_of_detections`` are names of options, as in ``takes``, that apply to detections alone.
 """
 
@@ -149,7 +161,7 @@ def capability(format_: Format, what: str) -> Any:
     if text is None:
         return None
     module, _, name = text.partition(".")
-    return getattr(importlib.import_module(f"boxscore.formats.{module}"), name)
+    return operator.attrgetter(name)(importlib.import_module(f"boxscore.formats.{module}"))
 
 
 def options_of(format_: Format, *, of_detections: bool) -> frozenset[str]:

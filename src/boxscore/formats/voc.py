@@ -46,7 +46,7 @@ from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import warn_of_unread
 from boxscore.formats._results_by_class import place_of_row, read_results, results_texts, rewrite_results
-from boxscore.formats._shares import ROW
+from boxscore.formats._shares import ROW, ImageShare
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._survivors import Survivors
 from boxscore.formats.image_sizes import with_known_sizes
@@ -62,7 +62,6 @@ class VocFormat(Format):
     folder_endings = (".xml", ".txt")
     boxes = "xyxy"
     takes = frozenset({"image_set"})
-    reads_shares = frozenset({"ground truth", "detections"})
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
         "ground truth": frozenset(
             {"difficult", "sizes", "file names", "column truncated", "column occluded"}
@@ -89,17 +88,13 @@ class VocFormat(Format):
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read a folder of annotations."""
-        from boxscore.formats._voc_xml import read_annotations
-
-        folder = path / "Annotations" if (path / "Annotations").is_dir() else path
-        names = _image_names(path, folder, options.image_set)
-        return read_annotations(path, folder, names, options.written or CORNERS, options.share)
+        return ground_truth_of_share(path, options, None)
 
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
     ) -> Detections:
         """Read a folder of the devkit's results files."""
-        return _detections(path, ground_truth, options)
+        return detections_of_share(path, options, ground_truth, None)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write an XML file per image; or detections as results files, one per class, also without any."""
@@ -225,8 +220,19 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
 # ---------------------------------------------------------------- results
 
 
-def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptions) -> Detections:
-    """Read a folder of results files, in file order, class by class."""
+def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare | None) -> GroundTruth:
+    """Read a folder of annotations, those of all images or of a share of them."""
+    from boxscore.formats._voc_xml import read_annotations
+
+    folder = path / "Annotations" if (path / "Annotations").is_dir() else path
+    names = _image_names(path, folder, options.image_set)
+    return read_annotations(path, folder, names, options.written or CORNERS, share)
+
+
+def detections_of_share(
+    path: Path, options: ReadOptions, ground_truth: GroundTruth | None, share: ImageShare | None
+) -> Detections:
+    """Read a folder of results files, in file order, class by class: all, or those of a share of images."""
     files = _results_files(path)
     warn_of_unread(path, lambda sniffer: _has_results(sniffer.path))
     if ground_truth is None:
@@ -238,7 +244,7 @@ def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptio
     read: list[tuple[Path, str, list[str], NDArray[np.float64]]] = []
     kept: list[NDArray[np.int64]] = []
     all_lines: list[int] = []
-    keeps = None if options.share is None else options.share.keeps
+    keeps = None if share is None else share.keeps
     for file, label in zip(files, labels, strict=True):
         lines = read_results(file, RESULTS_COLUMNS, _refusal, keeps)
         if known is None or label in known:
@@ -289,7 +295,7 @@ def _detections(path: Path, ground_truth: GroundTruth | None, options: ReadOptio
         np.ascontiguousarray(in_pixels(numbers[:, 1:], written, extent, place=place)),
         box_format=written.form,
         given={"scores": np.ascontiguousarray(numbers[:, 0])},
-        columns={} if options.share is None else {ROW: of_line},
+        columns={} if share is None else {ROW: of_line},
         lowest_size=-np.inf,
         reuse=True,
         place=place,

@@ -40,7 +40,14 @@ from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._inner_folders import check_folders, inner_folders, warn_of_unread
-from boxscore.formats._rows import RowFormat, Rows, collected, detections_of, images_of_unknown_size
+from boxscore.formats._rows import (
+    RowFormat,
+    Rows,
+    collected,
+    detections_of,
+    ground_truth_of,
+    images_of_unknown_size,
+)
 from boxscore.formats._shares import ROW, ImageShare, ReadAtOnceError
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._yolo_folders import (
@@ -87,7 +94,6 @@ class YoloFormat(RowFormat):
     folder_endings = (".txt", ".yaml", ".yml", ".data", ".names")
     boxes = "xywh"
     takes = frozenset({"image_set", "classes", "image_sizes"})
-    reads_shares = frozenset({"ground truth", "detections"})
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
         "ground truth": frozenset({"fractions", "sizes", "file names", "classes"}),
         "detections": frozenset({"fractions", "classes"}),
@@ -110,10 +116,9 @@ class YoloFormat(RowFormat):
             return "a folder of YOLO's text files"
         return None
 
-    @paused_collector()
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read labels, or predictions without keypoints."""
-        return self.prediction_rows(path, options, None) if of_results else _label_rows(path, options)
+        return self.prediction_rows(path, options, None) if of_results else _label_rows(path, options, None)
 
     def load_detections(
         self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
@@ -127,25 +132,20 @@ class YoloFormat(RowFormat):
         """Read predictions."""
         names, files, classes = _prediction_files(path, options)
         check_folders(label_folder(path), names, ground_truth)
-        if options.share is not None:
-            return self._rows_of_share(path, names, files, classes, options)
         lines = read_lines(files)
         last = self.confidence_last(lines, options, path)
         kinds = prediction_kinds(lines, lambda: _joints(ground_truth)) if last else second_kinds(lines)
         return _rows(_Files(str(path), names, classes), lines, shapes_of(lines, kinds, options.written))
 
-    def _rows_of_share(
-        self,
-        path: Path,
-        names: Sequence[str],
-        files: Sequence[str],
-        classes: Sequence[str] | None,
-        options: ReadOptions,
-    ) -> Rows:
+    @paused_collector()
+    def detections_of_share(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth, share: ImageShare
+    ) -> Detections:
         """Read the predictions of some images; a few files of all say where the confidence is."""
-        assert options.share is not None
+        names, files, classes = _prediction_files(path, options)
+        check_folders(label_folder(path), names, ground_truth)
         last = self.confidence_last(lines_of_some(files, 6), options, path)
-        kept = np.flatnonzero(options.share.keeps(names))
+        kept = np.flatnonzero(share.keeps(names))
         lines = boxes_alone([files[number] for number in kept.tolist()], 6)
         kinds = prediction_kinds(lines, lambda: None) if last else second_kinds(lines)
         shapes = shapes_of(lines, kinds, options.written)
@@ -153,7 +153,7 @@ class YoloFormat(RowFormat):
         per_file = np.diff(lines.ends, prepend=0)
         first = np.repeat(lines.ends - per_file, per_file)
         places = (np.repeat(kept, per_file) << 32) + np.arange(len(first)) - first
-        return dataclasses.replace(rows, columns={ROW: places})
+        return detections_of(dataclasses.replace(rows, columns={ROW: places}), options, ground_truth)
 
     def confidence_last(self, lines: Lines, options: ReadOptions, path: Path) -> bool:
         """Whether the confidence is the last number of a line; else it is the second."""
@@ -229,14 +229,20 @@ class _Files(NamedTuple):
     sizes: FloatArray | None = None
 
 
-def _label_rows(path: Path, options: ReadOptions) -> Rows:
+def ground_truth_of_share(path: Path, options: ReadOptions, share: ImageShare) -> GroundTruth:
+    """Read the labels of a share of the images."""
+    return ground_truth_of(_label_rows(path, options, share), options)
+
+
+@paused_collector()
+def _label_rows(path: Path, options: ReadOptions, share: ImageShare | None) -> Rows:
     """Read ground truth."""
     split = data_set(path, options.image_set)
-    if options.share is not None:
-        split = _share_of(split, options.share)
+    if share is not None:
+        split = _share_of(split, share)
     of_file = np.array([number for number, file in enumerate(split.labels) if file], dtype=np.int64)
     given = [file for file in split.labels if file]
-    lines = read_lines(given) if options.share is None else boxes_alone(given, 5)
+    lines = read_lines(given) if share is None else boxes_alone(given, 5)
     shapes = shapes_of(lines, label_kinds(lines, split.keypoint_shape), options.written)
     files = _Files(
         split.source,
@@ -247,7 +253,7 @@ def _label_rows(path: Path, options: ReadOptions) -> Rows:
         _image_sizes(split, path, options),
     )
     rows = _rows(files, lines, shapes._replace(scores=None))
-    if options.share is not None:
+    if share is not None:
         _refuse_unknown_sizes(rows, split, options)
     if options.written is None:
         _warn_of_labels(rows, lines)
