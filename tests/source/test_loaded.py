@@ -12,7 +12,14 @@ MOST_MODULES = 159
 
 OURS_NOT_NEEDED = (
     *("data.column_names", "data.operations", "data.rasterising", "data.spans", "diagnostics", "distributed"),
-    *("evaluation.flat_names", "formats._several", "formats.recognising", "label_maps", "reports"),
+    *(
+        "evaluation.flat_names",
+        "formats._data_below",
+        "formats._several",
+        "formats.recognising",
+        "label_maps",
+        "reports",
+    ),
     *("matching.annotators", "matching.groups", "matching.joined_keypoints", "matching.outcomes"),
     *("matching.score_levels", "matching.shares", "matching.whole_groups", "protocols.changing"),
     *(

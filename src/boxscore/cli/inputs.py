@@ -27,7 +27,7 @@ from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import load_both
-from boxscore.formats._data_below import SIDES, Side
+from boxscore.formats._format import SIDES, Side
 from boxscore.formats.reading import read_detections, read_options, takes_sizes
 from boxscore.formats.registry import is_parquet, open_at
 from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type, without_scores

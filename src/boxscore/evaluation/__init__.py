@@ -35,7 +35,7 @@ from boxscore.evaluation.result_warnings import (
     warn_of_phrases,
 )
 from boxscore.formats import reading
-from boxscore.formats._data_below import SIDES, Side
+from boxscore.formats._format import SIDES, Side
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol

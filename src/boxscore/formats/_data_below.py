@@ -15,13 +15,10 @@ import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 from boxscore.errors import FileFormatError
+from boxscore.formats._format import Side
 from boxscore.formats._sniffer import Sniffer
-
-Side = Literal["ground truth", "detections"]
-SIDES: tuple[Side, Side] = ("ground truth", "detections")
 
 DEEPEST, MOST_FOLDERS, MOST_SAID = 3, 200, 5
 

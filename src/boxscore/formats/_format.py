@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from boxscore.formats._sniffer import Sniffer
     from boxscore.formats.image_sizes import ImageSizes
 
+Side = Literal["ground truth", "detections"]
+SIDES: tuple[Side, Side] = ("ground truth", "detections")
+
 CONTENT = frozenset(
     {"masks", "keypoints", "rotated", "quadrilaterals", "areas", "crowd", "difficult", "ignore", "group"}
     | {"sizes", "file names", "columns", "image columns", "ids", "repeated ids", "classes", "fractions"}

@@ -35,8 +35,7 @@ from boxscore.data.unlisted import check_how, refuse_other_units, with_unlisted
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats._box_order import warn_of_box_order
-from boxscore.formats._data_below import Side
-from boxscore.formats._format import Format, ReadOptions
+from boxscore.formats._format import Format, ReadOptions, Side
 from boxscore.formats._opened import Opened
 from boxscore.formats._shares import ImageShare, ReadAtOnceError
 from boxscore.formats._sniffer import errors_named

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from boxscore.formats._data_below import SEARCHED_FOR, Side
+from boxscore.formats._data_below import SEARCHED_FOR
+from boxscore.formats._format import Side
 from boxscore.formats._sniffer import Sniffer
 
 

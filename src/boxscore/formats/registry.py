@@ -22,8 +22,7 @@ from boxscore._utils.given_paths import Several, path_of, why_nothing
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted
 from boxscore.errors import FileFormatError
-from boxscore.formats._data_below import Side, data_below
-from boxscore.formats._format import Format
+from boxscore.formats._format import Format, Side
 from boxscore.formats._opened import Opened
 from boxscore.formats._sniffer import Sniffer, errors_named
 from boxscore.formats._unpacking import only_data, unpacked
@@ -335,11 +334,11 @@ def _check_file_or_folder(path: Path) -> None:
 def _data_of_folder(sniffer: Sniffer, detected: tuple[str, str] | None, side: Side | None) -> Path | None:
     """Return the data below a folder that has no format, or no labels right in it."""
     has_labels = detected is not None and (detected[0] != "yolo" or detected[1] != LABELS or sniffer.texts)
-    return (
-        None
-        if has_labels or not sniffer.is_folder
-        else data_below(sniffer.path, side=side, has_labels=detected is not None)
-    )
+    if has_labels:
+        return None
+    from boxscore.formats._data_below import data_below
+
+    return data_below(sniffer.path, side=side, has_labels=detected is not None)
 
 
 def _candidates(sniffer: Sniffer) -> list[Path]:

@@ -24,7 +24,7 @@ from boxscore._utils.given_paths import files_of, path_of
 from boxscore.data.alignment import align
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.formats._data_below import SIDES
+from boxscore.formats._format import SIDES
 from boxscore.formats._unpacking import unpacked
 from boxscore.formats.reading import read_ground_truth, read_listed, read_options
 from boxscore.formats.registry import open_at
