@@ -1,7 +1,7 @@
 """Bad input gives its exact message: one line on stderr, exit status 2, no traceback, nothing on stdout.
 
-``cases.toml`` holds the cases; each starts from the good files in ``base/``. Legal oddities stand there too,
-with status 0 and the warnings they give.
+``cases.toml`` holds the cases; each starts from the good files in ``base/``. It has legal oddities too, with
+status 0 and the warnings they give. ``{formats}`` in a message are the names of all formats.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pytest
 
 import boxscore
 from boxscore.cli import main
+from boxscore.formats.registry import format_named, format_names
 from support.program import run_boxscore
 
 if sys.version_info >= (3, 11):
@@ -35,6 +36,16 @@ RUNS = {
     ],
     "mine": ["evaluate", "--gt", "gt.json", "--dt", "dt.json", "--protocol", "mine.toml"],
 }
+
+
+def message_of(case: dict[str, Any]) -> str:
+    """Return the message; the names of formats in it are those of the registry, whatever is added to it."""
+    taking = [name for name in format_names(auto=False) if "image_set" in format_named(name).takes]
+    return (
+        case["message"]
+        .replace("{formats}", ", ".join(map(repr, format_names())))
+        .replace("{formats that take image_set}", ", ".join(taking))
+    )
 
 
 def arguments_of(case: dict[str, Any]) -> list[str]:
@@ -93,7 +104,7 @@ def test_case(
     errors = errors.replace('"="', "'='")  # as tomli writes it in place of tomllib
     assert status == case.get("status", 2)
     if status == 2:
-        assert errors == f"boxscore: error: {case['message']}\n"
+        assert errors == f"boxscore: error: {message_of(case)}\n"
         assert output == ""
     else:
         said = "".join(f"boxscore: warning: {line}\n" for line in case["warnings"])
