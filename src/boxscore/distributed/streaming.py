@@ -359,7 +359,7 @@ def _opened_truth(
     """Read ground truth; Parquet is only opened, unless it needs what is beside it."""
     if isinstance(truth, GroundTruth):
         return truth
-    if is_parquet(truth, "ground truth") and options.image_labels is None and options.hierarchy is None:
+    if is_parquet(truth, "ground truth") and not {"image_labels", "hierarchy"} & options.further.keys():
         return ParquetGroups.open(truth, options, further=further)
     return read_ground_truth(truth, options)
 

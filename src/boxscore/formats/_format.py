@@ -10,10 +10,11 @@ is called. ``instances`` and ``processes`` are hints that it may ignore.
 from __future__ import annotations
 
 import abc
+import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from boxscore._utils.processes import Workers
 from boxscore._utils.records import record
@@ -75,16 +76,11 @@ class ReadOptions:
         Further keys of records and of images, which the protocol asks for.
     text_keys : tuple of str
         Further keys of records whose values are texts.
-    segments : Path, optional
-        A file of masks for the boxes of ground truth.
     columns : ColumnMap, optional
         Which columns of a table are the image, the class, ...
-    coordinates : str, optional
-        What the numbers of a model's answers are, one of ``COORDINATES``.
-    repeated : {"keep", "once"}, optional
-        What becomes of boxes that an answer repeats exactly.
-    loose : bool
-        Whether four numbers in the prose of an answer are a box where it has no other.
+    further : mapping of str to any
+        Options that few formats take or that change ground truth once it is read, checked, by name; those
+        that are not given are not there. The table ``FURTHER`` of ``reading`` lists them.
     """
 
     format: str = "auto"
@@ -99,11 +95,8 @@ class ReadOptions:
     keys: tuple[str, ...] = ()
     image_keys: tuple[str, ...] = ()
     text_keys: tuple[str, ...] = ()
-    segments: Path | None = None
     columns: ColumnMap | None = None
-    coordinates: str | None = None
-    repeated: str | None = None
-    loose: bool = False
+    further: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def written(self) -> WrittenForm | None:

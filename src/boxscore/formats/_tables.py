@@ -159,9 +159,10 @@ class TableFormat(RowFormat):
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read a file alone, or with its segments."""
         rows = rows_of(self.table(path, options), options, None, of_results=of_results)
-        if options.segments is None or of_results:
+        segments = options.further.get("segments")
+        if segments is None or of_results:
             return rows
-        table = self.table(options.segments, options)
+        table = self.table(segments, options)
         _refuse_no_segments(table)
         return joined_with_segments(rows, rows_of(table, options, None, of_results=False))
 

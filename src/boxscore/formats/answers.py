@@ -115,7 +115,7 @@ class _Reading:
         self._lines = _each_once(_lines_at(path))
         images = collected([line.image for line in self._lines])
         self._images, self._image = images.values, images.positions
-        answers = [read_answer(line.text, loose=options.loose) for line in self._lines]
+        answers = [read_answer(line.text, loose=options.further.get("loose", False)) for line in self._lines]
         self._boxes = AnswerBoxes(answers, [line.image for line in self._lines])
 
     def rows(self, ground_truth: GroundTruth | None) -> Rows:
@@ -123,7 +123,7 @@ class _Reading:
         lines, boxes, options = self._lines, self._boxes, self._options
         sizes = self._sizes(ground_truth)
         inputs = np.array([line.input_size for line in lines], dtype=np.float64).reshape(-1, 2)
-        chosen = boxes.convention(options.coordinates, sizes, inputs, place=str(self._path))
+        chosen = boxes.convention(options.further.get("coordinates"), sizes, inputs, place=str(self._path))
         corners = boxes.corners(chosen.name, sizes, inputs)
         labels = self._labels(ground_truth)
         unknown = Counter[str]()
@@ -132,7 +132,9 @@ class _Reading:
             strange = np.array([label is not None and label not in known for label in labels], dtype=bool)
             unknown.update(label for label in labels if label is not None and label not in known)
             boxes.count_rows("unknown_label", strange)
-        kept = ~boxes.repeated(labels, self._image[boxes.answer]) | (options.repeated != "once")
+        kept = ~boxes.repeated(labels, self._image[boxes.answer]) | (
+            options.further.get("repeated") != "once"
+        )
         unlabelled = np.array([label is None for label in labels], dtype=bool)
         boxes.count_rows("without_label", unlabelled)
         self._warn_of_unlabelled(unlabelled)
@@ -145,7 +147,9 @@ class _Reading:
                 f"{self._path}: the answers hold points, read as boxes without area: only measures of points "
                 "and centres find anything."
             )
-        changed = ["repeated:once"] * (options.repeated == "once") + ["answers:loose"] * options.loose
+        further = options.further
+        changed = ["repeated:once"] * (further.get("repeated") == "once")
+        changed += ["answers:loose"] * further.get("loose", False)
         self.summary = boxes.summary(chosen, unknown, changed)
         return Rows(
             source=str(self._path),

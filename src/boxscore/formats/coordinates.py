@@ -19,10 +19,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import counted
 from boxscore.errors import InputError
+
+REPEATED = ("keep", "once")
+"""What may become of boxes that an answer repeats exactly."""
+
+
+def checked_coordinates(coordinates: str) -> str:
+    """Check what the numbers of a model's answers are said to be."""
+    return checks.one_of(coordinates, tuple(COORDINATES), name="coordinates")
+
+
+def checked_repeated(repeated: str) -> str:
+    """Check what becomes of boxes that an answer repeats."""
+    return checks.one_of(repeated, REPEATED, name="repeated")
 
 
 class Convention(NamedTuple):

@@ -12,6 +12,7 @@ Open Images: "Data Formats" of its download page.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,11 @@ def read_hierarchy(path: str | Path) -> Hierarchy:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise FileFormatError("a hierarchy", "be JSON", got=str(error)[:120], place=str(path)) from None
     return Hierarchy.of(tree, source=str(path))
+
+
+def hierarchy_of(hierarchy: str | Path | Mapping[str, Any]) -> Hierarchy:
+    """Return the hierarchy that a user gives, or read its file."""
+    return Hierarchy.of(hierarchy) if isinstance(hierarchy, Mapping) else read_hierarchy(hierarchy)
 
 
 def with_image_labels(ground_truth: GroundTruth, path: Path) -> GroundTruth:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.given_paths import path_of
 from boxscore._utils.processes import Workers, worker_count
-from boxscore._utils.records import record
+from boxscore._utils.records import NamedTuple, record
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import warn_left_out
@@ -43,16 +44,10 @@ from boxscore.formats.registry import capability, format_named, format_names, op
 
 if TYPE_CHECKING:
     from boxscore.data.column_names import ColumnMap
-    from boxscore.data.hierarchy import Hierarchy
-    from boxscore.formats.class_descriptions import ClassDescriptions
     from boxscore.formats.class_maps import ClassMap
 
 TRUTH_WORK = 2.0
 """How much longer a byte of ground truth takes to read than one of results."""
-
-
-REPEATED = ("keep", "once")
-"""What may become of boxes that an answer repeats exactly."""
 
 FEW_ADDED = 0.1
 """Share of all images that a table of sizes may add without a warning."""
@@ -66,12 +61,6 @@ class FileOptions(ReadOptions):
     ----------
     class_map : ClassMap, optional
         Which class of the ground truth each class of the detections is.
-    descriptions : ClassDescriptions, optional
-        The names or numbers behind the labels of ground truth.
-    image_labels : Path, optional
-        A file of labels of whole images, beside ground truth.
-    hierarchy : Hierarchy, optional
-        What ground truth and its labels of images are expanded along.
     unlisted_images : {"error", "background", "drop"}, or None
         What becomes of detections in images that the ground truth does not list; None where it is not given.
     note : callable, optional
@@ -81,9 +70,6 @@ class FileOptions(ReadOptions):
     """
 
     class_map: ClassMap | None = None
-    descriptions: ClassDescriptions | None = None
-    image_labels: Path | None = None
-    hierarchy: Hierarchy | None = None
     unlisted_images: str | None = None
     note: Callable[[str], None] | None = None
     report: Callable[[BoxscoreWarning], None] = warn_user
@@ -91,6 +77,44 @@ class FileOptions(ReadOptions):
 
 PLAIN = FileOptions()
 """No option given."""
+
+
+def _loaded(text: str) -> Callable[..., Any]:
+    """Import ``"module:function"``."""
+    module, _, name = text.partition(":")
+    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return function
+
+
+class _Further(NamedTuple):
+    """An option that few formats take, or that changes ground truth once it is read."""
+
+    check: str = ""
+    """Returns what is kept of a value; without one it stays as it was given."""
+    of: str = ""
+    """What the files of formats that take it hold; empty where ground truth of any format takes it."""
+    applied: str = ""
+    """Takes ground truth and the value, and returns the ground truth changed."""
+
+    def checked(self, value: Any) -> Any:
+        """Return what is kept of a value."""
+        return _loaded(self.check)(value) if self.check else value
+
+
+_ANSWERS = "answers of a language model"
+
+FURTHER = {
+    "segments": _Further("pathlib:Path", of="masks in a second file"),
+    "image_labels": _Further("pathlib:Path", applied="boxscore.formats.image_label_files:with_image_labels"),
+    "hierarchy": _Further(
+        "boxscore.formats.image_label_files:hierarchy_of", applied="boxscore.data.hierarchy:expand_classes"
+    ),
+    "descriptions": _Further(applied="boxscore.formats.class_descriptions:described"),
+    "coordinates": _Further("boxscore.formats.coordinates:checked_coordinates", of=_ANSWERS),
+    "repeated": _Further("boxscore.formats.coordinates:checked_repeated", of=_ANSWERS),
+    "loose": _Further(of=_ANSWERS),
+}
+"""The options beyond the core's by name; those that change ground truth do so in this order."""
 
 
 def read_options(
@@ -108,27 +132,19 @@ def read_options(
     keys: Sequence[str] = (),
     image_keys: Sequence[str] = (),
     text_keys: Sequence[str] = (),
-    segments: str | Path | None = None,
-    image_labels: str | Path | None = None,
-    hierarchy: str | Path | Mapping[str, Any] | None = None,
     columns: Mapping[str, str] | ColumnMap | None = None,
     unlisted_images: str | None = None,
     image_folder: str | Path | None = None,
-    coordinates: str | None = None,
-    repeated: str | None = None,
-    loose: bool = False,
     note: Callable[[str], None] | None = None,
+    **further: Any,
 ) -> FileOptions:
-    """Check the options beside a path; class lists and tables of sizes are read where they are files."""
+    """Check the options beside a path; class lists and tables of sizes are read where they are files.
+
+    ``further`` are those of ``FURTHER``; None and False are as if they were not given.
+    """
     checks.one_of(format, format_names(), name="format")
     if box_format is not None:
         checks.one_of(box_format, WRITTEN_FORMATS, name="box_format")
-    if coordinates is not None:
-        from boxscore.formats.coordinates import COORDINATES
-
-        checks.one_of(coordinates, tuple(COORDINATES), name="coordinates")
-    if repeated is not None:
-        checks.one_of(repeated, REPEATED, name="repeated")
     names, sizes, pairs, descriptions = None, None, None, None
     if isinstance(classes, (str, Path)):
         from boxscore.formats.class_descriptions import class_descriptions
@@ -147,6 +163,15 @@ def read_options(
 
         pairs = class_map_of(class_map)
     worker_count(processes)  # checked now; "auto" is decided where the processes start
+    for name in further.keys() - FURTHER.keys():
+        raise TypeError(f"read_options() got an unexpected keyword argument {name!r}")
+    given = {
+        name: option.checked(further[name])
+        for name, option in FURTHER.items()
+        if further.get(name) is not None and further[name] is not False
+    }
+    if descriptions is not None:
+        given["descriptions"] = descriptions
     return FileOptions(
         format=format,
         image_set=image_set,
@@ -160,17 +185,11 @@ def read_options(
         keys=tuple(keys),
         image_keys=tuple(image_keys),
         text_keys=tuple(text_keys),
-        segments=None if segments is None else Path(segments),
         columns=None if columns is None else _column_map(columns),
         class_map=pairs,
-        descriptions=descriptions,
-        image_labels=None if image_labels is None else Path(image_labels),
-        hierarchy=None if hierarchy is None else _hierarchy_of(hierarchy),
         unlisted_images=check_how(unlisted_images),
-        coordinates=coordinates,
-        repeated=repeated,
-        loose=loose,
         note=note,
+        further=given,
     )
 
 
@@ -178,16 +197,6 @@ def _column_map(columns: Mapping[str, str] | ColumnMap) -> ColumnMap:
     from boxscore.data.column_names import ColumnMap
 
     return columns if isinstance(columns, ColumnMap) else ColumnMap.of(columns)
-
-
-def _hierarchy_of(hierarchy: str | Path | Mapping[str, Any]) -> Hierarchy:
-    if isinstance(hierarchy, Mapping):
-        from boxscore.data.hierarchy import Hierarchy
-
-        return Hierarchy.of(hierarchy)
-    from boxscore.formats.image_label_files import read_hierarchy
-
-    return read_hierarchy(hierarchy)
 
 
 def takes_columns(path: Path, side: Side) -> bool:
@@ -210,18 +219,9 @@ def _read_ground_truth(opened: Opened, options: FileOptions, load: Callable[[], 
     names_images = options.image_sizes is not None and options.unlisted_images is None
     if names_images and not file_format.lists_images(ground_truth):
         ground_truth = _with_named_images(ground_truth, options)
-    if options.image_labels is not None:
-        from boxscore.formats.image_label_files import with_image_labels
-
-        ground_truth = with_image_labels(ground_truth, options.image_labels)
-    if options.hierarchy is not None:
-        from boxscore.data.hierarchy import expand_classes
-
-        ground_truth = expand_classes(ground_truth, options.hierarchy)
-    if options.descriptions is not None:
-        from boxscore.formats.class_descriptions import described
-
-        ground_truth = described(ground_truth, options.descriptions)
+    for name, option in FURTHER.items():
+        if option.applied and name in options.further:
+            ground_truth = _loaded(option.applied)(ground_truth, options.further[name])
     if file_format.boxes is not None:
         _warn_of_box_order(ground_truth, file_format, options)
     return ground_truth
@@ -424,8 +424,8 @@ def read_truth_of_share(path: Path, options: FileOptions, share: ImageShare) -> 
         When all rows decide something of each.
     """
     opened = open_at(path, options.format, side="ground truth")
-    beside = (options.image_labels, options.hierarchy, options.descriptions, options.image_sizes)
-    if any(one is not None for one in beside) or options.unlisted_images not in (None, "error"):
+    is_changed = any(FURTHER[name].applied for name in options.further) or options.image_sizes is not None
+    if is_changed or options.unlisted_images not in (None, "error"):
         raise ReadAtOnceError
     read = None if opened.files else capability(opened.format, "ground_truth_of_share")
     if read is not None:
@@ -530,13 +530,9 @@ _USES = {
     "image_set": "image sets",
     "classes": "class numbers without names",
     "image_sizes": "coordinates that may be fractions of the image's size",
-    "segments": "masks in a second file",
     "columns": "columns",
-    "coordinates": "answers of a language model",
-    "repeated": "answers of a language model",
-    "loose": "answers of a language model",
 }
-"""The options that not every format takes, and what the files of a format that does hold."""
+"""The core's options that not every format takes, and what the files of a format that does hold."""
 
 
 def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections: bool = False) -> None:
@@ -544,9 +540,10 @@ def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections:
     if options.box_format is not None and not file_format.has_boxes:
         rule = f"be left out where the format is {file_format.name}, whose boxes are not four numbers"
         raise InputError("box_format", rule, got=options.box_format)
-    for name, what in _USES.items():
-        value = getattr(options, name)
-        if value is None or value is False or name in options_of(file_format, of_detections=of_detections):
+    further = {name: option.of for name, option in FURTHER.items() if option.of}
+    for name, what in {**_USES, **further}.items():
+        value = options.further.get(name) if name in FURTHER else getattr(options, name)
+        if value is None or name in options_of(file_format, of_detections=of_detections):
             continue
         if name == "image_sizes" and options.written is not None and options.written.fractions:
             continue
@@ -561,9 +558,10 @@ def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections:
             got=repr(str(value))[:60],
             cause=f"these have: {', '.join(names)}",
         )
-    if of_detections and options.descriptions is not None:
+    if of_detections and "descriptions" in options.further:
         rule = "be left out: labels of detections are found among those of the ground truth"
-        raise InputError("a list of labels beside detections", rule, got=options.descriptions.source)
+        got = options.further["descriptions"].source
+        raise InputError("a list of labels beside detections", rule, got=got)
 
 
 def _size_of(path: Path) -> int:
