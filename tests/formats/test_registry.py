@@ -11,7 +11,7 @@ import pytest
 
 import boxscore
 from boxscore.errors import FileFormatError
-from boxscore.formats import detect_format, format_names, registry
+from boxscore.formats import detect_format, format_names, reading, registry
 from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats.columns import ColumnsFormat
@@ -26,6 +26,20 @@ def test_every_format_has_its_name() -> None:
     assert format_names()[:2] == ("auto", "coco")
     for name in format_names(auto=False):
         assert registry.format_named(name).name == name
+
+
+def test_what_single_formats_can_do_is_there() -> None:
+    for name, what in registry._CAPABILITIES:
+        assert registry.capability(registry.format_named(name), what), (name, what)
+    assert registry.capability(registry.format_named("kitti"), "rewrite") is None
+
+
+def test_options_of_few_formats_are_loaded_by_name() -> None:
+    for option in reading.FURTHER.values():
+        for text in (option.check, option.applied):
+            assert not text or callable(reading._loaded(text))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'loosely'"):
+        reading.read_options(loosely=True)
 
 
 def test_choices_of_the_command_line(run: Run) -> None:
