@@ -89,29 +89,36 @@ def outlines(masks: Masks, *, tolerance: float | None = None) -> list[list[NDArr
 
 def rings_of(spans: Spans) -> Rings:
     """Trace the outlines of masks exactly; corners of a straight line may be more than its two ends."""
+    # Each run of pixels in a column is one upper and one lower edge, [2 M] in all.
     mask, x, low, high = _in_columns(spans)
     count = len(mask)
-    # Upper edges, which go right, and lower edges, which go back.
+    # Upper edges go right, along the top of a run; lower edges go back, along its bottom.
     start = np.stack([np.concatenate([x, x + 1]), np.concatenate([low, high])], axis=1)
     end = np.stack([np.concatenate([x + 1, x]), np.concatenate([low, high])], axis=1)
     both = np.concatenate([mask, mask])
-    # Of two ends at one corner that of an upper edge comes first, which joins pixels that touch there.
+    # Sort the starts and ends of all edges along each line between two columns. Of two at one corner that of
+    # an upper edge comes first, which joins pixels that touch there.
     place = np.concatenate([start, end])
     lower = np.tile(np.repeat([False, True], count), 2)
     order = np.lexsort((lower, place[:, 1], place[:, 0], np.concatenate([both, both])))
+    # Neighbors in this order are joined in pairs: one edge ends there, the other begins.
     pairs = order.reshape(-1, 2)
     begins = pairs < 2 * count
     following = np.empty(2 * count, dtype=np.intp)
     following[pairs[~begins] - 2 * count] = pairs[begins]
+    # Following the edges gives the rings. The two ends of each edge are its corners, which adds the vertical
+    # sides between them.
     edges, counts = _cycles(following)
     corners = np.stack([start[edges], end[edges]], axis=1).reshape(-1, 2)
     counts *= 2
     starts = np.cumsum(counts) - counts
     ring_mask = both[edges[starts // 2]]
+    # Signed area by the shoelace formula, in integers: exact.
     after = np.arange(1, len(corners) + 1)
     after[starts + counts - 1] = starts
     (x1, y1), (x2, y2) = corners.T, corners[after].T
     area = np.add.reduceat(x1 * y2 - x2 * y1, starts) // 2 if len(starts) else np.empty(0, np.int64)
+    # Bring the rings into the order of the masks; the sort is stable.
     ascending = np.argsort(ring_mask, kind="stable")
     rows = ragged_ranges(starts[ascending], counts[ascending])
     return Rings(corners[rows], counts[ascending], ring_mask[ascending], area[ascending])
@@ -119,6 +126,7 @@ def rings_of(spans: Spans) -> Rings:
 
 def _in_columns(spans: Spans) -> tuple[Positions, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Cut spans into runs of one column: mask, column, first pixel and the one after the last."""
+    # Cut each span where it passes to the next column: full height in between, the rest at both ends.
     spans = spans.merged()
     mask = np.repeat(np.arange(len(spans.counts)), spans.counts)
     height = spans.sizes[mask, 0]
@@ -134,6 +142,7 @@ def _in_columns(spans: Spans) -> tuple[Positions, NDArray[np.int64], NDArray[np.
 
 def _cycles(following: Positions) -> tuple[Positions, Positions]:
     """Return the cycles of a permutation one after the other, and the length of each."""
+    # Follow each cycle once; plain lists are faster than array elements in a loop of single steps.
     after, seen = following.tolist(), bytearray(len(following))
     order: list[int] = []
     lengths: list[int] = []
@@ -150,6 +159,7 @@ def _cycles(following: Positions) -> tuple[Positions, Positions]:
 
 def largest(rings: Rings) -> Rings:
     """Leave out the rings of each mask that are too small, or too many."""
+    # Rank the rings of each mask by size, and compare each with the largest of its mask.
     size = np.abs(rings.area)
     order = np.lexsort((-size, rings.mask))
     rank = rank_in_runs(rings.mask[order])
@@ -169,6 +179,8 @@ def simplified(rings: Rings, *, tolerance: float) -> Rings:
     weight = _weights(rings, tolerance)
     ring = np.repeat(np.arange(len(rings.counts)), rings.counts)
     mask = rings.mask[ring]
+    # Take the corners of each mask by weight, the most important ones only, and put them back into the order
+    # of the ring.
     order = np.lexsort((-weight, mask))
     order = order[weight[order] > tolerance]
     order = order[rank_in_runs(mask[order]) < MOST_CORNERS]
@@ -181,6 +193,7 @@ def simplified(rings: Rings, *, tolerance: float) -> Rings:
 
 def _weights(rings: Rings, tolerance: float) -> FloatArray:
     """How much each corner matters, in pixels, [P]: infinite for the first ones of a ring, 0 for the rest."""
+    # Open the rings: the first corner comes again at the end, so each ring is a line of counts + 1 points.
     starts = np.cumsum(rings.counts) - rings.counts
     number = len(rings.counts)
     # Rings are opened: the first corner comes again at the end.
@@ -191,20 +204,26 @@ def _weights(rings: Rings, tolerance: float) -> FloatArray:
     points = rings.corners[opened].astype(np.float64)
     weight = np.zeros(len(points))
     weight[begin] = np.inf
-    # From a ring's first corner to itself, then along both ways to the one that is furthest from it.
+    # From a ring's first corner to itself, then along both ways to the one that is furthest from it. One step
+    # of the loop divides all sections of all rings.
     low, high, allowed = begin, last, np.full(number, np.inf)
     for level in range(MOST_CORNERS):
+        # Sections without inner points are done.
         wide = high - low > 1
         low, high, allowed = low[wide], high[wide], allowed[wide]
         if not len(low):
             break
+        # The furthest point of a section divides it. Its weight is its distance, at most the weight of the
+        # step before; the corners of the first two steps, four of each ring, have infinite weight.
         distance, furthest = _furthest(points, low, high)
         allowed = np.minimum(allowed, np.inf if level < 2 else distance)
         matters = allowed > tolerance
         low, high, furthest, allowed = low[matters], high[matters], furthest[matters], allowed[matters]
+        # Divide each section that matters into two.
         weight[furthest] = allowed
         low, high = np.stack([low, furthest], axis=1).ravel(), np.stack([furthest, high], axis=1).ravel()
         allowed = np.repeat(allowed, 2)
+    # Drop the repeated first corners.
     keep = np.ones(len(points), dtype=bool)
     keep[last] = False
     return weight[keep]
@@ -212,15 +231,19 @@ def _weights(rings: Rings, tolerance: float) -> FloatArray:
 
 def _furthest(points: FloatArray, low: Positions, high: Positions) -> tuple[FloatArray, Positions]:
     """Return, of the points between two, the distance of the one that is furthest from their line."""
+    # Lay out the inner points of all sections, [Q].
     inside = high - low - 1
     rows = ragged_ranges(low + 1, inside)
     starts = np.cumsum(inside) - inside
+    # Distance of each point to the line between the ends of its section, clipped to it; a section of no
+    # length is a point.
     along = points[high] - points[low]
     length = np.maximum((along**2).sum(axis=1), 1e-300)
     off = points[rows] - np.repeat(points[low], inside, axis=0)
     way = np.repeat(along, inside, axis=0)
     part = np.clip((off * way).sum(axis=1) / np.repeat(length, inside), 0.0, 1.0)
     square = ((off - part[:, None] * way) ** 2).sum(axis=1)
+    # The first point with the largest distance of each section.
     most = np.maximum.reduceat(square, starts)
     at = (square == np.repeat(most, inside)).nonzero()[0]
     first = at[np.searchsorted(at, starts)]

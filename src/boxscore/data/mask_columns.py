@@ -105,10 +105,13 @@ def joined_columns(parts: Sequence[MaskColumns]) -> MaskColumns:
     """Put the rows of several one after the other."""
     if len(parts) == 1:
         return parts[0]
+    # Shift where each row starts by the content of its kind in the parts before: ``before`` has one entry per
+    # kind.
     starts, before = [], np.zeros(5, dtype=np.int64)
     for part in parts:
         starts.append(part.start + before[part.kind])
         before += [0, len(part.text), len(part.text), len(part.numbers), len(part.part_start)]
+    # Parts of polygons start in the points, which are joined as well.
     shift = np.cumsum([0, *(len(part.points) for part in parts)])
     return MaskColumns(
         np.concatenate([part.kind for part in parts]),
@@ -125,12 +128,14 @@ def joined_columns(parts: Sequence[MaskColumns]) -> MaskColumns:
 
 def columns_of(masks: Iterable[Any], image_sizes: ArrayLike | None, place: Place) -> MaskColumns:
     """Make columns of masks that are Python objects; refuse what is none."""
+    # Sizes of the images, for polygons; other masks bring their own.
     given = list(masks)
     size = np.full((len(given), 2), -1, dtype=np.int64)
     if image_sizes is not None:
         known = checks.float_array(image_sizes, name="image sizes", columns=2)
         checks.same_length(len(given), of="masks", image_sizes=known)
         size = whole_sizes(known)
+    # Collect the content by form: texts, numbers, rows of polygons, and the runs of arrays.
     kind = np.full(len(given), MISSING, dtype=np.uint8)
     count = np.zeros(len(given), dtype=np.int64)
     texts: list[bytes] = []
@@ -138,6 +143,7 @@ def columns_of(masks: Iterable[Any], image_sizes: ArrayLike | None, place: Place
     polygons: list[int] = []
     arrays: list[tuple[int, NDArray[np.int64]]] = []
     for row, mask in enumerate(given):
+        # The form decides: a dict is an RLE, a list is polygons, all else must be a binary array.
         if mask is None:
             continue
         if isinstance(mask, dict):
@@ -151,6 +157,8 @@ def columns_of(masks: Iterable[Any], image_sizes: ArrayLike | None, place: Place
             pixels = _plain_array(mask, place(row))
             kind[row], size[row] = BYTES, pixels.shape
             arrays.append((row, _runs_of(pixels)))
+    # Content of one kind is stored in the order of its rows, so a cumulative sum says where each row starts.
+    # Arrays are encoded now, in one call, and take their places among the texts.
     start = np.zeros(len(given), dtype=np.int64)
     for kinds in ((TEXT, BYTES), (LIST,), (POLYGONS,)):
         rows = np.flatnonzero(np.isin(kind, kinds))
@@ -158,6 +166,7 @@ def columns_of(masks: Iterable[Any], image_sizes: ArrayLike | None, place: Place
             texts = _with_arrays(texts, rows, arrays)
             count[rows] = [len(text) for text in texts]
         start[rows] = np.cumsum(count[rows]) - count[rows]
+    # All points of all polygons become one array, without an array for each.
     parts = [part for row in polygons for part in given[row]]
     points, part_count = _points(parts, given, polygons, place)
     return MaskColumns(

@@ -252,11 +252,13 @@ class Masks:
 
     def _texts(self, kind: NDArray[Any], spans: Spans, position: NDArray[np.intp]) -> list[bytes]:
         """Text of each mask: as given, or written from its runs."""
+        # Compressed masks keep the text that was given.
         columns = self._store.columns
         texts: list[bytes] = [b""] * len(self)
         compressed = np.flatnonzero((kind == TEXT) | (kind == BYTES))
         for row, text in zip(compressed.tolist(), columns.texts(self._rows[compressed]), strict=True):
             texts[row] = text
+        # Encode all uncompressed codes in one call, from their numbers.
         listed, rasterised = np.flatnonzero(kind == LIST), np.flatnonzero(kind == POLYGONS)
         if len(listed):
             rows = self._rows[listed]
@@ -264,6 +266,7 @@ class Masks:
             numbers = columns.numbers[ragged_ranges(columns.start[rows], count)]
             for row, text in zip(listed.tolist(), code_text(numbers, count), strict=True):
                 texts[row] = text
+        # Encode all polygons in one call, from the runs of their spans.
         if len(rasterised):
             runs, count = spans.runs()
             chosen = position[rasterised]
@@ -310,6 +313,7 @@ class Masks:
             spans, position = part.spans()
             stops = np.cumsum(spans.counts)
             for row in position.tolist():
+                # Lay out background and foreground in turn, column by column.
                 height, width = spans.sizes[row].tolist()
                 bounds = spans.bounds[stops[row] - spans.counts[row] : stops[row]] - spans.base[row]
                 runs = np.diff(np.concatenate([[0], bounds.ravel(), [height * width]]))

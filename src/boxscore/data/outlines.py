@@ -53,10 +53,12 @@ class Edges(NamedTuple):
 
 def edges_of(points: FloatArray, counts: Positions) -> Edges:
     """Return the edges of closed polygons; ``counts`` [P] are the numbers of each, x and y in turn."""
+    # Round to the grid as the C code does: ``(int)(5 * x + .5)``, which cuts towards 0.
     corners = counts // 2
     if (counts & 1).any():  # an odd last number is not read
         points = np.delete(points, (np.cumsum(counts) - 1)[(counts & 1) == 1])
-    grid = (FINENESS * points + 0.5).astype(np.int32).reshape(-1, 2)  # towards 0
+    grid = (FINENESS * points + 0.5).astype(np.int32).reshape(-1, 2)
+    # Edge k goes from corner k to the next one; the last corner of an outline is followed by its first.
     stops = corners.cumsum()
     following = np.arange(1, len(grid) + 1)
     some = corners > 0
@@ -65,6 +67,7 @@ def edges_of(points: FloatArray, counts: Positions) -> Edges:
     ends[:2] = grid.T
     for side in (0, 1):
         ends[side].take(following, out=ends[side + 2])
+    # Length of each outline on the grid: the C code walks the longer side of every edge.
     polygon = np.repeat(np.arange(len(counts)), corners)
     longer = np.maximum(np.abs(ends[2] - ends[0]), np.abs(ends[3] - ends[1]))
     length = np.zeros(len(counts), dtype=np.int64)
@@ -80,16 +83,21 @@ def toggles(
 
     ``base`` [P] is the number of each one's first pixel, ``sizes`` [P,2] are height and width of its image.
     """
+    # Columns n that each edge [E] notes: those with a step from 5n+2 to 5n+3 between its ends, inside the
+    # image. Count them before any is computed.
     (x1, y1, x2, y2), polygon = edges.ends, edges.polygon
     dx, dy = x2 - x1, y2 - y1
     begin = np.maximum((np.minimum(x1, x2) + np.int32(2)) // FINENESS, 0)  # the first step at or after it
     last = (np.maximum(x1, x2) - np.int32(3)) // FINENESS
     np.minimum(last, (sizes[:, 1] - 1).astype(np.int32).take(polygon), out=last)
     counts = np.maximum(last - begin + np.int32(1), 0).astype(np.intp)
+    # Positions per polygon, [P]: those of its edges together.
     number = np.zeros(len(base), dtype=np.intp)
     starts = run_starts(polygon)
     if len(starts):
         number[polygon[starts]] = np.add.reduceat(counts, starts)
+    # The C code walks an edge along its longer side, and rounds the other coordinate. So both kinds of edges
+    # have their own formula for y at a step.
     flat, some = np.abs(dx) >= np.abs(dy), counts > 0
     one_height = bool((sizes[:, 0] == sizes[:1, 0]).all())
     parts = [np.empty(0, dtype=np.int32)]
@@ -97,17 +105,23 @@ def toggles(
         rows = chosen.nonzero()[0]
         cuts = run_starts(counts.take(rows).cumsum() // STEPS_TOGETHER).tolist()
         for low, high in itertools.pairwise([*cuts, len(rows)]):
+            # Some edges at a time, so that the temporaries of their steps fit the cache.
             part = rows[low:high]
             size, first, of = counts.take(part), begin.take(part), polygon.take(part)
             starts = size.cumsum() - size
-            backwards = way.take(part) < 0  # walked from its end
+            # The C code walks from the end with the smaller coordinate: take that end as the start.
+            backwards = way.take(part) < 0
             x = np.where(backwards, x2.take(part), x1.take(part))
             y = np.where(backwards, y2.take(part), y1.take(part))
+            # Number the steps of all these edges through; ``first`` is shifted so that ``first + steps`` is
+            # the column.
             steps = np.arange(starts[-1] + size[-1], dtype=np.int32)
             first = first - starts
             positions = of_edges(
                 FINENESS * first + 2, FINENESS * steps, x, y, dx.take(part), dy.take(part), size
             )
+            # From the grid to pixels: the C code takes ``ceil((y + .5) / 5 - .5)``, which is ``(y + 2) // 5``
+            # in integers, clipped to the image.
             positions += np.int32(2)
             positions //= np.int32(FINENESS)
             height = sizes[0, 0] if one_height else sizes[:, 0].take(of)
@@ -115,10 +129,13 @@ def toggles(
             lowest = (base.take(of) + first * height).astype(np.int32)
             heights = np.int32(height) if one_height else height.astype(np.int32).repeat(size)
             np.clip(positions, 0, heights, out=positions)
+            # Number of the pixel: column times height plus row, counted on through all images.
             steps *= heights
             positions += steps
             positions += lowest.repeat(size)
             parts.append(positions)
+    # Positions of an edge are an ascending run, so the sort merges few runs. Pixel numbers of different
+    # polygons touch at most, so sorting all of them sorts each.
     together = np.concatenate(parts)
     sort_runs(together)  # each edge is one
     return together, number
@@ -134,6 +151,8 @@ def _along(
     size: Positions,
 ) -> NDArray[np.int32]:
     """Y of edges that the C code walks in x, x ascending: the smaller of those at c and c+1."""
+    # The C code computes ``(int)(ys + s * t + .5)`` at c and at c + 1, and keeps the smaller: on a falling
+    # edge that at c + 1. Same products and sums in the same order; whole numbers in float64 are exact.
     slope = dy / dx
     t = (c - x + (slope < 0)).astype(np.float64).repeat(size)
     t += steps
@@ -154,6 +173,8 @@ def _across(
     size: Positions,
 ) -> NDArray[np.int32]:
     """Y of edges that the C code walks in y, y ascending: that before the first beyond c+1/2."""
+    # First step at or after which the line is beyond c + 1/2. The product is exact below 2**53, and a
+    # quotient that is not whole stays apart from whole numbers, so ``ceil`` is exact.
     half = (c - x + 0.5).repeat(size)
     half += steps
     rise = np.abs(dy).astype(np.float64)
@@ -162,6 +183,7 @@ def _across(
     exact /= run.repeat(size)
     first = np.ceil(exact)
     # Only where the line meets c+1/2 at a whole step does the rounding of the C code decide on its side.
+    # Repeat its expression there: ``(int)(xs + s * t + .5)``.
     tied = (first == exact).nonzero()[0]
     if len(tied):
         edge = np.repeat(np.arange(len(size)), size).take(tied)
@@ -169,6 +191,7 @@ def _across(
         step = first.take(tied)
         beyond = (start + run / rise * step) + 0.5 >= half.take(tied) + start + 0.5
         first[tied] = step + (beyond != (run > 0))
+    # The row before this step is the smaller one, which the C code keeps.
     positions: NDArray[np.int32] = first.astype(np.int32)
     positions += (y - np.int32(1)).repeat(size)
     return positions

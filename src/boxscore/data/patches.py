@@ -57,6 +57,7 @@ def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
     checks.one_of(form, PATCH_FORMS, name="form")
     if detections.masks is not None or detections.keypoints is not None:
         raise InputError("detections in patches", "be boxes", got="masks or keypoints")
+    # Parse each image's name once; names of another form are whole images.
     names = [str(identifier) for identifier in detections.images.ids.tolist()]
     parts = [_NAME.fullmatch(name) for name in names]
     if names and not any(parts):
@@ -67,21 +68,25 @@ def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
             place=detections.source,
             cause="are these results of whole images?",
         )
+    # Scale [I] and corner [I, 2] of each patch; a whole image has scale 1 and corner (0, 0).
     scale = np.array([float(part[2]) if part else 1.0 for part in parts])
     if (scale == 0).any():
         raise InputError("the scale of a patch", "be above 0", got=repr(names[int(np.argmin(scale))]))
     if form == "shifted":
         scale = np.ones(len(names))
     corner = np.array([[float(part[3]), float(part[4])] if part else [0.0, 0.0] for part in parts])
+    # Number the whole images in the order of their first patch.
     ids: list[Id] = detections.images.ids.tolist()
     whole: list[Id] = [part[1] if part else identifier for part, identifier in zip(parts, ids, strict=True)]
     image = {name: row for row, name in enumerate(dict.fromkeys(whole))}
     rows = np.array([image[name] for name in whole], dtype=np.int32)
+    # The order of DOTA_devkit: add the corner, then divide by the scale. Sizes only scale.
     by, shift = scale[detections.image][:, None], corner[detections.image].reshape(-1, 2)
     changes = {
         "boxes": (detections.boxes + np.tile(shift, 2)) / by,
         "sizes": detections.sizes / by,
     }
+    # Corners move like boxes; of a rotated box the center moves, sides scale and the angle stays.
     if detections.quadrilaterals is not None:
         changes["quadrilaterals"] = (detections.quadrilaterals + np.tile(shift, 4)) / by
     if detections.rotated is not None:

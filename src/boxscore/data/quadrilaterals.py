@@ -135,25 +135,32 @@ def minimum_rectangles(corners: FloatArray) -> FloatArray:
 
     A rectangle of least area has a side along a side of the convex hull, which joins two of the corners.
     """
+    # Measure from the mean of the corners: small numbers, small rounding errors.
     x, y = corners[:, 0::2], corners[:, 1::2]
     x0, y0 = x.mean(axis=1), y.mean(axis=1)
     x, y = x - x0[:, None], y - y0[:, None]
     best = np.zeros((len(corners), 5))
     least = np.full(len(corners), np.inf)
+    # Try all six lines through two corners, for all quadrilaterals [N] together: four sides and two
+    # diagonals.
     pairs = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3)]
     for first, second in pairs:
+        # Direction of the line; corners that coincide have none, and take the x axis.
         dx, dy = x[:, second] - x[:, first], y[:, second] - y[:, first]
         length = np.hypot(dx, dy)
         some = length > 0
         cosine = np.divide(dx, length, out=np.ones_like(dx), where=some)[:, None]
         sine = np.divide(dy, length, out=np.zeros_like(dy), where=some)[:, None]
+        # Rotate the corners into it: their extents are the sides of the rectangle.
         along, across = x * cosine + y * sine, y * cosine - x * sine
         low, high = along.min(axis=1), along.max(axis=1)
         left, right = across.min(axis=1), across.max(axis=1)
         area = (high - low) * (right - left)
-        # Sides come before diagonals, so that a rectangle keeps its first side but for rounding.
+        # Sides come before diagonals, and a later line must be better by more than rounding: a rectangle
+        # keeps its first side.
         better = area < least * (1 - 1e-9)
         least[better] = area[better]
+        # Rotate the center back and keep the rectangle where it is the best so far.
         middle_a, middle_b = (low + high) / 2, (left + right) / 2
         cosine, sine = cosine[:, 0], sine[:, 0]
         rectangle = np.column_stack(

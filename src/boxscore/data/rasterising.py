@@ -51,6 +51,7 @@ def batches(weight: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
 
 def spans_of(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans, Positions]:
     """Return the spans of some rows in any order, and the position there of each of ``rows``."""
+    # Each kind of masks has its own way to spans. Join the results, and say where each row went.
     _check_sizes(columns, rows, place)
     kind = columns.kind[rows]
     parts, order = [], []
@@ -68,14 +69,18 @@ def spans_of(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans
 
 
 def _check_sizes(columns: MaskColumns, rows: Positions, place: Place) -> None:
+    # A missing mask has no size.
     missing = columns.kind[rows] == MISSING
     if missing.any():
         row = int(rows[np.argmax(missing)])
         raise InputError("a row", "have a mask", got="none", place=place(row))
+    # Two reductions pass all valid sizes. The product comes after the test of the sides, so it cannot
+    # overflow.
     size = columns.size[rows]
     fine = size.min(initial=1) >= 1 and size.max(initial=1) <= LARGEST_SIDE
     if fine and (size[:, 0] * size[:, 1]).max(initial=1) <= MOST_PIXELS:
         return
+    # Name the first row in error, with the cause that fits its kind.
     bad = (size < 1).any(axis=1) | (size > LARGEST_SIDE).any(axis=1) | (size.prod(axis=1) > MOST_PIXELS)
     row = int(rows[np.argmax(bad)])
     height, width = columns.size[row].tolist()
@@ -119,6 +124,7 @@ def _refuse(
     columns: MaskColumns, rows: Positions, runs: Runs, place: Place, texts: list[bytes] | None
 ) -> NoReturn:
     """Say which mask's runs do not add up to its size."""
+    # A code that ends inside a number was cut short: say so before any sum is compared.
     for row, text in zip(rows.tolist(), texts or (), strict=False):
         if text and (text[-1] - 48) & 32:
             end: str | bytes = text[-8:]
@@ -126,6 +132,7 @@ def _refuse(
                 end = text.decode("utf-8", "replace")[-8:]
             got = f"counts that end in {end!r}"
             raise InputError("a mask", "be whole", got=got, place=place(row), cause="cut short?")
+    # Else name the first mask whose runs do not add up to its size.
     totals = runs.totals()
     bad = int(np.argmax(totals != columns.size[rows].prod(axis=1)))
     row, total = int(rows[bad]), int(totals[bad])
@@ -141,9 +148,11 @@ def _refuse(
 
 def _of_polygons(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans, Positions | None]:
     count, order = columns.length[rows], None
-    if (count != 1).any():  # those of one part first
+    # Put masks of one part first: their spans need no union.
+    if (count != 1).any():
         order = np.argsort(count != 1, kind="stable")
         rows, count = rows[order], count[order]
+    # Number the pixels of all masks [N] in a row.
     size = columns.size[rows]
     pixels = size[:, 0] * size[:, 1]
     base = np.cumsum(pixels) - pixels
@@ -156,15 +165,19 @@ def _of_polygons(columns: MaskColumns, rows: Positions, place: Place) -> tuple[S
     some: list[NDArray[np.int32]] = []
     numbers: list[Positions] = []
     for low, high in batches(pixels[owner] / 2**30):
+        # Rasterize some parts in one call, in a range of pixel numbers that fits an int32.
         mask = owner[low:high]
         part_base = np.cumsum(pixels[mask]) - pixels[mask]
         bounds, number = _part_bounds(columns, parts[low:high], part_base, size[mask], rows[mask], place)
+        # Shift the spans to the pixels of their masks; the leading parts without a shift are in place.
         shift = base[mask] - part_base
         moved = int(np.argmax(shift != 0)) if shift.any() else len(mask)
         before = int(number[:moved].sum())
         bounds[before:] += shift[moved:].astype(np.int32).repeat(number[moved:])[:, None]
         some.append(bounds)
         numbers.append(number)
+    # Unite the spans of the masks that have several parts. Spans of neighboring masks may touch, but
+    # union_of_parts keeps them apart, so each mask counts those that start in its range.
     bounds, number = np.concatenate(some), np.concatenate(numbers)
     single = int(np.argmax(count != 1))
     cut = int(number[:single].sum())
@@ -183,6 +196,7 @@ def _part_bounds(
     place: Place,
 ) -> tuple[NDArray[np.int32], Positions]:
     """Spans of each part separately, and how many each has; ``rows`` are the masks they are of."""
+    # pycocotools takes a mask for polygons if its first part has more than 4 numbers.
     start, count = columns.part_start[parts], columns.part_count[parts]
     first = columns.part_count[columns.start[rows]]
     if first.min(initial=5) < 5:
@@ -191,6 +205,7 @@ def _part_bounds(
         text = repr(columns.given(row))
         got = text if len(text) <= 60 else text[:57] + "..."
         raise InputError("a mask", rule, got=got, place=place(row))
+    # Parts that follow each other in memory are one slice; any others are gathered.
     if bool((start[1:] == start[:-1] + count[:-1]).all()):
         points = columns.points[start[0] : start[-1] + count[-1]]
     else:
@@ -201,6 +216,7 @@ def _part_bounds(
         place=lambda point: place(int(np.repeat(rows, count)[point])),
         limit=LARGEST_VERTEX,
     )
+    # Limit the outlines before their steps are computed: a small file could ask for any amount of memory.
     edges = edges_of(points, count)
     too_long = edges.length > FINENESS * LONGEST_OUTLINE
     if too_long.any():
@@ -212,5 +228,6 @@ def _part_bounds(
             place=place(int(rows[part])),
             cause="are its corners in disorder?",
         )
+    # A sorted pair of positions is the start and the end of a span.
     positions, counts = toggles(edges, base, size)
     return positions.reshape(-1, 2), counts // 2

@@ -71,11 +71,15 @@ class Runs(NamedTuple):
 
 def read_runs(codes: Sequence[bytes]) -> Runs:
     """Read codes, one at least."""
+    # Read all codes as one text: ``digits`` [C] are its characters less 48, ``ends`` [N] the places of the
+    # zeros after the codes.
     text = ZERO + ZERO.join(codes) + ZERO  # a zero before each code, which makes pairs of what follows
     sizes = np.fromiter(map(len, codes), np.intp, len(codes))
     ends = np.cumsum(sizes + 1)
     damaged = np.zeros(len(codes), dtype=bool)
     digits = np.frombuffer(text, dtype=np.uint8) - np.uint8(48)
+    # A character outside of 48 to 111 is foreign, and no code ends while a number goes on. Mark these codes
+    # and repair their characters, so that the others are still read in the same passes.
     unfinished = digits[ends - 1] > 31
     if digits.max() > 63 or unfinished.any():
         foreign = (digits > 63).nonzero()[0]
@@ -84,12 +88,16 @@ def read_runs(codes: Sequence[bytes]) -> Runs:
         digits[foreign] = 0
         digits[ends[unfinished] - 1] &= 31
         text = (digits + np.uint8(48)).tobytes()
+    # A code has as many numbers as characters that end one.
     more = (digits > 31).nonzero()[0]
     before = np.searchsorted(more, ends)
     given = sizes - np.diff(before, prepend=0)
+    # One translation drops all other characters and turns the last one of each number into a signed byte,
+    # which is the whole number if it has one character.
     numbers = text.translate(LAST_DIGIT, GOING_ON)
     number = more - np.arange(len(more))  # as many numbers end before a character as are no such characters
-    # A code that ends in foreground gets a zero more, so that all have pairs.
+    # A code that ends in foreground gets one more zero, so that all have pairs. ``number`` moves on by the
+    # zeros inserted before it.
     odd = (given & 1 == 0).nonzero()[0]
     counts = given // 2 + 1
     if len(odd):
@@ -99,6 +107,8 @@ def read_runs(codes: Sequence[bytes]) -> Runs:
         number += np.repeat(
             np.arange(len(cuts) + 1), np.diff(np.searchsorted(number, cuts), prepend=0, append=len(number))
         )
+    # Complete the longer numbers, then add up the differences as rleFrString does. The inserted zeros become
+    # sums too: set them back.
     lengths = np.frombuffer(numbers, dtype=np.int8).astype(np.int32)
     wrong = _longer_numbers(lengths, digits, more, number)
     starts = 2 * (np.cumsum(counts) - counts)
@@ -128,18 +138,22 @@ def _longer_numbers(
 
     ``more`` are the characters that do not end a number, ``number`` those to which they belong.
     """
+    # First character of each number that has several, as a position in ``more``.
     heads = (number[1:] != number[:-1]).nonzero()[0]
     heads += 1
     heads = np.concatenate([np.arange(min(len(number), 1)), heads])
     longer, head = number[heads], more[heads]
-    if len(heads) == len(more):  # two characters each
+    # If all of them have two characters, one step completes them.
+    if len(heads) == len(more):
         values[longer] = (values[longer] << 5) | (digits[head] & 31)
         return heads[:0]
     extra = np.diff(heads, append=len(number))  # characters before the last
     end, value = head + extra, values[longer]
-    # The last of seven characters comes after 30 bits, so it may only be -2 to 1; of eight none fits.
+    # The last of seven characters comes after 30 bits, so it may only be -2 to 1; of eight characters none
+    # fits.
     left = (extra >= MOST_CHARACTERS - 1).nonzero()[0]
     wrong: Positions = longer[left[(extra[left] >= MOST_CHARACTERS) | (np.abs(2 * value[left] + 1) > 3)]]
+    # Prepend the next lower five bits, from the last character back, while a number has more of them.
     value = (value << 5) | (digits[end - 1] & 31)
     left = (extra > 1).nonzero()[0]
     for back in range(2, MOST_CHARACTERS):
@@ -155,7 +169,9 @@ def _add_differences(values: NDArray[np.int32], starts: Positions, counts: Posit
     """Add up the differences of each mask to runs; its first pair stays as it is."""
     first = values[starts + 1]
     pairs = values.reshape(-1, 2)
-    # Summed over all masks at once: int32 wraps, but taking off the sum before a mask takes off what wrapped.
+    # Sum over all masks in one pass: from the fourth number on, each is the difference to the one two before,
+    # so both lanes of the pairs [R, 2] are cumulative sums. int32 wraps, but subtracting the sum before a
+    # mask subtracts what wrapped.
     np.cumsum(pairs, axis=0, out=pairs)
     sums = values.view(np.int64)
     before = np.repeat(sums[starts >> 1], counts)  # with its first pair, which is in no later run
@@ -165,15 +181,21 @@ def _add_differences(values: NDArray[np.int32], starts: Positions, counts: Posit
 
 def code_text(runs: NDArray[np.int64], counts: Positions) -> list[bytes]:
     """Write runs, ``counts`` [N] of each mask, as text."""
+    # As in rleToString, the fourth and later runs become differences to the run two before; all numbers [R]
+    # in one step.
     starts = np.cumsum(counts) - counts
     rank = np.arange(len(runs)) - np.repeat(starts, counts)
     numbers = runs.astype(np.int64)
     later = (rank > 2).nonzero()[0]
     numbers[later] -= runs[later - 2]
+    # A number takes as many characters as its sign and bits need, five each: n characters hold
+    # ``-2**(5n - 1)`` to ``2**(5n - 1) - 1``.
     size = np.ones(len(numbers), dtype=np.intp)
     for characters in range(1, MOST_CHARACTERS):
         half = 1 << 5 * characters - 1
         size += (numbers >= half) | (numbers < -half)
+    # Write the first character of all numbers, then the second of those that go on, and so forth: seven
+    # passes at most.
     ends = np.cumsum(size)
     text = np.empty(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
     left = np.arange(len(numbers))
@@ -181,6 +203,7 @@ def code_text(runs: NDArray[np.int64], counts: Positions) -> list[bytes]:
         goes_on = size[left] > digit + 1
         text[(ends - size)[left] + digit] = (numbers[left] >> 5 * digit & 31) + 48 + 32 * goes_on
         left = left[goes_on]
+    # Cut the text where masks end.
     whole = text.tobytes()
     stops = np.append(0, ends)[np.cumsum(counts)].tolist()
     return [whole[low:high] for low, high in zip([0, *stops], stops, strict=False)]

@@ -48,6 +48,7 @@ class Spans(NamedTuple):
 
     def boxes(self) -> NDArray[np.float64]:
         """Box ``x1, y1, x2, y2`` around each mask, [N,4]; all 0 for an empty mask."""
+        # Leave out empty spans, which have no pixel.
         boxes = np.zeros((len(self.counts), 4))
         full = self.bounds[:, 1] > self.bounds[:, 0]
         counts, bounds = self.counts, self.bounds
@@ -56,21 +57,27 @@ class Spans(NamedTuple):
             bounds = bounds[full]
         stops = np.append(0, np.cumsum(counts))
         for low, high in equal_sizes(self.sizes):
+            # The spans of the masks of one size, numbered from the first pixel of these masks; ``starts`` is
+            # the first span of each mask that has one.
             some = counts[low:high].nonzero()[0] + low
             if not len(some):
                 continue
             height, width = (np.int32(side) for side in self.sizes[low].tolist())
             part = bounds[stops[low] : stops[high]] - np.int32(self.base[low])
             starts = stops[some] - stops[low]
-            # Columns are numbered on through masks of one size, so that one division by a scalar serves all.
+            # First and last pixel of each span as column and row. Columns are numbered on through masks of
+            # one size, so that one division by a scalar serves all.
             x1 = part[:, 0] // height
             y1 = part[:, 0] - x1 * height
             end = part[:, 1] - np.int32(1)
             x2 = end // height
             y2 = end - x2 * height
-            over = x1 < x2  # on into the next column: all of the height
+            # As in rleToBbox, a span that reaches the next column covers the full height.
+            over = x1 < x2
             if over.any():
                 y1[over], y2[over] = 0, height - 1
+            # Spans ascend, so a mask begins in the column of its first span and ends in that of its last one;
+            # rows need a minimum and a maximum over its spans.
             boxes[some, 0] = x1[starts] % width
             boxes[some, 1] = np.minimum.reduceat(y1, starts)
             boxes[some, 2] = x2[np.append(starts[1:], len(part)) - 1] % width + 1
@@ -79,9 +86,11 @@ class Spans(NamedTuple):
 
     def merged(self) -> Spans:
         """Return the same pixels, no span empty and none touching the next."""
+        # Keep the spans that have pixels, each with its mask.
         filled = (self.bounds[:, 1] > self.bounds[:, 0]).nonzero()[0]
         mask = np.repeat(np.arange(len(self.counts)), self.counts)[filled]
         bounds = self.bounds[filled]
+        # A span starts a new one unless it touches the span before it in the same mask.
         apart = ((bounds[1:, 0] != bounds[:-1, 1]) | (mask[1:] != mask[:-1])).nonzero()[0]
         first = np.concatenate([np.arange(len(filled))[:1], apart + 1])
         last = np.append(apart, len(filled) - 1)[: len(first)]
@@ -100,6 +109,7 @@ class Spans(NamedTuple):
         closed = np.zeros(len(counts), dtype=bool)
         some = counts > 0
         closed[some] = bounds[stops[some] - 1, 1] == end[some]
+        # Differences of consecutive edges are the runs. The first run of a mask counts from its first pixel.
         edges = np.insert(bounds.ravel(), 2 * stops[~closed], end[~closed])
         counts = 2 * counts + ~closed
         starts = np.cumsum(counts) - counts
@@ -113,12 +123,13 @@ def spans_of_runs(runs: Runs, sizes: NDArray[np.int64]) -> Spans | None:
 
     The last span of every mask is empty.
     """
+    # Number the pixels of all masks [N] in a row: ``base`` is the first of each.
     pixels = sizes[:, 0] * sizes[:, 1]
     ends = np.cumsum(pixels)
     base = ends - pixels
     lengths, starts = runs.lengths, runs.starts
-    # Runs of a mask start with a zero, so that ends of runs are starts and ends of spans in turn. A sum that
-    # wraps is seen, because it falls below 0 first.
+    # Runs of a mask start with a zero, so that ends of runs are starts and ends of spans in turn: one sum
+    # over all masks replaces a loop over them. A sum that wraps is seen, because it falls below 0 first.
     bounds = np.cumsum(lengths, dtype=np.int32)
     if (
         runs.damaged.any()
@@ -128,6 +139,8 @@ def spans_of_runs(runs: Runs, sizes: NDArray[np.int64]) -> Spans | None:
         or (bounds[starts] != base).any()
     ):
         return None
+    # Count the zeros that every valid code has. If there are more, find the runs of length 0 inside of codes:
+    # rleIou stops at them.
     empty_runs = np.empty(0, dtype=np.int32)
     # A code may begin with an empty run, and each mask with its zero; one fills up an odd number.
     filled = len(starts) + int((lengths[starts + 1] == 0).sum()) + int((runs.given & 1 == 0).sum())
@@ -143,7 +156,8 @@ def spans_of_runs(runs: Runs, sizes: NDArray[np.int64]) -> Spans | None:
 def union_of_parts(bounds: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the spans [U,2] of pixels that any of some spans [S,2] covers, in order; two may touch."""
     bounds = bounds[bounds[:, 1] > bounds[:, 0]]
-    # With starts and ends sorted, a new span starts where as many have ended as have started before.
+    # With starts and ends sorted separately, a new span starts where as many have ended as have started
+    # before: two sorts, and no sweep over pixels.
     starts, ends = bounds.T.copy()
     sort_runs(starts)
     sort_runs(ends)
