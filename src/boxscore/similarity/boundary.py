@@ -198,13 +198,12 @@ def _with_boundaries(evaluator: Any, dilation_ratio: float) -> type[Any]:
     """Give pycocotools' evaluator the overlap of the boundary IoU authors' fork, on whole images."""
     from pycocotools import mask as coco_mask
 
+    # Decode to pixels instead of reading runs, so that a check against this evaluator tests the runs.
     def outline(annotation: dict[str, Any]) -> Any:
         pixels = np.array(coco_mask.decode(annotation["segmentation"]), dtype=bool)
         boundary = mask_boundary(pixels, dilation_ratio=dilation_ratio)
         return coco_mask.encode(np.asfortranarray(boundary, dtype=np.uint8))
 
-    # The fork takes the smaller of mask IoU and boundary IoU, except against crowds. Detections are cut after
-    # maxDets, as pycocotools cuts them.
     class Boundaries(evaluator):  # type: ignore[misc]
         def computeIoU(self, imgId: int, catId: int) -> Any:  # noqa: N802 - their names
             overlaps = super().computeIoU(imgId, catId)
@@ -213,12 +212,14 @@ def _with_boundaries(evaluator: Any, dilation_ratio: float) -> type[Any]:
             detections = [detection for k in classes for detection in self._dts[imgId, k]]
             if not truths or not detections:
                 return overlaps
+            # Compare the best detections, as many as pycocotools does; its sort by score is stable too.
             order = np.argsort([-detection["score"] for detection in detections], kind="stable")[
                 : self.params.maxDets[-1]
             ]
             boundaries = coco_mask.iou(
                 [outline(detections[row]) for row in order], list(map(outline, truths)), [0] * len(truths)
             )
+            # Take the smaller of mask IoU and boundary IoU; against a crowd the mask overlap alone counts.
             crowd = np.array([truth["iscrowd"] for truth in truths], dtype=bool)
             return np.where(crowd, overlaps, np.minimum(overlaps, boundaries))
 

@@ -210,6 +210,7 @@ class MaskSimilarity(Similarity):
                 place=f"row {row} of {ground_truth.source}" if masks is None else masks.place(row),
                 cause="is it annotated with masks?",
             )
+        # A detection without a mask gets its box as one, as in pycocotools.
         return with_masks(detections)
 
     def fallbacks(self, ground_truth: GroundTruth, detections: Detections) -> str:

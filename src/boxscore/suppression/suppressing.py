@@ -389,6 +389,7 @@ def _group_of_class(categories: Categories, class_groups: Iterable[Collection[Id
                 )
             if row in named:
                 raise InputError("a class", "be in one group", got=f"{label!r} twice")
+            # The group has the row of its first class.
             named.add(row)
             of_class[row] = rows[0]
     return of_class
