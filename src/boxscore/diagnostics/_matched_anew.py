@@ -31,6 +31,7 @@ def curves_matched_anew(
 
     ``what`` is asked names the question where it is refused.
     """
+    # In memory: match under the changed protocol, with one set of curves per area range.
     areas = range(len(protocol.ignore.area_ranges))
     if not evaluation.has_partitions:
         evaluation.require_overlaps(what)
@@ -40,6 +41,7 @@ def curves_matched_anew(
     from boxscore.distributed.reduction import reduced
     from boxscore.distributed.result import headers_of
 
+    # In partitions: each matches again where it is, and the parts reduce as usual.
     parted: Any = evaluation
     held, last = parted.partitions_again(what, protocol), len(protocol.caps) - 1
     with held.engine.asked_again():

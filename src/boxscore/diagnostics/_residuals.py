@@ -243,6 +243,8 @@ class BinnedResiduals:
 
 def half_sampled(residual: FloatArray, noise: FloatArray) -> FloatArray:
     """Size of residuals whose sign another half of the images gives, in the mean over all halves."""
+    # The closed form of the mean over all halves (see the module): no half is drawn. A residual without noise
+    # keeps its size.
     size = np.abs(residual)
     z = np.divide(size, noise, out=np.full_like(size, np.inf), where=noise > 0)
     sure = np.fromiter(map(math.erf, (z / math.sqrt(2)).tolist()), np.float64, len(z))
@@ -279,6 +281,7 @@ def _grouped(sums: UnitSums) -> UnitSums:
 
 def _groups(high: IntArray, low: IntArray) -> tuple[Positions, Positions]:
     """Order pairs of numbers, and return where each group of equal ones starts."""
+    # Put both numbers into one key, shifted to start at 0, so that one stable integer sort orders the pairs.
     least = int(low.min(initial=0))
     span = int(low.max(initial=least)) + 1 - least
     keys = high * span + (low - least)
@@ -322,10 +325,13 @@ def _together(sums: UnitSums, cells: Cells) -> UnitSums:
 
 def _counted(sums: UnitSums, cells: Cells) -> tuple[Counted, int, tuple[int, int]]:
     """Count the units of a piece; with the most detections of one in a bin, and the span of units."""
+    # Count the distinct units of each class, from one sort of (class, unit) pairs.
     P, K, total = len(cells.category), cells.classes, _together(sums, cells)
     of_class = cells.category[sums.place]
     order, start = _groups(of_class, sums.unit)
     units = np.bincount(of_class[order[start]], minlength=K)
+    # Add up squared numbers of detections per cell and per bin of all classes: whole numbers, exact in any
+    # order, so pieces add up.
     squares, total_squares = np.zeros(P, dtype=np.int64), np.zeros(cells.bins, dtype=np.int64)
     np.add.at(squares, sums.place, sums.detections**2)
     np.add.at(total_squares, total.place, total.detections**2)
@@ -336,6 +342,7 @@ def _counted(sums: UnitSums, cells: Cells) -> tuple[Counted, int, tuple[int, int
         squares,
         total_squares,
     )
+    # Units of a piece are in one span, which later asks for the weights of these units only.
     span = (int(sums.unit.min()), int(sums.unit.max()) + 1) if len(sums.unit) else (0, 0)
     return counts, int(total.detections.max(initial=0)), span
 
@@ -361,6 +368,7 @@ def _noises(
     by_unit: Pieces, cells: Cells, sums: CellSums, counts: Counted, residual: IntArray, most: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the standard errors of the residuals of cells, and of bins of all classes together."""
+    # Round the exact digits of the whole data set once, for cells and for bins of all classes.
     together = cells.over_classes
     of_cells = rounded(residual), sums.detections, rounded(sums.squares), rounded(sums.variance)
     of_bins = (
@@ -369,12 +377,15 @@ def _noises(
         rounded(together(sums.squares)),
         rounded(together(sums.variance)),
     )
+    # Ask every piece for the squares of its units about the mean. A power of two of the size of the largest
+    # unit scales them for the digits and changes no bit.
     gaps = [one[0] / one[1] for one in (of_cells, of_bins)]
     scale = 2.0 ** most.bit_length()
     answers = by_unit.results(_squares_apart, cells, *gaps, scale)
     apart, total_apart = (
         rounded(functools.reduce(np.add, column)) * scale**2 for column in zip(*answers, strict=True)
     )
+    # Bins of all classes are treated as one class.
     nothing = np.zeros(cells.bins, dtype=np.intp)
     return (
         _noise(*of_cells, apart, counts.apart, counts.squares, cells.category),
@@ -408,8 +419,11 @@ def _noise(
     gap = residual / in_bin
     # Of n residuals about their mean, or of sums of h n of them about theirs, the squares add up to less than
     # the variance of the whole: to 1 - 1 / n of it, or to 1 less the sum of h squared.
+    # Scale both sums of squares to what they estimate, units apart and detections apart [P].
     apart = apart[several] / (1 - (unit_squares / in_bin.astype(np.float64) ** 2)[several])
     alone = (squares - in_bin * gap**2)[several] / (1 - 1 / in_bin[several])
+    # Their ratio is the design effect of a class, at least 1; it multiplies the variance of calibrated
+    # scores.
     dependent, independent = (np.bincount(category[several], each, K) for each in (apart, alone))
     effect = np.divide(dependent, independent, out=np.ones(K), where=independent > 0)
     noise: FloatArray = np.sqrt(calibrated * np.maximum(effect, 1)[category])

@@ -265,6 +265,7 @@ def annotator_agreement(
     """
     if len(annotators) < 2:
         raise InputError("annotators", "be two or more", got=len(annotators))
+    # Match under rules without scores that compare what the protocol compares; all tables get one vocabulary.
     asked = load_protocol(protocol)
     compared = {name: getattr(asked, name) for name in ("similarity", "boxes", "masks", "keypoints")}
     rules = load_protocol("scoreless").replaced(**compared)
@@ -272,11 +273,14 @@ def annotator_agreement(
     K = len(tables[0].categories)
     matchings: dict[tuple[int, int], CrossPairs] = {}
     pairs = []
+    # Measure each pair of annotators once, across classes: a label may agree in place and differ in class.
     for a, b in itertools.combinations(range(len(names)), 2):
         matcher = Matcher(tables[a], _as_detections(tables[b]), rules)
         nowhere = np.zeros(len(tables[a]), dtype=bool)  # crowds are measured by IoU as well
         matchings[a, b] = cross = matcher.across_classes(iou_threshold=iou_threshold, by_foreground=nowhere)
         pairs.append(_pair_of((names[a], names[b]), (tables[a], tables[b]), cross, rules, K))
+    # Join the pairwise matches into units, one label per annotator, and compute alpha over all classes and
+    # for each class against the rest.
     units, image = _units(tables, matchings, K)
     alone = [krippendorffs_alpha((units == k).astype(np.intp), 2) for k in range(K)]
     return Agreement(
@@ -373,8 +377,11 @@ def _units(
     K: int,
 ) -> tuple[Positions, Positions]:
     """Class of each annotator in each unit, [A, U], K for none; and the image of each unit."""
+    # The units start as the labels of the first annotator; ``unit_at`` gives the unit of each label.
     members: list[list[int]] = [[row] for row in range(len(tables[0]))]  # a label of each annotator, or -1
     unit_at = [np.arange(len(tables[0]))]
+    # Add one annotator after the other. Its labels are joined to units by the largest overlap with any
+    # member.
     for b in range(1, len(tables)):
         edges: dict[tuple[int, int], float] = {}
         for a in range(b):
@@ -382,10 +389,13 @@ def _units(
             columns = (unit_at[a][cross.truth], cross.detection, cross.iou)
             for unit, label, iou in zip(*(column.tolist() for column in columns), strict=True):
                 edges[unit, label] = max(edges.get((unit, label), 0.0), iou)
+        # Each label joins one unit at most, and each unit gets one label, by the pairing that
+        # :func:`best_pairs` chooses.
         keys = np.array(list(edges), dtype=np.intp).reshape(-1, 2)
         chosen = best_pairs(keys[:, 0], keys[:, 1], np.array(list(edges.values())))
         at = np.full(len(tables[b]), -1, dtype=np.intp)
         at[keys[chosen, 1]] = keys[chosen, 0]
+        # A unit without a label of this annotator gets -1; a label without a unit starts its own.
         for member in members:
             member.append(-1)
         for label in range(len(tables[b])):
@@ -394,6 +404,8 @@ def _units(
                 members.append([-1] * (b + 1))
             members[at[label]][b] = label
         unit_at.append(at)
+    # Read class and image of each member, [A, U]. A row of -1 reads the entry behind the last: class K, image
+    # -1.
     rows = np.array(members, dtype=np.intp).reshape(-1, len(tables)).T
     classes = np.stack([np.append(table.category, K)[row] for table, row in zip(tables, rows, strict=True)])
     images = np.stack([np.append(table.image, -1)[row] for table, row in zip(tables, rows, strict=True)])

@@ -82,6 +82,7 @@ def keypoint_sigmas(first: GroundTruth, second: GroundTruth) -> KeypointSigmas:
     >>> keypoint_sigmas(one, other).between.tolist()
     [0.2, 0.0]
     """
+    # Both tables need keypoints, [N, J, 3], and equally many.
     points = []
     for table in (first, second):
         if table.keypoints is None:
@@ -95,6 +96,7 @@ def keypoint_sigmas(first: GroundTruth, second: GroundTruth) -> KeypointSigmas:
             got=points[1].shape[1],
             place=second.source,
         )
+    # Pair the persons by annotation id.
     row_of = {identifier: row for row, identifier in enumerate(second.ids.tolist())}
     pairs = [(row, row_of[one]) for row, one in enumerate(first.ids.tolist()) if one in row_of]
     if not pairs:
@@ -105,10 +107,12 @@ def keypoint_sigmas(first: GroundTruth, second: GroundTruth) -> KeypointSigmas:
             place=second.source,
             cause="persons are paired by the ids of their annotations",
         )
+    # Select the keypoints that both annotators labelled, on persons with an area, [P, J].
     a, b = (np.array(rows) for rows in zip(*pairs, strict=True))
     one, other = points[0][a], points[1][b]
     area = first.area[a]
     known = (one[:, :, 2] > 0) & (other[:, :, 2] > 0) & (area > 0)[:, None]
+    # Average the squared distance over the area, per keypoint; the three sigmas are shares of this variance.
     squared = ((one[:, :, :2] - other[:, :, :2]) ** 2).sum(axis=2)
     share = np.divide(squared, area[:, None], out=np.zeros_like(squared), where=known)
     count = known.sum(axis=0)

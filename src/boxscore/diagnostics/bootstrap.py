@@ -154,13 +154,16 @@ def bootstrap_intervals(
     >>> [round(float(number[0]), 2) for number in (result.low, result.value, result.high)]
     [0.47, 0.8, 1.0]
     """
+    # Check the options before the draws, which take the time.
     rows = chosen_rows(evaluation, metrics)
     check_intervals(confidence, method)
     warn_of_frames(evaluation, group)
     units = units_of_images(evaluation, group)
+    # Compute all draws in one call, [resamples, rows, K + 1]; other diagnostics reuse them.
     value, draws = resampled_metrics(
         evaluation, rows, resamples=resamples, seed=seed, units=units, progress=progress, workers=workers
     )
+    # Turn the draws into intervals. Classes in too few images get none.
     defined = np.isfinite(draws).sum(axis=0)
     counts = units_of_values(evaluation, rows, units)
     ends = intervals_that_hold(draws, value, confidence, method, counts, units)

@@ -301,21 +301,25 @@ def calibration_error(
     >>> round(float(total.expected_error), 4), bool(total.debiased_error < 0)
     (0.05, True)
     """
+    # Bin the detections; sums over bins are exact digits, the same in any partitions.
     checks.whole_number(resamples, 0, name="resamples", high=MOST_RESAMPLES)
     check_intervals(confidence, METHOD)
     with _binned(evaluation, iou_threshold, area, bins, binning, score_threshold) as (rows, bin_ends, sums):
         result, units = _reliability(evaluation.labels, bin_ends, sums), units_of_images(evaluation, group)
+        # Compute residuals per unit, and from them the error of all images: each unit once.
         images, K = evaluation.image_count, len(result.classes)
         residuals = BinnedResiduals.of(rows, bin_ends, sums, images, K, units, evaluation.class_weights)
         count = unit_count(images, units)
         value = residuals.errors([np.ones(count)])
         unknown = np.full(value.plain.shape[1], np.nan)
         ends = unknown, unknown
+        # Draw units and compute the same errors under each draw; the intervals follow from these.
         if resamples:
             stage("intervals over resampled images")
             warn_of_frames(evaluation, group)
             draws = residuals.errors(Draws.of_seed(count, resamples, seed))
             ends = _ends(residuals, value, draws, confidence, units, seed)
+    # The columns are the classes, all detections together (K) and the mean over classes (K + 1).
     beside = (value.debiased[0], *ends)
     errors = _errors(result.per_class, *(values[:K] for values in beside))
     total = _errors(result.total, *(values[K] for values in beside))
@@ -334,9 +338,12 @@ def _ends(
     seed: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Low ends of the debiased error and high ends of the plain one, [K + 2]; NaN of too few images."""
+    # The mean over classes, last, is in as many units as all classes together.
     counts, enough = (
         np.append(values, values[-1]) for values in (residuals.units, enough_units(residuals.units, units))
     )
+    # One normal number per draw, from the seed: draws that vary less than the standard errors are widened by
+    # it.
     noise, least = np.random.default_rng(seed).standard_normal(len(draws.plain)), residuals.spread()
 
     def around(of_draws: FloatArray, of_all: FloatArray) -> FloatArray:
@@ -347,6 +354,7 @@ def _ends(
         shifted: FloatArray = of_draws - mean + of_all + lacking * noise[:, None]
         return shifted
 
+    # The low end comes from the debiased error and the high end from the plain one, each about its own value.
     (low, _), (_, high) = (
         interval(around(of_draws, of_all[0]), of_all[0], confidence, METHOD, counts)
         for of_draws, of_all in ((draws.debiased, value.debiased), (draws.plain, value.plain))
@@ -358,6 +366,7 @@ def _errors(
     bins: ReliabilityBins, debiased: FloatArray, low: FloatArray, high: FloatArray
 ) -> CalibrationErrors:
     """Weight the bins, the last axis, by their detections."""
+    # Weight each bin by its detections; empty bins have no gap and no weight.
     count = bins.detections.astype(np.float64)
     total = count.sum(axis=-1)
 
@@ -365,6 +374,7 @@ def _errors(
         sums = (count * np.nan_to_num(values)).sum(axis=-1)
         return np.where(total == 0, np.nan, sums / np.maximum(total, 1))
 
+    # Means over bins share the weights; the maximum is over the bins alone.
     gap = np.abs(bins.gap)
     return CalibrationErrors(
         bins.detections.sum(axis=-1),

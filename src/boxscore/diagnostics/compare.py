@@ -350,6 +350,7 @@ def compare_detectors(
     InputError
         When there are fewer than two, or their images, objects, classes or protocols differ.
     """
+    # Check that the results can be compared, and that all count the same objects and detections.
     check_intervals(confidence, method)
     names, results = list(evaluations), list(evaluations.values())
     check_one_truth(names, results)
@@ -360,6 +361,8 @@ def compare_detectors(
     first = results[0]
     rows = chosen_rows(first, metrics)
     warn_of_frames(first, group)
+    # Every result gets the same draws of images, so that differences are paired, [results, resamples, rows, K
+    # + 1].
     resampled = [
         resampled_metrics(
             result, rows, resamples=resamples, seed=seed, units=units, progress=progress, workers=workers
@@ -379,16 +382,21 @@ def compare_detectors(
         "swap" if all(result.holds_matches for result in results) else "interval",
         workers,
     )
+    # Exchange the results of the first and each other detector; the distribution of the difference gives
+    # p-values.
     exchanged = [_exchanged(first, other, rows, how, units, progress) for other in results[1:]]
+    # For a metric that is better when lower, wins and verdicts reverse the sign of the difference.
     falls = np.isin([row.key for row in rows], list(first.protocol.lower_is_better))
     p_values, unadjusted = _adjusted(exchanged)
     every = _differences(values, draws, p_values, counts, units, how, np.where(falls, -1.0, 1.0))
+    # An order of equal scores can decide a sign; mark the metrics where it does.
     stage("orders of equal scores")
     known = all(map(knows_ties, results))
     ties = [
         [decided_by_ties(first, other, row.key) if known and row.metric == "AP" else None for row in rows]
         for other in results[1:]
     ]
+    # Split off the column of all classes, which is last.
     all_of = (slice(None), slice(None))
     return unchangeable(
         DetectorComparison(
@@ -433,8 +441,10 @@ def _differences(
     """
     parts = []
     for value, drawn, p_value in zip(values[1:], draws[1:], p_values, strict=True):
+        # Differences of one other result from the first, [M, K + 1], and of each draw.
         delta, of_draws = value - values[0], drawn - draws[0]
         low, high = intervals_that_hold(of_draws, delta, how.confidence, how.method, counts, units)
+        # Count the draws in which the other is better; equal draws count half.
         defined = np.maximum(np.isfinite(of_draws).sum(axis=0), 1)
         better = sign[:, None] * of_draws > 0
         wins = (better.sum(axis=0) + 0.5 * (of_draws == 0).sum(axis=0)) / defined
@@ -520,12 +530,14 @@ def _verdicts(
 
 def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
     """Compare each with each."""
+    # The draws of all results are known, so only exchanges are new.
     how, results = comparison.resampling, list(comparison.evaluations.values())
     first, values, draws = results[0], comparison.intervals.value, comparison.draws
     N, M = values.shape
     rows, units = chosen_rows(first, comparison.metrics), units_of_images(first, how.group)
     counts = comparison.intervals.images[0]
     delta, low, high, p_value = (np.full((N, N, M), np.nan) for _ in range(4))
+    # Fill one triangle of each matrix [N, N, M], and mirror it with the sign reversed.
     pairs = [(i, j) for j in range(N) for i in range(j + 1, N)]
     alone = np.full((len(pairs), M), np.nan)
     for number, (i, j) in enumerate(pairs):
@@ -533,11 +545,13 @@ def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
         lower, upper = _ends(of_draws, difference, counts, units, how)
         delta[i, j], low[i, j], high[i, j] = difference, lower, upper
         delta[j, i], low[j, i], high[j, i] = -difference, -upper, -lower
+        # Exchanges with the first result were made before; the others are made here.
         if not j:
             alone[number] = comparison.unadjusted[i - 1]
         else:
             between = _exchanged(results[j], results[i], rows, how, units, progress=True)
             alone[number] = between.p_values()[:, -1]
+    # Adjust the p-values over all pairs together (Holm).
     for (i, j), adjusted in zip(pairs, holm(alone), strict=True):
         p_value[i, j] = p_value[j, i] = adjusted
     apart = (low > 0) | (high < 0) if how.test == "interval" else p_value <= how.level

@@ -220,6 +220,7 @@ def operating_points(
     >>> float(best.score), float(best.precision), float(best.recall)
     (0.9, 1.0, 0.5)
     """
+    # Accept one way to choose the point, and check its range.
     given = {"at_score": at_score, "at_precision": at_precision, "at_recall": at_recall}
     asked = {name: value for name, value in given.items() if value is not None}
     if len(asked) > 1:
@@ -229,6 +230,7 @@ def operating_points(
             checks.number_between(value, -np.inf, np.inf, name=name)
         else:
             checks.number_between(value, 0, 1, name=name, open_low=True)
+    # Count at every distinct score. In partitions only the points that may be chosen come back.
     keep = functools.partial(
         _kept, beta=beta, at_score=at_score, at_precision=at_precision, at_recall=at_recall
     )
@@ -236,6 +238,8 @@ def operating_points(
         threshold_index(evaluation, iou_threshold), area_index(evaluation, area), keep
     )
     rates = _rates(counts, beta)
+    # Choose the point of each class and, last, of all classes together. Without a point, rates are NaN, or 0
+    # at a score that no detection reaches.
     points = []
     for k, count in enumerate(counts.positive.tolist()):
         curve = rates.take(counts.part(k))

@@ -331,11 +331,13 @@ def top_confusions(
         "score_threshold": score_threshold,
         "assign": assign,
     }
+    # Take the largest cells off the diagonal from the matrix, then collect their images.
     matrix = confusion_matrix(evaluation, **options)
     last, chosen = len(matrix.labels) - 1, matrix.largest(limit, background=background)
     truth, predicted = matrix.truth[chosen], matrix.predicted[chosen]
     asked = {**options, "truth": truth, "predicted": predicted}
     _check_room(evaluation, int(matrix.count[chosen].sum()))
+    # Each partition names the images of each cell; the lists are joined and sorted.
     every = answers_of(evaluation, "confusions", _images_among_all, asked)
     images = [np.sort(np.concatenate(same)) for same in zip(*every, strict=True)]
     return TopConfusions(
@@ -439,6 +441,8 @@ def _cells(evaluation: Evaluation, iou_threshold: float, score_threshold: float,
     ignored = evaluation.matcher.ignoring.ignored
     pairs = evaluation.matcher.across_classes(iou_threshold=iou_threshold, score_threshold=score_threshold)
 
+    # Sort the pairs with counted objects by score or overlap, in one lexsort; the last key is the object's
+    # row. Without scores the content of rows decides, so that no order of a file does.
     real = np.flatnonzero(~ignored[pairs.truth])
     by_overlap, by_score = -pairs.iou[real], pairs.position[real]
     if detections.scored:
@@ -446,19 +450,24 @@ def _cells(evaluation: Evaluation, iou_threshold: float, score_threshold: float,
         real = real[np.lexsort((pairs.truth[real], second, first))]
     else:
         real = real[np.lexsort((*_by_content(truth, detections, pairs, real), by_overlap))]
+    # Assign greedily in this order: one detection to one object, whatever their classes.
     taken = real[greedy_one_to_one(pairs.detection[real], pairs.truth[real])]
     object_row, detection_row = pairs.truth[taken], pairs.detection[taken]
 
+    # A detection is free unless it is assigned, is on an ignored object of its class, or does not count where
+    # it matches nothing.
     free = np.ones(len(detections), dtype=bool)
     free[detection_row] = False
     excused = ignored[pairs.truth] & (truth.category[pairs.truth] == detections.category[pairs.detection])
     free[pairs.detection[excused]] = False
     free[evaluation.matcher.inexhaustive] = False
     lone = pairs.rows[free[pairs.rows]]
+    # Objects without a detection are missed.
     missed = ~ignored
     missed[object_row] = False
     missed_rows = np.flatnonzero(missed)
 
+    # Concatenate the three kinds of cells, with K as the class of the background.
     K = len(truth.categories)
     return _Cells(
         np.concatenate([truth.category[object_row], np.full(len(lone), K), truth.category[missed_rows]]),

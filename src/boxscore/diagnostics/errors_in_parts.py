@@ -66,12 +66,15 @@ def curves_of_fixes(
     from boxscore.distributed.pieces import edges_between
     from boxscore.distributed.plan import most_within, runs_of_classes
 
+    # Each partition fixes its errors and stores its rows; only numbers per class come back and are added up.
     held = evaluation.partitions_again("error types")
     engine = held.engine
     with engine.asked_again():
         tasks = [engine.submit("fix", _rows_of_task, task, fixed, options) for task in held.tasks]
         stored = engine.held(tasks, shown="reading again")
         whole = _added(engine.results([engine.submit("totals", _totals_of, one) for one in stored]))
+        # Cut the classes into blocks that one process can merge. A class that is too large is cut by scores
+        # at edges from samples.
         most = most_within(held.room)
         blocks = list(runs_of_classes(whole.rows, most))
         large = [block for block in blocks if whole.rows[block.low : block.high].sum() > most]
@@ -81,9 +84,11 @@ def curves_of_fixes(
             for number, block in enumerate(large):
                 sample = [one for every in samples for one in every[number]]
                 pieces[block] = block.between(edges_between(sample, int(whole.rows[block.low]), most))
+        # Count what comes before each range of scores, so that a range can compute its share of the curve.
         ranges = [piece for block in large for piece in pieces[block]]
         counted = engine.results([engine.submit("count", _counted, one, ranges) for one in stored])
         before = _before(pieces, dict(zip(ranges, np.sum(counted, axis=0), strict=True)))
+        # Merge and score every piece where it is; the best precision at recall points comes back, [F, k, R].
         scored = [
             engine.submit(
                 "score",
@@ -97,6 +102,7 @@ def curves_of_fixes(
             for piece in pieces[block]
         ]
         results = iter(engine.results(scored))
+    # The envelope of a class is the maximum over its ranges: exact, whatever their number.
     best = [np.maximum.reduce([next(results) for _ in pieces[block]]) for block in blocks]
     return _curves(whole, np.concatenate(best, axis=1), rules), whole.counts
 
@@ -131,6 +137,7 @@ def _rows_of_task(task: Any, fixed: Fixed, options: Mapping[str, Any]) -> _Rows:
 
 
 def _rows_of(evaluation: Evaluation, *, fixed: Fixed, options: Mapping[str, Any]) -> _Rows:
+    # Start from the rows that took part, in their own class, without bits.
     fixes = fixed(evaluation, **options)
     truth, K = evaluation.ground_truth, len(evaluation.ground_truth.categories)
     rows, (plain, *_) = fixes.rows, fixes.every.values()
@@ -138,21 +145,27 @@ def _rows_of(evaluation: Evaluation, *, fixed: Fixed, options: Mapping[str, Any]
     bits, kept, true = np.zeros(len(rows), dtype=np.uint32), [], []
     moved: list[tuple[NDArray[np.intp], NDArray[np.int32], NDArray[np.uint32]]] = []
     for number, fix in enumerate(fixes.every.values()):
+        # Under each fix count the rows that stay and the right ones, per class.
         right, there = fix.true[rows] & fix.keep[rows], fix.keep[rows]
         category = own if fix.category is plain.category else fix.category[rows]
         kept.append(np.bincount(category[there], minlength=K))
         true.append(np.bincount(category[right], minlength=K))
+        # Put both flags into two bits. Where errors come after all that is right, they change no curve and
+        # are left out.
         two = (right if fix.errors_last else there).astype(np.uint32)
         two |= right.astype(np.uint32) << np.uint32(1)
         two <<= np.uint32(2 * number)
+        # A fix that changes the class gives the row a twin there, with the bits of this fix alone.
         if category is not own:
             others = np.flatnonzero((category != own) & there)
             moved.append((others, category[others], two[others]))
             two[others] = 0
         bits |= two
+    # Count the objects of each fix, [F, K].
     positive = np.stack(
         [np.bincount(truth.category[fix.positive], minlength=K) for fix in fixes.every.values()]
     )
+    # Join rows and twins, and sort them by class and score; equal scores keep the order of the detections.
     place = np.concatenate([np.arange(len(rows)), *(one for one, _, _ in moved)])
     category = np.concatenate([own, *(of_class for _, of_class, _ in moved)])
     bits = np.concatenate([bits, *(two for _, _, two in moved)])
@@ -234,6 +247,8 @@ def _best_of_piece(
     rules: ApRules,
 ) -> FloatArray:
     """Merge, and return the best precision at or after each recall point under each fix, [F, k, R]."""
+    # Join the pieces of all partitions and sort them by class and score; the sort is stable, so equal scores
+    # keep the order of partitions.
     sizes, scores, states = zip(*cuts, strict=True)
     classes = np.arange(positive.shape[1], dtype=np.int32)
     category = np.concatenate([np.repeat(classes, of_class) for of_class in sizes])
@@ -241,12 +256,14 @@ def _best_of_piece(
     bits: NDArray[np.uint32] = np.concatenate(states)
     order = group_order(category, score)
     category, score, bits = category[order], score[order], bits[order]
+    # Make the second order: errors first among equal scores of a class.
     new = np.zeros(len(score), dtype=np.int64)
     new[tie_starts(category, score)] = 1
     right = _two(bits, 0)[1]
     order = stable_order(2 * np.cumsum(new) + right, 2 * len(new) + 2)
     errors_first = bits[order]
     best = []
+    # Compute the curve of each fix from its bits, with the counts of higher scores before it.
     for number, of_fix in enumerate(positive):
         there, right = _two(errors_first if number else bits, number)
         kept = np.flatnonzero(there)

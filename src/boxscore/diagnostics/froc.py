@@ -148,12 +148,14 @@ def froc_scores(
     >>> froc_scores(evaluate(truth, detections), fppi=[0.25, 0.5]).total.sensitivity.tolist()
     [0.5, 1.0]
     """
+    # Count at distinct scores; in partitions only the neighbors of the points asked for come back.
     rules = evaluation.protocol.froc
     points = np.array(rules.false_positives_per_image if fppi is None else fppi_points(fppi, name="fppi"))
     keep = functools.partial(_kept, points=points, images=evaluation.image_count)
     counts = evaluation.score_counts(
         threshold_index(evaluation, iou_threshold), area_index(evaluation, area), keep
     )
+    # Read each class and, last, all classes together, [K + 1, F].
     read = np.array(
         [
             sensitivity_at(
@@ -167,6 +169,7 @@ def froc_scores(
             for k, positive in enumerate(counts.positive.tolist())
         ]
     )
+    # Average over the points, and over classes by their weights.
     means, weights = read.mean(axis=1), evaluation.class_weights
     over_classes = Sensitivities(
         np.array([mean_over_classes(column, weights) for column in read[:-1].T]),
@@ -183,6 +186,7 @@ def froc_scores(
 
 def _kept(counts: ScoreCounts, *, points: FloatArray, images: int) -> list[int]:
     """Keep the neighbours of each point in one curve, or in a range of it."""
+    # The two neighbors of a point are enough to read it, whatever the interpolation.
     beyond = np.searchsorted(counts.false / max(images, 1), points, side="right")
     near = np.concatenate([beyond - 1, beyond])
     kept: list[int] = near[(near >= 0) & (near < len(counts.score))].tolist()

@@ -222,6 +222,8 @@ def threshold_guarantee(
     >>> float(result.total.score), float(result.total.value), int(result.total.images_needed)
     (0.3, 0.7777777777777778, 3)
     """
+    # Accept one measure, and options that it reads. Matching must treat images one by one, or they are not
+    # independent.
     asked = {"recall": recall, "precision": precision, "fppi": fppi}
     measure, level = _asked({name: value for name, value in asked.items() if value is not None})
     _refuse_unread(measure, at_most=at_most, confidence=confidence)
@@ -234,8 +236,11 @@ def threshold_guarantee(
             got=protocol.name,
             cause="which detections of an image count depends there on the other images",
         )
+    # Read the detections and objects of the evaluation once, of all classes and of each.
     t, a = threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
     whole, parts = samples_of(evaluation.matched, t, a)
+    # Ask for the guarantee of each class and of all together; the promise says what is guaranteed and what is
+    # not.
     if measure == "recall":
         answers = [guaranteed_recall(one, level) for one in (*parts, whole)]
         promise = (
@@ -243,6 +248,7 @@ def threshold_guarantee(
             f"is at least {level:g}. Not guaranteed: recall pooled over all objects"
         )
     elif measure == "precision":
+        # Precision is tested on a grid that is fixed in advance, so scores must be in its range.
         share = _share(0.95 if confidence is None else confidence, "confidence")
         _check_scores(whole.score)
         answers = [guaranteed_precision(one, level, share) for one in (*parts, whole)]
@@ -252,6 +258,7 @@ def threshold_guarantee(
             "guaranteed: precision pooled over all detections"
         )
     else:
+        # False positives have no largest number of their own, so an image counts at most ``at_most``.
         count, caps = evaluation.image_count, _caps(evaluation, at_most, len(parts))
         answers = [
             guaranteed_fppi(one, level, images=count, at_most=cap)
@@ -262,6 +269,7 @@ def threshold_guarantee(
             f"guaranteed: on average over new images of the same source, at most {level:g} false positives "
             f"per image, counted up to {caps[0]:,}{in_all}"
         )
+    # If no class has enough images, refuse with the number that the nearest one needs.
     if all(one.images < one.images_needed for one in answers):
         nearest = min(answers[::-1], key=lambda one: (one.images_needed, -one.images))
         raise InputError(
@@ -271,6 +279,7 @@ def threshold_guarantee(
             got=f"{nearest.images:,}",
             cause=_what_to_do(measure, nearest.images),
         )
+    # Turn the answers into columns, one entry per class, with the types that an empty list would lose.
     total = answers.pop()
     columns: list[Any] = [np.array(column) for column in zip(*answers, strict=True)]
     columns[-1] = np.array([one.note for one in answers], dtype=object)
@@ -352,6 +361,8 @@ def _what_to_do(measure: str, images: int) -> str:
 
 def samples_of(matched: Matches, threshold: int, area: int) -> tuple[Sample, list[Sample]]:
     """Read the counted detections and objects of all classes, and of each."""
+    # Give each object the score of the detection that is its true positive, or NEVER. The maximum matters
+    # only where an object has several.
     outcomes = matched.detection_outcomes(threshold, area)
     truths = np.flatnonzero(matched.counted(area))
     pairs, best = matched.pairs_true(threshold, area), np.full(len(matched.truth_image), NEVER)
@@ -366,6 +377,7 @@ def samples_of(matched: Matches, threshold: int, area: int) -> tuple[Sample, lis
         best,
         np.ones(len(best)) if truth_weight is None else truth_weight,
     )
+    # Sort counted detections and objects by class: a class is then a slice of each.
     detections = np.flatnonzero(outcomes.counted)
     classes = len(matched.categories)
     edges = np.searchsorted(matched.category[detections], np.arange(classes + 1))
@@ -383,17 +395,22 @@ def samples_of(matched: Matches, threshold: int, area: int) -> tuple[Sample, lis
 
 def guaranteed_recall(sample: Sample, level: float) -> Guaranteed:
     """Return the highest threshold whose expected recall of an image is at least the level."""
+    # Weigh each object by its share of the objects of its image: the sum over found objects is the recall of
+    # the image.
     images, of_image = np.unique(sample.truth_image, return_inverse=True)
     n = len(images)
     share = sample.truth_weight / np.bincount(of_image, weights=sample.truth_weight, minlength=n)[of_image]
+    # Add up the recalls from the highest score down, over distinct scores.
     needed = _ceiling(level / (1 - level))
     seen = sample.truth_score > NEVER
     score, total = _sums_down(sample.truth_score[seen], share[seen])
     # Sum of losses + 1 <= (1 - level) (n + 1), written with recalls.
     enough = np.flatnonzero(total >= (level - ROUNDING) * (n + 1))
+    # Refuse where images are too few, or where even the lowest score misses too much.
     if n < needed:
         return _none(n, needed, _too_few(n, needed, "with objects"))
     if not len(enough):
+        # Note where the largest possible recall is close to the level, in standard errors.
         most = _rounded_down(total[-1] / (n + 1)) if len(total) else 0
         return _none(n, needed, f"at most {most:g} is possible" if most else "no object is detected")
     most = float(total[-1] / (n + 1))
@@ -406,17 +423,22 @@ def guaranteed_recall(sample: Sample, level: float) -> Guaranteed:
 
 def guaranteed_fppi(sample: Sample, level: float, *, images: int, at_most: int) -> Guaranteed:
     """Return the lowest score whose expected false positives of an image are at most the level."""
+    # Count at most ``at_most`` false positives per image, those of the highest scores: rank them in their
+    # image.
     needed = max(_ceiling(at_most / level - 1), 1)
     order = group_order(sample.image, sample.score)
     false = order[~sample.true[order]]
     counts = np.zeros(len(sample.score))
     counts[false[rank_in_runs(sample.image[false]) < at_most]] = 1
+    # Add them up from the highest score down; the condition adds the largest loss of a new image.
     score, total = _sums_down(sample.score, counts)
     few_enough = np.flatnonzero(total + at_most <= (level + ROUNDING) * (images + 1))
+    # Refuse where images are too few, or where no score is low enough.
     if images < needed:
         return _none(images, needed, _too_few(images, needed, ""))
     if not len(few_enough):
         return _none(images, needed, "false positives score highest" if len(score) else "no detections")
+    # The count is capped, so say how many images have more false positives than it counts.
     chosen = float(score[few_enough[-1]])
     left = sample.image[~sample.true & (sample.score >= chosen)]
     more = int(np.count_nonzero(np.bincount(left) > at_most))
@@ -452,6 +474,8 @@ def _none(images: int, needed: int, reason: str) -> Guaranteed:
 
 def guaranteed_precision(sample: Sample, level: float, confidence: float) -> Guaranteed:
     """Return the lowest threshold of the grid that passes its test."""
+    # Share the allowed error over the starts of the sequences (Bonferroni); fewer images than ``needed`` can
+    # never pass.
     error = (1 - confidence) / len(STARTS)
     needed = _ceiling(math.log(error) / math.log(level))
     images, of_image = np.unique(sample.image, return_inverse=True)
@@ -460,6 +484,7 @@ def guaranteed_precision(sample: Sample, level: float, confidence: float) -> Gua
 
     def losses(position: int) -> FloatArray:
         """Return the share of false positives of each image that has a detection above the threshold."""
+        # Only images with a detection above the threshold have a precision, [images].
         left = sample.score >= GRID[position]
         true = np.bincount(of_image[left], sample.weight[left] * sample.true[left], len(images))
         false = np.bincount(of_image[left & ~sample.true], minlength=len(images))
@@ -467,6 +492,7 @@ def guaranteed_precision(sample: Sample, level: float, confidence: float) -> Gua
         shares: FloatArray = false[some] / (true + false)[some]
         return shares
 
+    # Test from high thresholds to low and stop at the first failure; no adjustment over thresholds is needed.
     lowest = lowest_passed(lambda position: p_value(losses(position), 1 - level), error)
     if lowest < 0:
         return _none(len(images), needed, "no threshold passes the test")
@@ -495,6 +521,7 @@ def p_value(losses: FloatArray, risk: float) -> float:
     mean = float(losses.mean()) if n else 1.0
     if mean >= risk:
         return 1.0
+    # Take the smaller of both bounds: Hoeffding's by relative entropy, and Bentkus's by a binomial tail.
     divergence = (1 - mean) * math.log((1 - mean) / (1 - risk))
     if mean > 0:
         divergence += mean * math.log(mean / risk)

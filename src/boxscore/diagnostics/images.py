@@ -169,6 +169,7 @@ def _ratio(part: Counts, whole: Counts) -> FloatArray:
 
 def _average_precision(evaluation: Evaluation, threshold: int, area: int) -> FloatArray:
     """AP of each image, [I]: to the curves every image and class is a class; NaN without scores."""
+    # Number each (image, class) pair; those with a counted object are the classes of the curves, [groups].
     matched = evaluation.matched
     if not evaluation.has_scores:
         return np.full(len(matched.images), np.nan)
@@ -178,12 +179,14 @@ def _average_precision(evaluation: Evaluation, threshold: int, area: int) -> Flo
     groups = np.unique(truth_group[matched.counted(area)])
     if not len(groups):
         return np.full(len(matched.images), np.nan)
+    # Select the detections of such pairs and order them by pair; a stable sort keeps descending scores.
     made = matched.detection_outcomes(threshold, area)
     at = np.minimum(np.searchsorted(groups, group), len(groups) - 1)
     rows = np.flatnonzero(groups[at] == group)
     rows = rows[
         np.argsort(at[rows], kind="stable")
     ]  # descending scores in each group, as they were in a class
+    # Count the objects of each pair, and score all pairs in one pass over the curves.
     position = np.minimum(np.searchsorted(groups, truth_group), len(groups) - 1)
     counted = matched.counted(area) & (groups[position] == truth_group)
     positive = np.bincount(position[counted], minlength=len(groups)).astype(np.int64)
@@ -192,6 +195,7 @@ def _average_precision(evaluation: Evaluation, threshold: int, area: int) -> Flo
         at[rows], matched.score[rows], made.true[rows][None], positive, ignored=~made.counted[rows][None]
     )
     ap = Curves(TruePositiveCounts(outcomes, rules.tie_order), rules).average_precision[0]
+    # Average the APs of each image; without an object it has none.
     image = groups // classes
     count = np.bincount(image, minlength=len(matched.images))
     total = np.bincount(image, weights=ap, minlength=len(matched.images))

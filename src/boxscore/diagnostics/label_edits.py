@@ -183,20 +183,25 @@ class LabelEdits:
 
 def labels_of(evaluation: Evaluation, rows: NDArray[np.intp]) -> GroundTruth:
     """Make labels of detections: their places and classes, and all keypoints labelled; no flags."""
+    # Take the columns of the detections that the protocol compares.
     truth, matcher = evaluation.ground_truth, evaluation.matcher
     detections, names = matcher.detections.take(rows), columns_compared(evaluation)
     given = {name: detections.instances[name] for name in names if name != "keypoint_count"}
     given = {name: column for name, column in given.items() if column is not None}
+    # The area is that of the form that the protocol compares: of a mask, of another column, or else of the
+    # box.
     area = detections.sizes.prod(axis=1)
     for column in truth.schema.instances:
         if column.area is not None and column.name in given:
             area = column.area(given[column.name])
     if matcher.similarity.measures_masks(matcher.detections) and "masks" in given:
         area = given["masks"].area
+    # A label has all keypoints labelled and visible.
     if "keypoints" in given:
         joints = np.array(given["keypoints"])
         joints[..., 2] = 2
         given |= {"keypoints": joints, "keypoint_count": np.full(len(rows), joints.shape[1])}
+    # No flag is set; ids are -1 until the edits give them out.
     no = np.zeros(len(rows), dtype=bool)
     return GroundTruth(
         ids=np.full(len(rows), -1),

@@ -192,18 +192,23 @@ def _after(evaluation: Evaluation, edits: LabelEdits, row: SummaryRow) -> FloatA
 
 
 def _after_some(evaluation: Evaluation, edits: LabelEdits, row: SummaryRow) -> FloatArray:
+    # Match the edited copies of images once, for many edits together.
     copies = _Copies.of(evaluation, edits)
     matches, protocol = copies.matches, evaluation.protocol
     pooled = row.selection if protocol.ap.pool == "classes" else None
     curves = evaluation.curves_of(*protocol.position_of(row), pooled)
+    # A metric that is not a mean of classes needs every class under every edit: weights choose original or
+    # copy.
     if not held(row, protocol, curves).is_mean_of_classes:
         every, images = copies.images_for(np.arange(len(edits)), matches)
         return weighted_metrics(every, protocol, [row], images).values[:, 0, -1]
     if pooled is not None:
         matches = matches.pooled(pooled)
+    # Otherwise only the classes that an edit touches are computed again; the others keep their values.
     touched = copies.classes
     if len(curves.positive) == 1:  # that of all classes
         touched = np.logical_or.reduce(touched, axis=1, keepdims=True)
+    # Go class by class, over the edits that touch it, on the matches of that class alone.
     replaced: list[dict[int, ClassValues]] = [{} for _ in range(len(edits))]
     for k in np.flatnonzero(touched.any(axis=0)).tolist():
         some = np.flatnonzero(touched[:, k])
@@ -228,12 +233,15 @@ class _Copies:
         """Match the edited images."""
         truth, count = evaluation.ground_truth, len(evaluation.ground_truth.images)
         image = edits.image(truth)
+        # Place the copies of an image right behind it, in the order of the edits, so that equal scores go as
+        # if the copy were the image.
         order = stable_order(image, count)
         edits_of_image = np.bincount(image, minlength=count)
         original = np.arange(count) + np.cumsum(edits_of_image) - edits_of_image
         copy = np.empty(len(edits), dtype=np.intp)
         copy[order] = image[order] + 1 + np.arange(len(edits))
         images = Images.of_ids(np.arange(count + len(edits)))
+        # Match the copies alone and merge them with the known matches of the originals.
         tables = _edited_tables(evaluation, edits, image)
         matches = Matcher(tables.ground_truth, tables.detections, evaluation.protocol).match()
         matches = matches.with_images(images, copy.astype(np.int32))
@@ -273,6 +281,7 @@ class _EditedTables(NamedTuple):
 
 def _edited_tables(evaluation: Evaluation, edits: LabelEdits, image: NDArray[np.intp]) -> _EditedTables:
     """Copy the image of each edit, and edit it."""
+    # Copy the image of each edit: its detections go along unchanged.
     truth, detections, N = evaluation.ground_truth, evaluation.matcher.detections, len(edits)
     count, names = len(truth.images), columns_compared(evaluation)
     columns = {name: values[image] for name, values in truth.images.columns.items()}
@@ -280,6 +289,8 @@ def _edited_tables(evaluation: Evaluation, edits: LabelEdits, image: NDArray[np.
     rows, copy = _rows_of(detections.image, image, count)
     found = with_instances(detections.take(rows), [*names, "scores"])
 
+    # Edit the labels by row number: an edit's label replaces the removed one in its place, or is new, or
+    # leaves a gap. Labels of edits are numbered behind those of the ground truth.
     source, of_copy = _rows_of(truth.image, image, count)
     added = np.flatnonzero(edits.added >= 0)
     fresh = added[edits.removed[added] < 0]
@@ -287,14 +298,17 @@ def _edited_tables(evaluation: Evaluation, edits: LabelEdits, image: NDArray[np.
     source = np.where(source == edits.removed[of_copy], wanted[of_copy], source)
     there = source >= 0
     source, of_copy = np.append(source[there], wanted[fresh]), np.append(of_copy[there], fresh)
+    # Sort by copy, so that the labels of a copy are in file order with new ones last.
     order = stable_order(of_copy, N)
     both = stacked([with_instances(table, names) for table in (truth, edits.labels)])
+    # Prepare the tables as files are prepared, since a rule may drop a row.
     labels = both.take(source[order]).replaced(image_labels=_copied_labels(truth.image_labels, image, count))
 
     labels = _of_images(labels, of_copy[order].astype(np.int32), images)
     found = _of_images(found, copy, images)
     given = labels, found
     labels, found = prepared(labels, found, evaluation.protocol, share=True)
+    # Mark the classes of each edit that change: of rows that were dropped, of labels removed and added.
     classes = np.zeros((N, len(truth.categories)), dtype=bool)
     for before, after in zip(given, (labels, found), strict=True):
         dropped = np.ones(len(before), dtype=bool)

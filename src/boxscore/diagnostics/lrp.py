@@ -108,14 +108,17 @@ def localisation_recall_precision(
     """
     if not evaluation.has_partitions:
         evaluation.require_overlaps("LRP")
+    # Check the options; LRP divides by 1 - threshold.
     t = threshold_index(evaluation, iou_threshold)
     threshold = evaluation.protocol.matching.iou_thresholds[t]
     if threshold >= 1:
         raise InputError("iou_threshold", "be below 1 for LRP", got=f"{threshold:g}")
     if at_score is not None:
         checks.number_between(at_score, -np.inf, np.inf, name="at_score")
+    # Count at distinct scores with the sums of 1 - IoU, which are exact digits until the end.
     keep = functools.partial(_kept, threshold=threshold, at_score=at_score)
     counts = evaluation.score_counts(t, area_index(evaluation, area), keep, overlaps=True)
+    # Read each class at its best point, and average over classes.
     rows = [_parts(counts, k, threshold, at_score) for k in range(len(evaluation.labels))]
     columns = zip(*rows, strict=True) if rows else [()] * len(LrpParts._fields)
     kinds: list[Any] = [*[np.float64] * 5, counts.true.dtype, np.int64, counts.true.dtype]
@@ -159,12 +162,15 @@ def _parts(counts: ScoreCounts, k: int, threshold: float, at_score: float | None
             (0.0, counts.distance),
         )
     )
+    # Compute LRP at every score in one pass; the first minimum is the highest threshold, or no detection at
+    # all.
     missed, lrp = positive - true, _lrp(true, false, distance, positive, threshold)
     with np.errstate(invalid="ignore", divide="ignore"):
         if at_score is not None:
             best = int(np.searchsorted(-score[1:], -at_score, side="right"))
         else:
             best = int(np.argmin(lrp)) if positive else 0
+        # Divide the sums at that point; a part without a denominator is NaN.
         detections = true[best] + false[best]
         defined = positive > 0
         return LrpParts(

@@ -134,6 +134,7 @@ def _added(answers: Sequence[Compared]) -> Compared:
 @over_images(_added)
 def compared_keypoints(evaluation: Evaluation) -> Compared:
     """Compare the keypoints of matched detections with all that they may have been taken for."""
+    # Match at the lowest OKS; persons without a labelled keypoint are counted and not analysed.
     protocol, truth, found = evaluation.protocol, evaluation.ground_truth, evaluation.detections
     J = len(protocol.keypoints.sigmas)
     counts = np.zeros((J, len(KINDS)), dtype=np.int64)
@@ -144,32 +145,39 @@ def compared_keypoints(evaluation: Evaluation) -> Compared:
     stated = truth.keypoint_count
     has_points = np.ones(len(truth), dtype=bool) if stated is None else stated > 0
     analysed = [(d, g) for d, g in pairs if has_points[g]]
+    # Group the objects by image, since only those of one image can be confused.
     mirrored = mirror_of(protocol)
     variances = (2 * protocol.keypoints.spread) ** 2
     of_image: dict[int, list[int]] = {}
     for row, image in enumerate(truth.image.tolist()):
         of_image.setdefault(image, []).append(row)
     for d, g in analysed:
+        # Compare with the matched object, the other objects of the image, and all of them mirrored, [2 x O,
+        # J].
         others = [row for row in of_image[int(truth.image[g])] if row != g]
         rows = [g, *others]
         points = truth.keypoints[rows]  # [O, J, 3]
         candidates = np.concatenate([points, points[:, mirrored]])
+        # Compute OKS keypoint by keypoint; an unlabelled keypoint can never be the best.
         area = np.tile(truth.area[rows], 2)[:, None] + np.spacing(1)
         distance = ((candidates[:, :, :2] - found.keypoints[d, :, :2]) ** 2).sum(axis=2)
         similarity = np.exp(-distance / (variances * area * 2))
         similarity[candidates[:, :, 2] <= 0] = -1.0
         # What mirrors to itself cannot be inverted: it is its own, which comes first.
         kind = _kinds(similarity, len(rows))
+        # Count each labelled keypoint under its kind.
         labelled = np.flatnonzero(points[0, :, 2] > 0)
         counts[labelled, kind[labelled]] += 1
         own.append(similarity[0, labelled])
         keypoint.append(labelled)
+    # Similarities are added up as exact digits, so that images can come in any order.
     digits = added(np.concatenate(keypoint), np.concatenate(own), J)
     return Compared(counts, digits, len(pairs), len(analysed))
 
 
 def _kinds(similarity: FloatArray, objects: int) -> NDArray[np.intp]:
     """Kind of each keypoint by its similarities, [2 x objects, J]: the second half to mirrored ones."""
+    # ``argmax`` returns the first of equal similarities, so the matched object wins ties.
     best = similarity.argmax(axis=0)
     value = similarity[best, np.arange(similarity.shape[1])]
     own, inverted = best == 0, best == objects

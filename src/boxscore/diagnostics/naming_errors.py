@@ -95,6 +95,8 @@ def check_options(
 def _named(
     evaluation: Evaluation, iou_threshold: float, background_iou: float, max_detections: int
 ) -> Errors:
+    # Find the pairs that overlap at all, across classes; ignored objects are measured by the detection's
+    # area.
     truth, detections = evaluation.ground_truth, evaluation.detections
     ranked = detections.scored
     pairs = evaluation.matcher.across_classes(
@@ -102,6 +104,7 @@ def _named(
         max_detections=max_detections if ranked else None,
         by_foreground=evaluation.matcher.ignoring.ignored,
     )
+    # Match as TIDE does, or, without scores, take the protocol's matching and sort pairs by content.
     if ranked:
         matching = _as_tide(evaluation, pairs, iou_threshold)
     else:
@@ -115,9 +118,12 @@ def _named(
     def best(allowed: BoolArray) -> tuple[NDArray[np.intp], FloatArray]:
         return largest_overlaps(pairs.detection, pairs.truth, pairs.iou, allowed, D)
 
+    # Largest overlap of each detection with an object of its class, of another class, and with a taken one,
+    # [D] each.
     same_row, same = best(same_class & ~region)
     other_row, other = best(~same_class & ~region)
     _, taken = best(same_class & ~region & matched[pairs.truth])
+    # Apply TIDE's rules in their order; ``np.select`` takes the first that holds.
     rules = [
         (same >= background_iou) & (same <= iou_threshold),
         other >= iou_threshold,
@@ -128,10 +134,13 @@ def _named(
         ERROR_TYPES.index(name) for name in ("localisation", "classification", "duplicate", "background")
     ]
     kind = np.select(rules, order, ERROR_TYPES.index("both")).astype(np.int8)
+    # True detections, those that no rule may name, and those that were not ranked have no error.
     took_part = np.zeros(D, dtype=bool)
     took_part[pairs.rows] = True
     kind[true | unnamed | ~took_part] = NO_ERROR
 
+    # An error of place or class is about one object. It is fixed if the object is unmatched and no better
+    # error is about it: candidates come by descending score, so the first of each object wins.
     about = np.where(kind == ERROR_TYPES.index("localisation"), same_row, other_row)
     open_object = (kind == 0) | (kind == 1)
     open_object &= ~matched[about] if G else False
@@ -140,6 +149,7 @@ def _named(
     share = about[candidates] if ranked else 2 * about[candidates] + kind[candidates]
     fixes[candidates[is_first(share)]] = True
     usable[about[candidates]] = True
+    # Objects that no error is about are missed.
     missed = counted & ~matched & ~usable
     return Errors(pairs.rows, true, excused, kind, about, fixes, counted, matched, missed)
 
@@ -151,10 +161,13 @@ def _as_tide(evaluation: Evaluation, pairs: CrossPairs, iou_threshold: float) ->
     ignored = evaluation.matcher.ignoring.ignored
     region = ignored[pairs.truth]
     D, G = len(detections), len(truth)
+    # Sort the pairs of one class that reach the threshold by score and then by overlap; the greedy pass takes
+    # each row once.
     match = np.flatnonzero(same_class & ~region & (pairs.iou >= iou_threshold))
     if len(match):  # by image and descending score already
         match = match[group_order(_runs(pairs.detection[match]), pairs.iou[match])]
     match = match[greedy_one_to_one(pairs.detection[match], pairs.truth[match])]
+    # Scatter the matches, and excuse what an ignored region of its class covers.
     true, matched, excused = np.zeros(D, dtype=bool), np.zeros(G, dtype=bool), np.zeros(D, dtype=bool)
     true[pairs.detection[match]] = True
     matched[pairs.truth[match]] = True
@@ -205,6 +218,8 @@ def largest_overlaps(
     if not len(chosen):
         return nearest, largest
     row, value = rows.take(chosen), overlap.take(chosen)
+    # Reduce each run of pairs to its largest overlap, then find the first pair that has it: all rows in a few
+    # passes.
     starts = run_starts(row)
     best = np.maximum.reduceat(value, starts)
     equal = np.flatnonzero(value == np.repeat(best, np.diff(starts, append=len(chosen))))

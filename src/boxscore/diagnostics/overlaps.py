@@ -88,6 +88,7 @@ class PairOverlaps(DiagnosticResult):
         """
         import pandas as pd
 
+        # Look up ids, names and classes by row, [P].
         truth, detections = self.ground_truth, self.detections
         labels = np.array(truth.categories.labels, dtype=object)
         images = truth.image[self.truth]
@@ -101,6 +102,7 @@ class PairOverlaps(DiagnosticResult):
             **self.overlaps,
             "matched": self.matched,
         }
+        # A data set without file names has no such column.
         if all(name is None for name in truth.images.file_names.tolist()):
             del columns["file_name"]
         return pd.DataFrame(columns)
@@ -138,12 +140,14 @@ def pair_overlaps(
     >>> pair_overlaps(evaluate(truth, detections)).overlaps["IoU"].tolist() == [25 / 175]
     True
     """
+    # Find the protocol's matches at the threshold, and all overlaps above 0 across classes.
     checks.one_of(which, WHICH_PAIRS, name="which")
     threshold = threshold_index(evaluation, iou_threshold)
     evaluation.require_overlaps("overlaps of pairs")
     truth, detections = evaluation.ground_truth, evaluation.detections
     outcomes = outcomes_by_row(evaluation.matched, len(detections), len(truth), threshold=threshold)
     known = _Known(evaluation, by_foreground=False)
+    # Choose the pairs: all of one image and class, the matched ones, or the overlapping ones of one class.
     if which == "all":
         truth_rows, rows = _all_pairs(evaluation)
     elif which == "matched":
@@ -153,6 +157,7 @@ def pair_overlaps(
         truth_rows, rows = known.truth, known.detection
         same = truth.category[truth_rows] == detections.category[rows]
         truth_rows, rows = truth_rows[same], rows[same]
+    # Look up the overlap of each pair and sort by image, class, object and descending overlap.
     overlap = known.of(truth_rows, rows)
     order = np.lexsort((-overlap, truth_rows, truth.category[truth_rows], truth.image[truth_rows]))
     truth_rows, rows = truth_rows[order], rows[order]
@@ -194,6 +199,8 @@ def _all_pairs(evaluation: Evaluation) -> tuple[Rows, Rows]:
     truth_group, group = (
         table.image.astype(np.int64) * classes + table.category for table in (truth, detections)
     )
+    # Sort the objects by (image, class) and find those of each detection by bisection. Their number is known
+    # before a pair is made, so that too many are refused without memory.
     by_group = np.argsort(truth_group, kind="stable")
     grouped = truth_group[by_group]
     starts = np.searchsorted(grouped, group, side="left")
@@ -205,6 +212,7 @@ def _all_pairs(evaluation: Evaluation) -> tuple[Rows, Rows]:
             got=f"{int(counts.sum()):,}",
             cause="list those that overlap, or some of the images or classes",
         )
+    # Lay the runs of objects end to end, one run for each detection, [P].
     return by_group[ragged_ranges(starts, counts)], np.repeat(np.arange(len(group)), counts)
 
 

@@ -297,6 +297,7 @@ def plan_comparison(
     >>> round(float(plan.total.delta[0]), 6), bool(plan.total.images_needed[0] > 40)
     (0.1, True)
     """
+    # Check the options and the results; the default is the first metric alone.
     if difference is not None:
         difference = checks.number_between(difference, 0, 1, name="difference", open_low=True)
     target = checks.number_between(power, 0.5, 0.999, name="power")
@@ -304,25 +305,30 @@ def plan_comparison(
     check_comparable(["first", "other"], [first, other])
     rows = chosen_rows(first, metrics)[: None if metrics else 1]
     warn_of_frames(first, group)
+    # Count the units that each value is of; too few have no plan.
     units = units_of_images(first, group)
     size = unit_count(first.image_count, units)
     counts = units_of_values(first, rows, units)
     enough = _enough(counts, units)
     shared: dict[str, Any] = {"resamples": resamples, "seed": seed, "units": units}
     shared |= {"progress": progress, "workers": workers}
+    # The same draws for both results give paired differences; their spread is corrected for n - 1.
     both = [resampled_metrics(result, rows, **shared) for result in (first, other)]
     delta, draws = both[1][0] - both[0][0], both[1][1] - both[0][1]
     low, high = intervals_that_hold(draws, delta, confidence, "expanded_percentile", counts, units)
     error = spread(draws) * np.sqrt(counts / np.maximum(counts - 1, 1))
+    # Exchanges give the spread between equal detectors, and the critical value that allows for all classes.
     equal, level = error, np.full(delta.shape, (1 + confidence) / 2)
     if first.holds_matches and other.holds_matches:
         swapped = swapped_differences(first, other, rows, **shared).values
         at_random = swapped[1:] if len(swapped) > resamples else swapped  # unless all are made, one is none
         equal = _spread_of_equal(at_random, delta, error, counts)
         level[:, :-1] = _level_among_classes(swapped, confidence)[:, None]
+    # The spread is itself uncertain: degrees of freedom follow from leaving out units.
     stage("how certain the spread is")
     freedom = _freedom_of_spread(first, other, rows, units, size, seed, resamples, counts, workers=workers)
     wanted = np.abs(delta) if difference is None else np.where(np.isfinite(delta), difference, np.nan)
+    # Fill the plan entry by entry, where the difference varies and there are enough units.
     plans = np.full((len(Plan._fields), *delta.shape), np.nan)
     plans[0], plans[1], plans[6] = counts, delta, delta if difference is None else wanted
     says = enough & (error > NEGLIGIBLE) & np.isfinite(equal)
@@ -331,17 +337,21 @@ def plan_comparison(
         of_equal, deviation = float(equal[place]), float(error[place])
         test = _Test(of_equal, deviation, size, float(counts[place]) / size, float(level[place]))
         tests[place] = test
+        # Find the smallest difference to see, with a range from the uncertainty of the spread.
         ratios = _variance_range(float(freedom[place]))
         seen = [_possible(test.detectable(target) * math.sqrt(ratio)) for ratio in (1.0, *ratios)]
         plans[(slice(2, 6), *place)] = (deviation, *seen)
         to_see = float(wanted[place])
         if not to_see > NEGLIGIBLE:
             continue
+        # Then the units to see the difference asked for, with the range of the observed one if it is planned
+        # for.
         if difference is None:
             ratios = _with_interval(ratios, *(float(values[place]) for values in (delta, low, high)))
         needed = test.needed(to_see, target)
         numbers = [_whole(max(needed * ratio, test.least)) for ratio in (1.0, *ratios)]
         plans[(slice(7, None), *place)] = (test.power(to_see, size), *numbers)
+    # Compute the power curve of all classes together, and split the columns.
     curve = _curve(tests[:, -1].tolist(), wanted[:, -1], freedom[:, -1], size)
     per_class, total = (
         Plan(values[0].astype(np.int64), *values[1:])

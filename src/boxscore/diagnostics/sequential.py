@@ -251,6 +251,7 @@ def compare_sequentially(
     >>> result.verdict, result.images_read
     ('worse', 24)
     """
+    # Check what is asked, and cut the images into batches in an order that no result decides.
     check_intervals(confidence, "percentile")
     if len(evaluations) != 2:
         raise InputError("a sequential comparison", "have two results", got=len(evaluations))
@@ -258,11 +259,14 @@ def compare_sequentially(
     row, how, rows = _checked(
         evaluations, metric, batch, order, BatchReading(resamples, confidence, seed, 0, group)
     )
+    # Stop when the logarithm of the capital reaches that of 1 / (1 - confidence), less a rounding error.
     bound, read = -math.log(max(1 - confidence, 1e-300)) - 1e-12, list[Batch]()
     verdicts, largest = list[str](), list[float]()
     both = both_detectors(first, other)
     batches = _read(both, first.protocol, row, how, rows, workers)
     for one in shown(batches, total=len(rows.batches), desc="batches", unit="batch") if progress else batches:
+        # Both directions share the stake: the capital is the mean of the two. Its largest value so far gives
+        # the p-value.
         capital = float(np.logaddexp(one.better, one.worse) - math.log(2))
         largest.append(max([0.0, *largest[-1:], capital if capital > NEGLIGIBLE else 0.0]))
         read.append(one)
@@ -270,6 +274,7 @@ def compare_sequentially(
         verdicts.append(("better" if one.better > one.worse else "worse") if ended else "cannot tell")
         if ended:
             break
+    # Score both results on all images that were read.
     columns = [np.array(column) for column in zip(*read, strict=True)]
     seen = np.isin(np.arange(first.image_count), np.concatenate(rows.batches[: len(read)]))
     sides = both.take_images(np.repeat(seen, 2))
@@ -361,6 +366,7 @@ def _checked(
     how: BatchReading,
 ) -> tuple[SummaryRow, BatchReading, _Rows]:
     """Check what is asked, and lay out the batches."""
+    # Only held matches of images that are matched one by one can be cut into batches.
     results = list(evaluations.values())
     check_comparable(list(evaluations), results)
     first = results[0]
@@ -378,12 +384,15 @@ def _checked(
             got=first.protocol.name,
             cause="which detections of an image count depends there on the other images",
         )
+    # Use the default size of a batch for images or for groups.
     row = chosen_rows(first, None if metric is None else [metric])[0]
     checks.whole_number(how.seed, 0, name="seed", high=LARGEST_SEED)
     warn_of_frames(first, how.group)
     size = IMAGES_OF_BATCH if how.group is None else GROUPS_OF_BATCH
     if batch is not None:
         size = checks.whole_number(batch, 1, name="batch")
+    # Number the units by their first place in the order; a batch takes ``size`` of them, and all images of
+    # each. Unique numbers come by value, so two sorts turn first places into ranks.
     units, ordered = units_of_images(first, how.group), _ordered(first, order, how.seed)
     labels = ordered if units is None else units[ordered]
     _, start, inverse = np.unique(labels, return_index=True, return_inverse=True)
@@ -397,6 +406,7 @@ def _checked(
             got=len(start),
             cause="smaller batches: --batch N (in Python batch=)",
         )
+    # Cut at batch borders and leave out the last, incomplete batch.
     cuts = np.searchsorted(np.sort(place, kind="stable"), np.arange(whole + 1))
     by_batch = ordered[np.argsort(place, kind="stable")]
     parts = [np.sort(by_batch[cuts[b] : cuts[b + 1]]) for b in range(whole)]
@@ -428,14 +438,18 @@ def _read(
     sign = -1.0 if row.key in protocol.lower_is_better else 1.0
     better, worse, images = np.zeros(len(BETS)), np.zeros(len(BETS)), 0
     for number, batch in enumerate(rows.batches):
+        # Take the images of the batch from both detectors: virtual images alternate between them.
         chosen = np.zeros(len(both.images) // 2, dtype=bool)
         chosen[batch] = True
         units = None
         if rows.units is not None:
             units = np.unique(rows.units[batch], return_inverse=True)[1].ravel().astype(np.int32)
+        # The seed follows from the number of the batch, so that a batch has the same exchanges however many
+        # follow.
         swaps = Swaps.of_seed(len(batch), how.resamples, _seed_of(how.seed, number), units)
         sides = both.take_images(np.repeat(chosen, 2))
         values = weighted_metrics_shared(sides, protocol, [row], swaps, workers=workers).values[:, 0, -1]
+        # Bets multiply over batches: their logarithms add up.
         gains = payments(sign * (values[1::2] - values[::2]))
         better, worse, images = better + gains[0], worse + gains[1], images + len(batch)
         yield Batch(images, float(values[0]), float(values[1]), _spread(better), _spread(worse))
@@ -453,10 +467,12 @@ def payments(differences: FloatArray) -> FloatArray:
     belongs to them.
     """
     differences = np.where(np.isnan(differences), 0.0, differences)
+    # Scale by the spread of the exchanges, with each exchange and its opposite in the mean, which is then 0.
     spread = math.sqrt(float((differences**2).mean()))
     if spread <= NEGLIGIBLE:
         return np.zeros((2, len(BETS)))
     z = differences / spread
+    # Divide each bet by its mean over all exchanges, in logarithms, so that no exponential overflows.
     sizes = np.abs(z)[:, None] * BETS
     expected = np.logaddexp.reduce(np.logaddexp(sizes, -sizes), axis=0) - math.log(2 * len(z))
     return np.stack([z[0] * BETS - expected, -z[0] * BETS - expected])

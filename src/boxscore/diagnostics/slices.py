@@ -208,20 +208,24 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
         When ``by`` is unknown or stands for several things, the edges do not ascend, or there are more than
         64 slices.
     """
+    # Slices by a column of images weigh images; they match nothing again.
     whose, name = _one_named(evaluation, by)
     if whose == "images":
         values, chosen = _column_bins(evaluation.images.columns[name], bins, name, whose)
         return _by_image(evaluation, values, chosen)
     evaluation.require_overlaps(f"slices by {by}")
+    # Slices by a column of annotations, or by a measure of boxes, are area ranges of another quantity.
     truth = evaluation.ground_truth
     if whose == "annotations":
         values, chosen = _column_bins(truth.columns[name], bins, name, whose)
         return _by_object(evaluation, values, chosen)
+    # Crowdedness counts objects per image, and is a value of the image.
     if name == CROWDEDNESS:
         counted = ~evaluation.matcher.ignoring.ignored
         objects = np.bincount(truth.image[counted], minlength=len(truth.images)).astype(np.float64)
         chosen = _edges_to_bins((0, 1, 2, 5, 10, np.inf) if bins is None else bins, objects, whole=True)
         return _by_image(evaluation, objects, chosen)
+    # Cut by edges given, by those of the quantity, or into equally many counted objects.
     quantity = QUANTITIES[name]
     measured = quantity.measure(truth, evaluation.protocol)[~evaluation.matcher.ignoring.ignored]
     edges = quantity.edges if bins is None else bins
@@ -310,6 +314,7 @@ def _by_object(evaluation: Evaluation, quantity: Measure | FloatArray, chosen: _
     """Match once, with the slices as area ranges."""
     if len(chosen.labels) > MOST_SLICES:
         raise InputError("slices of objects", f"be at most {MOST_SLICES}", got=len(chosen.labels))
+    # Match once with all slices as ranges: they are bits of one integer, so more slices cost little.
     matcher = evaluation.matcher
     truth, detections = matcher.ground_truth, matcher.detections
     if callable(quantity):
@@ -319,12 +324,14 @@ def _by_object(evaluation: Evaluation, quantity: Measure | FloatArray, chosen: _
         )
     else:  # a detection has no such column: it counts in every slice
         matched, protocol = matcher.match_ranges(chosen.ranges, quantity, None)
+    # Read each slice as an area range of the protocol.
     result = dataclasses.replace(evaluation, protocol=protocol, matched=matched)
     counted = [matched.counted(i) for i in range(len(chosen.labels))]
     values = [
         [summary_total(row, protocol, result.curves_of) for row in _summary(protocol, name)]
         for name in protocol.ignore.area_ranges
     ]
+    # Count images, objects and detections of each slice.
     metrics = [row.key for row in _summary(protocol, "0")]
     return SliceScores(
         chosen.labels,

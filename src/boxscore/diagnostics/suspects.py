@@ -127,12 +127,14 @@ class LabelSuspects(DiagnosticResult):
         """
         import pandas as pd
 
+        # Annotations are looked up only where a suspect has one; the others get None.
         truth, detections, rows = self.ground_truth, self.detections, self.detection
         labels = np.array(truth.categories.labels, dtype=object)
         has = self.truth >= 0
         ids, classes = (np.full(len(rows), None, dtype=object) for _ in range(2))
         ids[has] = truth.ids[self.truth[has]]
         classes[has] = labels[truth.category[self.truth[has]]]
+        # Columns about the detection are complete, [N].
         return pd.DataFrame(
             {
                 "cost": self.cost,
@@ -202,11 +204,14 @@ def label_suspects(
     check_overlaps(iou_threshold, background_iou)
     evaluation.require_overlaps("label suspects")
     warn_of_subsets(evaluation, "label suspects are")
+    # Find pairs across classes, with ignored objects measured by the detection's area.
     truth, detections = evaluation.ground_truth, evaluation.detections
     ignored = evaluation.matcher.ignoring.ignored
     pairs = evaluation.matcher.across_classes(
         iou_threshold=background_iou, score_threshold=score_threshold, by_foreground=ignored
     )
+    # Name each detection by its pairs, [D] flags each: explained, on an object of another class, badly placed
+    # on an object that nothing else found, or near nothing.
     same_class = truth.category[pairs.truth] == detections.category[pairs.detection]
     close = pairs.iou >= iou_threshold
     D = len(detections)
@@ -218,10 +223,13 @@ def label_suspects(
     near = _any(pairs, np.ones(len(same_class), dtype=bool), D)
     kind = np.select([explained, other_class, badly_placed, ~near], [-1, 0, 2, 1], -1)
 
+    # Sort by the precision that the class reaches at the score, then by score and row; leave out repeats on
+    # one place.
     suspicion = _precision_reached(evaluation, explained, pairs.rows)
     rows = pairs.rows[kind[pairs.rows] >= 0]
     rows = rows[np.lexsort((rows, -detections.scores[rows], -suspicion[rows]))]
     rows = _without_repeats(evaluation, rows, iou_threshold)
+    # Say which annotation a suspect is about: for a poor box the unfound one of its class, else the nearest.
     overlap, annotation = _most_overlapping(pairs, np.ones(len(same_class), dtype=bool), D)
     of_own = _most_overlapping(pairs, same_class & ~seen[pairs.truth], D)  # which a poor box stands for
     overlap, annotation = (
@@ -229,6 +237,7 @@ def label_suspects(
     )
     if limit is not None:
         checks.whole_number(limit, 1, name="limit")
+    # Cost the first suspects, as far as the protocol allows.
     reason = refusal(evaluation)
     row = row_named(evaluation, metric)
     cost = np.full(len(rows), np.nan)
@@ -236,6 +245,8 @@ def label_suspects(
         some = rows[:MOST_COSTED]
         edits = proposals(evaluation, some, kind[some], annotation[some])
         cost[: len(some)] = label_costs(evaluation, edits, metric=row.key, against=against).cost
+    # Order by size of the cost, or of the cost times objects of the class. "both" adds the ranks by cost and
+    # by suspicion; stable sorts keep the order by suspicion among equals.
     if not reason and order != "suspicion":
         sign = -1 if row.key in evaluation.protocol.lower_is_better else 1
         size = sign * cost if against is None else np.abs(cost)
@@ -247,6 +258,7 @@ def label_suspects(
         if order == "both":
             chosen = np.argsort(inverse_order(chosen) + np.arange(len(rows)), kind="stable")
         rows, cost = rows[chosen], cost[chosen]
+    # Cut the list last, so that each class can have its own rows.
     chosen = _first(detections.category[rows], limit, each_class=each_class)
     rows, cost = rows[chosen], cost[chosen]
     return LabelSuspects(
@@ -325,6 +337,7 @@ def _precision_reached(
     evaluation: Evaluation, right: NDArray[np.bool_], rows: NDArray[np.intp]
 ) -> NDArray[np.float64]:
     """Best precision of its class at any threshold up to each detection's score; [D]."""
+    # Count what is explained as true and the rest as false, class by class, at each distinct score.
     detections, K = evaluation.detections, len(evaluation.detections.categories)
     order = rows[np.lexsort((-detections.scores[rows], detections.category[rows]))]
     category, score = detections.category[order], detections.scores[order]
@@ -334,9 +347,11 @@ def _precision_reached(
             category, score, right[order], unknown, np.zeros(K, dtype=np.int64), detections.image[order]
         )
     )
+    # The best precision up to a score is a running maximum from the lowest score up, [scores of the class].
     best = counts.precision
     for part in map(counts.part, range(K)):
         best[part] = np.maximum.accumulate(best[part][::-1])[::-1]
+    # Spread it over the detections of each score.
     starts = tie_starts(category, score)  # one for each score of a class, as in the counts
     reached = np.zeros(len(detections))
     reached[order] = np.repeat(best[: len(starts)], np.diff(starts, append=len(order)))
@@ -348,12 +363,14 @@ def _without_repeats(
 ) -> NDArray[np.intp]:
     """Leave out a suspect that a more suspicious one of its image and class overlaps."""
     detections = evaluation.detections
+    # Go through the groups of one image and class; boxes across groups are never compared.
     group = detections.image[rows].astype(np.int64) * len(detections.categories) + detections.category[rows]
     keep = np.ones(len(rows), dtype=bool)
     order = np.argsort(group, kind="stable")
     for together in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
         if len(together) > 1:
             boxes = without_inverted(detections.boxes[rows[together]])
+            # In a group each kept suspect removes the later ones that it overlaps, as suppression does.
             repeats = np.triu(box_iou(boxes, boxes) >= iou_threshold, k=1)
             for i in range(len(together)):
                 if keep[together[i]]:

@@ -237,6 +237,8 @@ def sweep(
     >>> result.total_detections.tolist(), result.total["AP"].round(3).tolist()
     ([1, 2], [0.505, 1.0])
     """
+    # Check the options, and list what is suppressed together: score thresholds share a job where the protocol
+    # allows cuts after matching.
     _refuse_settings(options)
     checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
     chosen = load_protocol(protocol)
@@ -264,9 +266,11 @@ def sweep(
         classes=classes,
         digest=False,
     )
+    # Detections with a negative side would be suppressed and never evaluated: drop them before.
     if chosen.boxes.degenerate == "drop_detections":  # inside out: not evaluated, and not to be suppressed
         detections = detections.take(np.flatnonzero((detections.sizes >= 0).all(axis=1)))
     stage(f"evaluating with {counted(len(jobs), 'setting')}")
+    # Prepare what all settings share: ranked groups for suppression, and overlaps for matching.
     grid = _Grid(ground_truth, detections, chosen, images, classes, options, jobs)
     show: dict[str, Any] = {"total": len(jobs), "unit": "setting", "delay": 1, "leave": False}
     if workers == 1:
@@ -274,6 +278,7 @@ def sweep(
     else:
         parts = in_threads(grid.run, jobs, workers=workers)
         rows = [row for part in progress(parts, **show) for row in part]
+    # Stack the rows of all settings, in the order of the jobs, whatever the threads did.
     metrics = list(rows[0].values)
     return Sweep(
         [row.setting for row in rows],
@@ -306,6 +311,8 @@ def best_settings(result: Sweep, *, metrics: Sequence[str] | None = None) -> Bes
     """
     known = list(result.values)
     chosen = [metric_named(name, known, option="metrics") for name in metrics or known]
+    # Per metric, take the setting with the largest value of each class and of all, [K + 1]. ``argmax`` takes
+    # the first of equals; undefined values never win, and a class without a value gets -1.
     positions, values = [], []
     for name in chosen:
         each = np.column_stack([result.values[name], result.total[name]])  # [S, K + 1]
@@ -313,6 +320,7 @@ def best_settings(result: Sweep, *, metrics: Sequence[str] | None = None) -> Bes
         best = np.where(defined, each, -np.inf).argmax(axis=0)
         values.append(np.take_along_axis(each, best[None], axis=0)[0])
         positions.append(np.where(defined.any(axis=0), best, -1))
+    # The reshape keeps the width where no metric is asked for.
     width = len(result.classes) + 1
     position = np.array(positions, dtype=np.intp).reshape(len(chosen), width)
     value = np.array(values, dtype=np.float64).reshape(len(chosen), width)
@@ -414,12 +422,16 @@ class _Grid:
 
     def run(self, job: _Job) -> list[_Row]:
         """Suppress and match once, and read off every score threshold."""
+        # Suppress with the shared ranking.
         left = self._aligned_part(self._suppressor.suppress(job.setting, self._ranked[job.setting]))
+        # A method that moves boxes changes overlaps, so its detections are matched from the start.
         if self._matcher is None or left.changes == "boxes":
             truth, detections = self._evaluated(left.apply(self._aligned))
             matches = Matcher(truth, detections, self._protocol).match()
             scores, category = detections.scores, detections.category
         else:
+            # Otherwise the kept rows, with their changed scores, are matched from overlaps that are computed
+            # once.
             rows = self._evaluated_row[left.indices]
             chosen = np.flatnonzero(rows >= 0)
             rows, scores = rows[chosen], left.scores[chosen]
@@ -428,6 +440,7 @@ class _Grid:
             matches = self._matcher.match_some(
                 rows, scores if decimals is None else rounded_values(scores, decimals)
             )
+        # Score thresholds only cut the matches: what is above one is matched the same way.
         nothing = self._aligned.take(np.arange(0))
         result = []
         for floor in job.floors:

@@ -207,6 +207,7 @@ def error_types(
     InputError
         When an option is out of range.
     """
+    # Refuse what cannot be computed: without scores, or in partitions.
     checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
     names = (*ERROR_TYPES, *SPECIAL_ERRORS)
     parted: Any = evaluation if evaluation.has_partitions else None
@@ -214,6 +215,7 @@ def error_types(
     if not in_parts:
         evaluation.require_overlaps("error types")
     ranked = evaluation.has_scores
+    # Name the errors once, here or in the partitions.
     if in_parts and not ranked:
         rule, cause = "have scores with --memory-limit", "leave the limit out"
         raise InputError("detections", rule, got="none", cause=cause)
@@ -221,6 +223,7 @@ def error_types(
         rule = "be 'skip' where detections have no scores"
         cause = "F1 is of all classes together, and no mean over classes"
         raise InputError("absent_classes", rule, got="'zero'", cause=cause)
+    # The same options name the errors here and in partitions.
     options: dict[str, Any] = {
         "iou_threshold": iou_threshold,
         "background_iou": background_iou,
@@ -239,11 +242,14 @@ def error_types(
         of_fix = curves[fixed] if in_parts else _curves(evaluation, errors, orders, fixed)
         return _ap(evaluation, of_fix, absent_classes) if ranked else _f1(evaluation, of_fix)
 
+    # Compute the metric without a fix and with each fix, [K + 1, E]; a cost is the difference. The six kinds
+    # never cost less than 0, as in tidecv.
     value = values(NOTHING)
     without = np.stack([values(name) for name in names], axis=-1)
     cost = without - value[:, None]
     six = slice(len(ERROR_TYPES))
     cost[:, six] = np.maximum(cost[:, six], 0)
+    # Split off the last row, all classes together.
     as_is = np.repeat(value[:, None], len(names), axis=1)
     columns = (count, as_is, without, cost)
     return ErrorTypes(
@@ -281,6 +287,7 @@ def error_list(
         When an option is out of range.
     """
     evaluation.require_overlaps("a list of errors")
+    # List the false positives by descending score, then the missed objects.
     errors = named_errors(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
     )
@@ -289,6 +296,7 @@ def error_list(
     wrong = errors.rows[errors.kind[errors.rows] != NO_ERROR]
     wrong = wrong[descending_order(ranked_by(detections)[wrong])]
     missed = np.flatnonzero(errors.missed)
+    # Only errors of place and class are about an object; the others have None there.
     kind = errors.kind[wrong]
     about = (kind == 0) | (kind == 1)
     object_row = errors.object_row[wrong]
@@ -459,6 +467,8 @@ def _fixed(evaluation: Evaluation, errors: Errors, fixed: str) -> Fix:
 
 def _curves(evaluation: Evaluation, errors: Errors, orders: _Orders, fixed: str) -> Curves:
     """Compute the curves with one kind fixed."""
+    # Equal scores: without a fix by image, with one the errors first, as tidecv lists them. The orders are
+    # sorted once for all fixes.
     truth, detections = evaluation.ground_truth, evaluation.detections
     fix, K = _fixed(evaluation, errors, fixed), len(truth.categories)
     order = orders.as_ranked if fixed == NOTHING else orders.errors_first
@@ -466,6 +476,7 @@ def _curves(evaluation: Evaluation, errors: Errors, orders: _Orders, fixed: str)
         right = errors.true[errors.rows]
         errors_first = np.concatenate([errors.rows[~right], errors.rows[right]])
         order = _Order.of(errors_first, fix.category, ranked_by(detections))
+    # Keep the rows of the fix, in class order, and count them as one threshold.
     keep, true = fix.keep[order.rows], fix.true[order.rows]
     if fix.errors_last and detections.scored:
         # Behind all that is true no other changes a curve: one of a class says that it has detections.

@@ -107,12 +107,14 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
     """
     if not evaluation.has_partitions:
         evaluation.require_overlaps("bounds over ties")
+    # Value, lowest and highest come from curves under other orders of ties: nothing is matched again.
     ends = ends_of_ties(evaluation, metrics)
     rows, K, M = ends.rows, len(evaluation.labels), len(ends.rows)
     per_class, total = np.empty((4, K, M)), np.empty((4, M))
     others = [0, 2, 3]
     per_class[others], total[others] = ends.per_class, ends.total
     errors = [evaluation.expected_error]
+    # The expectation takes its own computation, metric by metric; without scores it is the value.
     if _ordered(evaluation):
         expected = [_expected(evaluation, row) for row in rows]
         for m, (of_classes, of_all, error) in enumerate(expected):
@@ -120,6 +122,7 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
             errors.append(error)
     else:
         per_class[1], total[1] = per_class[0], total[0]
+    # Count the tied detections, and those whose ties can change a match.
     counts = [_counts_of_tied(evaluation), counts_of_contested(evaluation)]
     return TieBounds(
         evaluation.labels,
@@ -173,6 +176,8 @@ def _ends(evaluation: Evaluation, metrics: Sequence[str] | None) -> Ends:
 def _expected(evaluation: Evaluation, row: SummaryRow) -> tuple[FloatArray, float, float]:
     """Return the expectation of each class, [K], and of all, and the standard error of that."""
     protocol = evaluation.protocol
+    # Replace the values of each set of curves by their expectation, once per curves, and let the summary take
+    # its usual mean.
     errors: list[FloatArray] = []
 
     def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
@@ -184,6 +189,7 @@ def _expected(evaluation: Evaluation, row: SummaryRow) -> tuple[FloatArray, floa
         errors.append(error)
         return with_values(curves, protocol, row.metric, values)
 
+    # A protocol whose AP is no mean of precision has no expectation.
     try:
         of_classes = summary_values(row, protocol, curves_of)
         total = summary_total(row, protocol, curves_of)
@@ -280,6 +286,8 @@ def contested_detections(evaluation: Evaluation) -> NDArray[np.intp]:
             got="more",
             cause="evaluate fewer detections per image: max_detections in the protocol, or suppression",
         )
+    # Number the tie of each pair; a key of tie and ground truth that occurs twice is contested. One sort
+    # finds them all.
     starts = tie_starts(matched.category, matched.score)
     tie = np.searchsorted(starts, matched.pair_detection, side="right") - 1
     key = tie * max(len(matched.truth_image), 1) + matched.pair_truth  # a ground truth lies in one image

@@ -59,10 +59,12 @@ def expected_in_parts(evaluation: Any, key: Key, pooled: str | None) -> tuple[Ti
     NoExpectationError
         When the protocol's AP is no mean of precision at true detections.
     """
+    # Merge each class whole where it fits one process, and compute its expectation there.
     held: HeldParts = evaluation.partitions_again("ties")
     curves = evaluation.curves_of(*key, pooled)
     with held.engine.asked_again():
         plan = ClassPlan(held.engine, held.parts, held.headers, most_within(held.room))
+        # One task for each block: a run of whole classes, or the classes that share a curve.
         blocks = list(plan.blocks()) if pooled is None else plan.pooled([pooled])
         tasks = [
             held.engine.submit(
@@ -78,6 +80,7 @@ def expected_in_parts(evaluation: Any, key: Key, pooled: str | None) -> tuple[Ti
             if not plan.is_too_large(block)
         ]
         answers = iter(held.engine.results(tasks))
+    # A class that is too large gets NaN, in the shape of the others.
     found: list[tuple[FloatArray, FloatArray] | None] = [
         None if plan.is_too_large(block) else next(answers) for block in blocks
     ]
@@ -97,6 +100,8 @@ def _expected(
 
 def tied_in_parts(evaluation: Any) -> IntArray:
     """Count the detections that share their class and score with another, [K]."""
+    # Cut classes that are too large by scores: equal scores are always in one range, so counts of ranges add
+    # up.
     held: HeldParts = evaluation.partitions_again("ties")
     with held.engine.asked_again():
         plan = ClassPlan(held.engine, held.parts, held.headers, most_within(held.room))
@@ -109,6 +114,7 @@ def tied_in_parts(evaluation: Any) -> IntArray:
                 tasks.append(held.engine.submit(f"tied-{name}", _tied, plan.pieces(piece, name)))
                 owners.append(block)
         answers = held.engine.results(tasks)
+    # Add the counts of each piece to its classes.
     counts = np.zeros(len(evaluation.labels), dtype=np.int64)
     for block, answer in zip(owners, answers, strict=True):
         counts[block.low : block.high] += answer

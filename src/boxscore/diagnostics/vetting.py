@@ -186,11 +186,13 @@ def vetted_suspects(
 
 def in_vocabulary(vetted: GroundTruth, truth: GroundTruth) -> GroundTruth:
     """Put the vetted labels into the images and classes of the ground truth, by name."""
+    # Find images by exact name first, then by any name that only one image can have; find classes by name.
     names, asked = truth.images.names, vetted.images.names
     exact, any_name = dict(zip(names, range(len(names)), strict=True)), names_of(truth.images).find(asked)
     of_images = [exact.get(name, row) for name, row in zip(asked, any_name.rows.tolist(), strict=True)]
     image = np.array(of_images, dtype=np.int32)
     category = truth.categories.rows_of_classes(vetted.categories)
+    # Refuse what is not in the ground truth, images first.
     for rows, used, vocabulary, what in (
         (image, vetted.image, vetted.images.ids, "an image"),
         (category, vetted.category, vetted.categories.labels, "a class"),
@@ -199,6 +201,7 @@ def in_vocabulary(vetted: GroundTruth, truth: GroundTruth) -> GroundTruth:
         if len(wrong):
             got = repr(list(vocabulary)[used[wrong[0]]])
             raise InputError(f"{what} of {vetted.source}", "be in the ground truth", got=got)
+    # Renumber the rows; fractions become pixels where the ground truth has pixels.
     vetted = vetted.replaced(
         images=truth.images,
         categories=truth.categories,
@@ -222,6 +225,7 @@ def _in_pixels(vetted: GroundTruth) -> GroundTruth:
 
 def _partners(proposals: GroundTruth, vetted: GroundTruth) -> Positions:
     """Row of the vetted label on each proposal, [N]; -1 for none."""
+    # Compare only inside an image, proposals with vetted labels, [n, m].
     pairs = []
     for image in np.intersect1d(proposals.image, vetted.image).tolist():
         rows, others = (np.flatnonzero(table.image == image) for table in (proposals, vetted))
@@ -231,11 +235,14 @@ def _partners(proposals: GroundTruth, vetted: GroundTruth) -> Positions:
         iou = box_iou(first, second)
         same = proposals.category[rows][:, None] == vetted.category[others]
         a, b = np.nonzero(iou >= ON_PROPOSAL)
+        # Prefer the larger overlap, rounded so that a box written with fewer digits still ties, then the same
+        # class, then the order of rows.
         pairs += [
             (-round(float(iou[i, j]), 6), not same[i, j], int(rows[i]), int(others[j]))
             for i, j in zip(a.tolist(), b.tolist(), strict=True)
         ]
     pairs.sort()
+    # Take the pairs greedily, each side once.
     partner = np.full(len(proposals), -1, dtype=np.intp)
     if pairs:
         proposal, label = (np.array([pair[side] for pair in pairs], dtype=np.intp) for side in (2, 3))
@@ -252,12 +259,14 @@ def _edits(
     partner: Positions,
 ) -> LabelEdits:
     """Make the edits of accepted suspects; of several on one annotation the first."""
+    # Of several accepted suspects on one annotation the first makes the edit; new objects never collide.
     accepted = np.flatnonzero(partner >= 0)
     removed = np.where(suspects.kind == MISSING, -1, suspects.truth)[accepted]
     first = np.zeros(len(accepted), dtype=bool)
     first[np.unique(removed, return_index=True)[1]] = True
     keep = (removed < 0) | first
     accepted, removed = accepted[keep], removed[keep]
+    # A new or redrawn label takes box and class of the vetted one.
     kind, rows = suspects.kind[accepted], partner[accepted]
     fresh = proposals.take(accepted).replaced(
         boxes=vetted.boxes[rows],
@@ -265,6 +274,8 @@ def _edits(
         area=vetted.sizes[rows].prod(axis=1),
         category=vetted.category[rows],
     )
+    # A label of another class keeps its box, and takes the class alone. Added labels are numbered over both
+    # tables, in the order of the suspects.
     wrong = np.flatnonzero(kind == WRONG_CLASS)
     renamed = truth.take(removed[wrong]).replaced(category=vetted.category[rows[wrong]])
     added = np.arange(len(accepted))
@@ -277,18 +288,24 @@ def next_fifty(accepted: BoolArray, confidence: float = 0.95) -> NextFifty:
     """Estimate how many of the next fifty are worth looking at, from those vetted, in their order."""
     if not len(accepted):
         return NextFifty(math.nan, math.nan, math.nan)
+    # The share of good suspects falls along the list: a logistic curve with an end value and a slope, both on
+    # a grid, [ends, falls].
     count = len(accepted)
     end = np.log(ENDS / (1 - ENDS))[:, None, None]
     before = (count - np.arange(count) - 0.5) / NEXT
     logit = end + FALLS[:, None] * before  # [ends, falls, N]
+    # Likelihood of what was accepted so far, in logarithms, times a prior: the weights of the grid.
     likelihood = -(np.logaddexp(0, -logit) * accepted + np.logaddexp(0, logit) * ~accepted).sum(axis=2)
     weight = np.exp(likelihood - likelihood.max()) * LIKELY / np.sqrt(ENDS * (1 - ENDS))[:, None]
+    # Chances of the next fifty, one after the other, [ends, falls, 50]; the distribution of their number
+    # grows by one suspect at a time, exactly.
     ahead = 1 / (1 + np.exp(FALLS[:, None] * ((np.arange(NEXT) + 0.5) / NEXT) - end))
     chance = np.zeros((*weight.shape, NEXT + 1))  # of each number
     chance[..., 0] = 1
     for share in np.moveaxis(ahead, 2, 0)[..., None]:
         chance[..., 1:] = chance[..., 1:] * (1 - share) + chance[..., :-1] * share
         chance[..., :1] *= 1 - share
+    # Average over the grid, and read mean and interval off the distribution.
     together = np.tensordot(weight / weight.sum(), chance, axes=2)
     up_to, tail = np.cumsum(together), (1 - confidence) / 2
     low, high = np.searchsorted(up_to, [tail, 1 - tail])
