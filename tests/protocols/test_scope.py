@@ -29,7 +29,7 @@ FIELDS = all_fields(Protocol)
 
 
 @pytest.mark.long
-@each(FIELDS)
+@each([(field,) for field in FIELDS])
 def test_every_field_says_what_it_does_and_by_what_it_decides(field: Field) -> None:
     acts = field.rule.scope
     assert acts is not UNSAID
