@@ -52,6 +52,7 @@ class PartHeader(NamedTuple):
 
 def header_of(part: Part) -> PartHeader:
     """Say what the driver has to know of a part."""
+    # The driver gets the ends of the ids, not the ids; they show whether parts follow each other.
     ids = part.image_ids
     return PartHeader(
         part.version,
@@ -65,6 +66,7 @@ def header_of(part: Part) -> PartHeader:
         tuple(ids[[0, -1]].tolist()) if len(ids) else (),
         part.counts,
         part.left_out,
+        # Detections per class are differences of bounds: no column is read.
         np.diff(part.matches.bounds[0]),
         TRUTH_WEIGHT.of(part.matches.extra) is not None,
         part.nbytes,
@@ -83,10 +85,12 @@ def added_headers(headers: Sequence[PartHeader]) -> PartHeader:
         When the parts do not fit together.
     """
     check_headers(headers)
+    # Add up counts by name, since parts may name different classes that are left out.
     counts, left_out = Counter[str](), Counter[str]()
     for header in headers:
         counts.update(header.counts)
         left_out.update(header.left_out)
+    # Everything else adds up, or is the least by name: no order of the parts changes the sum.
     return headers[0]._replace(
         row_count=sum(header.row_count for header in headers),
         source=min(header.source for header in headers),

@@ -64,6 +64,8 @@ class MergedParts:
 
     def matches(self, low: int = 0, high: int | None = None) -> Matches:
         """Merge the classes in [low, high): scores and outcomes, without overlaps."""
+        # Rows of a part count from 0 or are shared; where they are its own, add the rows of the parts before
+        # it.
         first = [0] * len(self.parts)
         if self.parts[0].row_order == "own":
             first = [0, *itertools.accumulate(part.row_count for part in self.parts[:-1])]
@@ -71,6 +73,7 @@ class MergedParts:
             Placed(part.matches, place, row)
             for part, place, row in zip(self.parts, self._places, first, strict=True)
         ]
+        # Merge the asked classes: a slice of each column of each part.
         merged = unpacked(
             placed,
             self.images,
@@ -79,6 +82,8 @@ class MergedParts:
             high=high,
             rows_by_image=self.parts[0].row_order == "image",
         )
+        # Min-max scaling needs the ends of all parts. The given scores are scaled here, with the same
+        # operations as in one process, and class order follows.
         ends = [part.score_ends for part in self.parts if part.score_ends is not None]
         if ends:
             least, largest = min(low for low, _ in ends), max(high for _, high in ends)
@@ -93,6 +98,7 @@ class MergedParts:
         most, K = self.protocol.caps[-1], len(merged.categories)
         if most is None:
             return merged
+        # Detections that are not evaluated take up places too, so they are ranked with the others, [D + S].
         columns = [(merged.category.astype(np.int64), merged.score, merged.row)]
         for part, first in zip(self.parts, first_rows, strict=True):
             assert part.spent is not None
@@ -100,9 +106,11 @@ class MergedParts:
             here = (category >= low) & (category < low + K)
             columns.append((category[here].astype(np.int64) - low, score[here], row[here] + first))
         category, score, row = (np.concatenate(column) for column in zip(*columns, strict=True))
+        # Sort by class, descending score and row: three stable sorts, from the last key to the first.
         order = np.argsort(row, kind="stable")
         order = order[descending_order(score[order])]
         order = order[stable_order(category[order], K)]
+        # Keep the best of each class. The merged rows are the first D of the columns.
         within = np.zeros(len(order), dtype=bool)
         within[order[rank_in_runs(category[order]) < most]] = True
         return merged.take_detections(within[: len(merged)])

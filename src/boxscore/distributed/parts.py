@@ -223,6 +223,7 @@ class Part(PicklesFields):
 
     def _members(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of its file, by name."""
+        # What is small and plain goes into a JSON header.
         header: dict[str, Any] = {
             "boxscore_part": FORM,
             "version": self.version,
@@ -240,10 +241,12 @@ class Part(PicklesFields):
             "source": self.source,
             "image_columns": {},
         }
+        # Fields that most parts lack are written only for parts that have them.
         if self.shard is not None:
             header["shard"] = self.shard
         if self.score_ends is not None:
             header["score_ends"] = self.score_ends
+        # Numbers go into arrays of their own; ids and columns that are text go into the header.
         arrays = self.matches.arrays()
         if self.image_ids.dtype == object:
             header["image_ids"] = self.image_ids.tolist()
@@ -257,6 +260,7 @@ class Part(PicklesFields):
                 arrays[f"image:{name}"] = values
         if self.spent is not None:
             arrays |= {f"spent_{name}": values for name, values in self.spent._asdict().items()}
+        # Refuse values that JSON cannot hold before a byte is written.
         try:
             text = json.dumps(header)
         except (TypeError, ValueError) as error:
@@ -483,11 +487,15 @@ def match_part(
         relaxed = protocol.replaced(matching=rules.replaced(cap_scope="class"))
         matcher = Matcher(ground_truth, detections, relaxed)
         matches = matcher.match()
+        # Detections that rules leave out still take up places under the limit; keep their class, score and
+        # row.
         unused = np.zeros(0, dtype=np.intp)
         if matcher.eligible is not None:
             unused = np.flatnonzero(~matcher.eligible & scored_enough(detections.scores, protocol))
         spent = Spent(detections.category[unused], detections.scores[unused], unused.astype(np.int64))
+    # Store the scores as given, with the ends of the part, where scaling needs those of all parts.
     matches, ends = _as_given(matches, detections, protocol)
+    # Rows of a shared table replace those of this one, so that they decide ties.
     if rows is not None:
         matches = dataclasses.replace(matches, row=rows[matches.row])
         spent = None if spent is None else spent._replace(row=rows[spent.row])
@@ -600,6 +608,7 @@ def _read(archive: Archive, source: str) -> Part:
 
 
 def _header(archive: Archive, members: Mapping[str, Any], source: str) -> dict[str, Any]:
+    # Read the header without trusting it: any damage means that the file is another tool's.
     member = members.get("header")
     header: Any = None
     if member is not None and member.dtype == np.uint8 and len(member.shape) == 1:
@@ -609,6 +618,7 @@ def _header(archive: Archive, members: Mapping[str, Any], source: str) -> dict[s
             header = None
     if not isinstance(header, dict) or "boxscore_part" not in header:
         raise FileFormatError(WHAT, f"be written by {WRITER}", got=source)
+    # The form numbers the layout of the file; no other layout is read.
     if header["boxscore_part"] != FORM:
         raise FileFormatError(
             WHAT,

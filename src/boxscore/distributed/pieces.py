@@ -67,6 +67,7 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
     -------
     Part
     """
+    # Copy the rows of the classes or scores: slices of each column, nothing of the rest.
     matches, (low, high) = part.matches, piece[:2]
     rows = (_rows_of_range if piece.is_range else _rows_of_classes)(matches, piece)
     columns = matches.columns(
@@ -77,6 +78,7 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
             "outcome": np.copy,
         }
     )
+    # Keep only images that a row of the piece names, and number them from 0.
     extra = of_classes(columns["extra"], low, high)
     there = np.zeros(len(part.image_ids), dtype=bool)
     for image in (columns["image"], columns["truth_image"], *image_numbers(extra)):
@@ -96,11 +98,14 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
         outcomes=matches.outcomes.copy(),  # nothing of a piece may hold on to the pages of a whole part
         **columns,
     )
+    # Detections that take up places belong to the piece with their class.
     per_class = part.protocol.matching.per_class
     spent = part.spent
     if spent is not None:
         here = np.flatnonzero((spent.category >= low) & (spent.category < high))
         spent = type(spent)(spent.category[here] - low, spent.score[here], spent.row[here])
+    # The ids of its images are their places among all, so that pieces of different parts sort as one process
+    # would.
     return dataclasses.replace(
         part,
         categories=part.categories.take(np.arange(low, high)) if per_class else part.categories,
@@ -142,6 +147,7 @@ def _rows_of_range(matches: PackedMatches, piece: Cut) -> _Rows:
     for start, pair_start, one in zip(bounds[0].tolist(), bounds[1].tolist(), detections, strict=False):
         at = pair_start + int(matches.pair_count[start : one.start].sum(dtype=np.int64))
         pairs.append(slice(at, at + int(matches.pair_count[one].sum(dtype=np.int64))))
+    # Keep only the ground truths that a pair of the range needs, [G], and renumber the pairs.
     needed = _taken(matches.truth, pairs).astype(np.intp) - bounds[2, 0]
     used = np.zeros(bounds[2, -1] - bounds[2, 0], dtype=bool)
     used[needed] = True
@@ -187,11 +193,14 @@ def sample_of_scores(scores: NDArray[Any], bounds: IntArray) -> list[tuple[Float
 
 def edges_between(sample: Sequence[tuple[FloatArray, float]], count: int, most: int) -> list[float]:
     """Choose scores between ranges of half of ``most`` detections, about, descending; from samples."""
+    # Each sampled score stands in for as many detections as its class has per sample. Edges are quantiles of
+    # this weighted sample.
     scores = np.concatenate([scores for scores, _ in sample])
     weight = np.concatenate([np.full(len(scores), weight) for scores, weight in sample])
     order = np.argsort(-scores, kind="stable")
     share = np.cumsum(weight[order]) / weight.sum()
     ranges = 2 * -(-count // most)  # of half the size: a sample may be off by as much, and ties are not cut
+    # Edges are scores, so equal scores are never in two ranges.
     at = np.searchsorted(share, np.arange(1, ranges) / ranges)
     edges: list[float] = np.unique(scores[order[np.minimum(at, len(order) - 1)]])[::-1].tolist()
     return edges

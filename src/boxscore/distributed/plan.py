@@ -204,6 +204,8 @@ def places_of(
     engine: Engine, parts: Sequence[Any], headers: Sequence[PartHeader]
 ) -> list[int | NDArray[np.int64]]:
     """Return the rows of each part's images among all; their ids travel only where ranges of ids overlap."""
+    # Sort the parts by their first id. If no range of ids overlaps the next, a part's images follow those of
+    # the parts before it, and one number per part is enough.
     ends = sorted(  # numbers go before strings
         ([(isinstance(one, str), one) for one in header.ends], number)
         for number, header in enumerate(headers)
@@ -216,6 +218,7 @@ def places_of(
             places[number] = before
             before += headers[number].images
         return places
+    # Otherwise collect all ids and look up the place of each image.
     ids = engine.results([engine.submit("image-ids", _image_ids, part) for part in parts])
     named = [
         SimpleNamespace(image_ids=of_part, source=header.source)

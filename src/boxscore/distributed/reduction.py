@@ -206,20 +206,24 @@ def reduced(
     keys : sequence of Key, optional
         Area ranges and max detections of the curves; all of the protocol's when not given.
     """
+    # Plan with numbers per class: which blocks of classes one process can merge.
     if headers is None:
         headers = engine.results([engine.submit("header", header_of, part) for part in parts])
     plan = ClassPlan(engine, parts, headers, most)
     protocol = plan.protocol
     keys = every_key(protocol) if keys is None else keys
     blocks, pooled = list(plan.blocks()), plan.pooled([row.classes for row in protocol.rows])
+    # Score all blocks at the same time, those that share a curve with them.
     scored = _scored(plan, [*blocks, *pooled], keys)
     of_classes = scored[: len(blocks)]
+    # Put the curves of the blocks next to each other, in class order; shared curves have a key of their own.
     curves: dict[tuple[int, int, str | None], Curves] = {
         (*key, None): Curves.beside([block.curves[key] for block in of_classes], plan.categories)
         for key in keys
     }
     for block, numbers in zip(pooled, scored[len(blocks) :], strict=True):
         curves |= {(*key, block.pooled): one for key, one in numbers.curves.items()}
+    # Counts per class are joined in the same way.
     class_counts = {
         name: np.concatenate([block.class_counts[name] for block in of_classes])
         for name in of_classes[0].class_counts
@@ -239,12 +243,15 @@ def reduced(
 
 def _scored(plan: ClassPlan, blocks: Sequence[Cut], keys: Sequence[Key]) -> list[BlockNumbers]:
     """Score blocks at the same time, the large ones by ranges of scores."""
+    # Cut the blocks that are too large by scores, and count what comes before each range.
     engine, edges = plan.engine, plan.edges(blocks) if plan.can_be_split() else {}
     totals = _totals(plan, edges, keys)
     # An area needs all true positives: it is joined where the ranges are, and numbers come back.
     joined = JOINED in folds_of_numbers(plan.protocol.ap).values()
     tasks: list[Any] = []
     ends = []
+    # Submit everything before waiting for anything, so that no worker is idle; ``ends`` says whose tasks are
+    # whose.
     for block in blocks:
         name = name_of(block)
         if block in edges:
@@ -256,6 +263,8 @@ def _scored(plan: ClassPlan, blocks: Sequence[Cut], keys: Sequence[Key]) -> list
             tasks.append(engine.submit(f"score-{name}", score_classes, pieces, block, keys, plan.images))
         ends.append(len(tasks))
     results = engine.results(tasks)
+    # Fold the ranges of large blocks, the highest scores first: whole numbers and maxima, so the bits are
+    # those of one process.
     scored: list[BlockNumbers] = []
     for block, (low, high) in zip(blocks, itertools.pairwise([0, *ends]), strict=True):
         numbers = results[low:high]

@@ -217,6 +217,8 @@ def table_tasks(
     classes: Sequence[Id] | None = None,
 ) -> list[TableTask]:
     """Cut two tables into tasks, of some classes."""
+    # Check and prepare the whole tables once, as ``evaluate`` does, so that warnings come once and no rule
+    # depends on the partition.
     check_class_weights(protocol.ap, ground_truth.categories)
     check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, protocol)
     warn_of_annotators(ground_truth, protocol)
@@ -227,6 +229,7 @@ def table_tasks(
     fallbacks = similarity_of(protocol).fallbacks(ground_truth, detections)
     if fallbacks:
         warn_user(fallbacks)
+    # Give each image a partition: runs of equal size in the order of the images, or as asked.
     images = ground_truth.images
     if partitions is None:
         partitions = max(1, len(detections) // PARTITION)
@@ -258,6 +261,7 @@ def _given_partition(partitions: Sequence[Sequence[Id]], images: Images) -> NDAr
     """Return the partition of each image, [I]; each must be in one."""
     of_image = np.full(len(images), -1, dtype=np.int64)
     for number, ids in enumerate(partitions):
+        # Look up the ids of one partition in one call.
         rows = images.rows(list(ids))
         unknown = np.flatnonzero(rows < 0)
         if len(unknown):
@@ -265,6 +269,7 @@ def _given_partition(partitions: Sequence[Sequence[Id]], images: Images) -> NDAr
             raise InputError(
                 "an image of a partition", "be in the ground truth", got=got, place=f"partition {number}"
             )
+        # An image in two partitions would count twice; one that is twice in a partition is the same error.
         twice = np.flatnonzero(of_image[rows] >= 0)
         if len(twice) or len(np.unique(rows)) < len(rows):
             row = rows[twice[0]] if len(twice) else rows[np.argmax(np.bincount(rows)[rows] > 1)]
@@ -274,6 +279,7 @@ def _given_partition(partitions: Sequence[Sequence[Id]], images: Images) -> NDAr
                 "an image", "be in one partition", got=got, cause="its objects would count twice"
             )
         of_image[rows] = number
+    # An image in no partition would be left out without a word, and its objects with it.
     missing = np.flatnonzero(of_image < 0)
     if len(missing):
         got = f"{images.ids.tolist()[missing[0]]!r} in none"
@@ -289,6 +295,8 @@ def partitioned(
     protocol: Protocol,
 ) -> Iterator[TableTask]:
     """Cut two aligned tables into tasks by image, [I]; partitions without images are left out."""
+    # Sort the rows of each table by partition once; a partition is then a slice. The sort is stable, so rows
+    # stay in file order.
     count = int(partition_of_image.max(initial=0)) + 1
     sides = []
     for table in (ground_truth, detections):
@@ -297,6 +305,8 @@ def partitioned(
         sides.append((order, np.searchsorted(partition[order], np.arange(count + 1))))
     by_partition = stable_order(partition_of_image, count)
     images = np.searchsorted(partition_of_image[by_partition], np.arange(count + 1))
+    # Only what belongs to the whole is handled here: counts of rows left out, and rows of a shard in the
+    # whole table.
     left_out = detections.left_out  # counted once
     places = detections.columns.get(ROW)  # of a share: those in the whole
     if places is not None:
@@ -304,6 +314,7 @@ def partitioned(
             columns={name: column for name, column in detections.columns.items() if name != ROW}
         )
     for number in range(count):
+        # Cut one task at a time, so that one partition is copied while it is used.
         chosen = by_partition[images[number] : images[number + 1]]
         if not len(chosen) and len(partition_of_image):
             continue

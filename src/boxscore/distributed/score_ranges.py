@@ -120,6 +120,7 @@ def thinned_counts(held: HeldParts, reading: Reading, *, most: int | None = None
     ScoreCounts
         Distances are NaN unless overlaps are read.
     """
+    # Plan by room; count the ground truths of each class where the parts are, [K].
     if most is None:
         most = MOST if held.room is None else min(MOST, held.room // PER_SCORE)
     engine = held.engine
@@ -127,13 +128,17 @@ def thinned_counts(held: HeldParts, reading: Reading, *, most: int | None = None
         plan = ClassPlan(engine, held.parts, held.headers, most)
         counted = [engine.submit("objects", _objects, part, reading.area) for part in held.parts]
         positive = np.sum(engine.results(counted), axis=0)
+        # One job for each block of classes, and one for all classes together. Those that are too large are
+        # cut by scores.
         source = _Source(plan, _rows_again(held, reading) if reading.overlaps else None)
         K = len(positive)
         jobs = [_Job(block, False) for block in plan.blocks()] + [_Job(Cut(0, K), True)]
         edges = _edges(plan, jobs, most)
+        # Count what comes before each range: whole numbers and digits, so they add up exactly.
         up_to = _counts_up_to(source, edges, reading)
         tasks: list[Any] = []
         owners: list[_Job] = []
+        # Each range keeps the few points that the question may read, with the counts before it added.
         for job in jobs:
             for number, piece in enumerate(job.block.between(edges.get(job, []))):
                 name = f"{'all' if job.together else name_of(job.block)}-{number}"
@@ -142,6 +147,7 @@ def thinned_counts(held: HeldParts, reading: Reading, *, most: int | None = None
                 tasks.append(engine.submit(f"points-{name}", _kept, *asked))
                 owners.append(job)
         answers = engine.results(tasks)
+    # Join the points of each curve, the highest scores first; the question is asked of these alone.
     curves: list[list[Kept]] = [[] for _ in range(K + 1)]
     for job, answer in zip(owners, answers, strict=True):
         for number, kept in zip(job.curves(K), answer, strict=True):
@@ -227,6 +233,7 @@ def _counts_up_to(
 
 
 def _up_to(pieces: Sequence[Any], scores: Sequence[float], reading: Reading) -> IntArray:
+    # Count by the range that each score falls into, then add up from the highest range down.
     rows = _rows(pieces, reading)
     at = np.searchsorted(-np.array(scores), -rows.score)  # of the first edge that a score reaches
     size, true = len(scores) + 1, rows.true

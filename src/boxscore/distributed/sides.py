@@ -59,15 +59,19 @@ class Side(PicklesFields):
 
     def read(self, source: Source, ids: IdRange) -> BoxesTable | None:
         """Read the boxes of the images of a range; None where there are none."""
+        # Read row group by row group, so that one group is in memory next to the rows that are kept.
         pa, _ = arrow()
         name, parts = self.groups.parts.image, []
         for table in self._tables(source):
             values, positions = BoxesTable(self.groups, [table]).distinct(name)
+            # Decide per distinct id, not per row; a row without an id is kept, since the reader refuses it
+            # with its place.
             named = self.translated(values)
             known = np.append(ids.contains(named), True)  # what names no image is refused where rows are read
             chosen = np.flatnonzero(known[positions])
             if not len(chosen):
                 continue
+            # Replace names by ids as a dictionary column: the rows only change their dictionary.
             if self.names is not None:
                 column = pa.DictionaryArray.from_arrays(
                     pa.array(positions, mask=positions < 0), _arrow_ids(named)
@@ -177,6 +181,7 @@ def located(side: Side, ranges: Ranges, chosen: range, folder: Path, buffered: i
 
 def _regrouped(side: Side, ranges: Ranges, chosen: range, folder: Path, buffered: int) -> list[Source]:
     """Write the rows of each of the chosen ranges into one file, in their order."""
+    # One file for each range, and one buffer of tables for each; files are opened at their first row.
     pa, pq = arrow()
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{number}.parquet" for number in chosen]
@@ -196,6 +201,7 @@ def _regrouped(side: Side, ranges: Ranges, chosen: range, folder: Path, buffered
         for group in progress(
             side.groups.groups, desc=f"regrouping {side.groups.path.name}", unit="row group"
         ):
+            # Bring every row group to the columns and types of the first, since a file has one schema.
             table = _decoded(side.groups.read(group))
             schema = schema or table.schema
             try:
@@ -203,19 +209,25 @@ def _regrouped(side: Side, ranges: Ranges, chosen: range, folder: Path, buffered
             except (pa.ArrowException, KeyError) as error:
                 got, place = str(error).partition("\n")[0][:150], side.groups.place_of(group)
                 raise FileFormatError("part files", "have the same columns", got=got, place=place) from None
+            # Find the range of each row from its distinct ids, and sort the rows by range; the sort is
+            # stable, so rows of a range stay in file order.
             boxes = BoxesTable(side.groups, [table])
             values, positions = images_of(boxes, side.groups.parts)
             of_row = ranges.numbers(side.translated(values))[positions] - chosen.start
             order = np.argsort(of_row, kind="stable")
             bounds = np.searchsorted(of_row[order], np.arange(len(chosen) + 1))
             table = table.take(pa.array(order[: bounds[-1]]))
+            # Slices of the sorted table wait without a copy until the buffers are full.
             for number in np.flatnonzero(np.diff(bounds)).tolist():
                 waiting[number].append(table.slice(bounds[number], bounds[number + 1] - bounds[number]))
+            # Write the buffers when they hold enough rows, so that memory is bounded whatever the size of the
+            # side.
             held += int(bounds[-1] - bounds[0])
             if held >= buffered:
                 flush()
                 held = 0
         flush()
+        # A writer that is closed completes its file.
         for writer in writers.values():
             writer.close()
     except OSError as error:

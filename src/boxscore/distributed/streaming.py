@@ -379,10 +379,12 @@ def categories_of_groups(truth: ParquetGroups, options: ReadOptions) -> Categori
 
 def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) -> Categories:
     """Return the classes of some rows, those without a box aside."""
+    # Take the classes of rows that have a box; a row without one only lists an image.
     rows_with_boxes = np.flatnonzero(_have_boxes(table, parts))
     labels, label, names = classes_of(
         table, parts, options, rows_with_boxes, lambda row: table.place(int(rows_with_boxes[row]))
     )
+    # Build rows without boxes and images, and collect their classes as the reader of whole files does.
     nothing = np.empty(0, dtype=np.int64)
     rows = Rows(
         source=table.source,
@@ -419,6 +421,7 @@ def _names_of_images(parquet: ParquetGroups, truth: GroundTruth | ParquetGroups)
 
     The first row group decides whether they have.
     """
+    # The first row group with boxes decides whether detections use ids; then no other is read for it.
     first = next((group for group in parquet.groups if group.boxes), None)
     if first is None:
         return None
@@ -427,6 +430,7 @@ def _names_of_images(parquet: ParquetGroups, truth: GroundTruth | ParquetGroups)
     used = as_ids([values[at] for at in np.unique(positions).tolist()], name="image ids")
     if _are_ids(used, truth):
         return None
+    # Collect each distinct name with the place of its first row, for messages.
     images = truth.images if isinstance(truth, GroundTruth) else _images_of_truth(truth)
     places: dict[Id, str] = {}
     for group in progress(parquet.groups, desc="images of detections", unit="row group"):
@@ -436,6 +440,7 @@ def _names_of_images(parquet: ParquetGroups, truth: GroundTruth | ParquetGroups)
         for at, row in zip(used.tolist(), first_rows.tolist(), strict=True):
             if values[at] not in places:
                 places[values[at]] = table.place(row)
+    # Look all names up in one call.
     where = list(places.values())
     rows = find_images(as_ids(list(places), name="image ids"), images, place=where.__getitem__)
     ids = images.ids.tolist()
@@ -444,8 +449,10 @@ def _names_of_images(parquet: ParquetGroups, truth: GroundTruth | ParquetGroups)
 
 def _are_ids(used: NDArray[Any], truth: GroundTruth | ParquetGroups) -> bool:
     """Whether all of some images are ids of the ground truth's."""
+    # In memory the vocabulary answers.
     if isinstance(truth, GroundTruth):
         return bool(truth.images.rows(used).min(initial=0) >= 0)
+    # Skip row groups whose ids, by the footer, are all outside the span of the wanted ones.
     wanted = Vocabulary(used[Vocabulary.order(used)])
     ends = Ranges(tuple(wanted.ids[[0, -1]].tolist()))
     missing = np.ones(len(wanted), dtype=bool)
@@ -454,6 +461,7 @@ def _are_ids(used: NDArray[Any], truth: GroundTruth | ParquetGroups) -> bool:
             low, high = ends.numbers([group.least, group.largest]).tolist()
             if high == 0 or (low == 2 and sort_key(group.least) > sort_key(ends.edges[1])):
                 continue
+        # Tick off the ids that a group has, and stop when none is missing.
         values, _ = images_of(truth.read_columns(group, [truth.parts.image]), truth.parts)
         rows = wanted.rows(as_ids(values, name="image ids"))
         missing[rows[rows >= 0]] = False

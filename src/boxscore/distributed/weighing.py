@@ -187,11 +187,13 @@ def _truths_of(part: Part, place: int | NDArray[np.int64], block: Cut) -> TruthR
     """Return the ground truths of a block."""
     packed, (low, high) = part.matches, block[:2]
     bounds = packed.bounds[2, low : high + 1]
+    # Ground truths are in class order: a block is a slice, a selection of classes some runs of it.
     chosen = np.arange(bounds[0], bounds[-1])
     if block.pooled:
         taken = rows_where(part.categories.columns, block.pooled, high - low)
         chosen = chosen[np.repeat(taken, np.diff(bounds))]
     image = packed.truth_image[chosen]
+    # Unpack the bits of all areas in one operation, [A, G].
     bits = packed.truth_counted[chosen]
     areas = np.arange(packed.area_count, dtype=bits.dtype)[:, None]
     counted = ((bits >> areas) & 1).astype(bool)
@@ -203,12 +205,15 @@ def _truths_of(part: Part, place: int | NDArray[np.int64], block: Cut) -> TruthR
 
 def _begun(truths: Sequence[TruthRows], weights: WeightSets, metrics: Metrics, protocol: Protocol) -> Chain:
     """Count the ground truths of a class, before any range."""
+    # Gather the image of each object that counts, and the distinct images of each area, once for all sets of
+    # weights.
     place = np.concatenate([one.place for one in truths])
     counted = place[np.concatenate([one.counted[0] for one in truths])]
     objects = {area: place[np.concatenate([one.taking_part[area] for one in truths])] for area, _ in metrics}
     images = {area: np.unique(places) for area, places in objects.items()}
     T, steps = len(protocol.matching.iou_thresholds), protocol.ap.score_steps
     totals, ground_truths = [], []
+    # Under each set, the number of objects is a sum of whole weights, exact in float64.
     for one in weights:
         ground_truths.append(one[counted].sum())
         of_set = {}
@@ -220,6 +225,7 @@ def _begun(truths: Sequence[TruthRows], weights: WeightSets, metrics: Metrics, p
                 positive, int(one.sum(dtype=np.int64)), images_of_class, thresholds=T, steps=steps
             )
         totals.append(of_set)
+    # No range is counted yet: empty states and 0 detections.
     W = len(totals)
     truth_counts = np.array(ground_truths).astype(np.int64)
     return Chain(totals, [{} for _ in range(W)], truth_counts, np.zeros(W, dtype=np.int64))
@@ -234,14 +240,17 @@ def _score_range(
     images: int,
 ) -> Chain:
     """Merge one range of scores, and add its share of the curves to those before it."""
+    # Merge the range once; all sets of weights are counted on it.
     matches, protocol = _matches(pieces, images, block.pooled), pieces[0].protocol
     sets = _held(weights, images)
     totals: list[dict[Key, Totals]] = [{} for _ in before.totals]
     states: list[dict[Key, State]] = [{} for _ in before.totals]
+    # Prepare each area range and limit once, for all sets.
     for key, names in metrics.items():
         prepared, kinds = ImageWeights(matches, protocol, *key), [kind_of(name) for name in names]
         folds = folds_of(kinds, protocol)
         for w, image_weights in enumerate(sets):
+            # Count under one set, with the totals of higher scores before it, and fold the state into theirs.
             counts, total = prepared.counts(image_weights), before.totals[w][key]
             curves = Curves(counts, protocol.ap, totals=total, before=Before(total.recalled, total.counted))
             state = {name: field for kind in kinds for name, field in kind.state(curves, protocol).items()}
