@@ -28,7 +28,7 @@ from boxscore.protocols.fields import (
     text,
     whole,
 )
-from boxscore.protocols.loading import names_in, read_toml
+from boxscore.protocols.loading import read_toml
 
 LARGEST_LABEL = 65535
 """What a PNG of 16 bits holds."""
@@ -206,6 +206,11 @@ def _signature(kind: str, rules: PanopticRules | SemanticRules) -> str:
         if word is not None and value != word.silent:
             words.append(f"{word.key}:{word.text(rules) if callable(word.text) else value}")
     return "|".join(["boxscore", kind, rules.name, *words, f"v:{__version__}"])
+
+
+def names_in(folder: Path) -> list[str]:
+    """Names of the TOML files in a folder."""
+    return sorted(file.stem for file in folder.glob("*.toml"))
 
 
 def panoptic_rule_names() -> list[str]:

@@ -26,22 +26,21 @@ from boxscore.protocols.scope import describing_fields
 IOU_TYPES = {"bbox": "coco", "segm": "coco-segm", "boundary": "coco-boundary", "keypoints": "coco-keypoints"}
 """pycocotools' names of what is compared, and COCO's protocol for each."""
 
-_FOLDER = Path(__file__).parent
-
-
-def names_in(folder: Path) -> list[str]:
-    """Names of the TOML files in a folder."""
-    return sorted(file.stem for file in folder.glob("*.toml"))
+_FOLDERS = (".", "../extensions/*/protocols")
+"""Where the files of shipped protocols are, from here: those of the core, and those of each extension."""
 
 
 def protocol_names() -> list[str]:
     """Names of the protocols that ship with boxscore."""
-    return list(_shipped_names())
+    return list(_files())
 
 
 @functools.cache
-def _shipped_names() -> tuple[str, ...]:
-    return tuple(names_in(_FOLDER))
+def _files() -> Mapping[str, Path]:
+    """Return the files of shipped protocols by name, in alphabetical order."""
+    here = Path(__file__).parent
+    files = [file for folder in _FOLDERS for file in here.glob(f"{folder}/*.toml")]
+    return {file.stem: file for file in sorted(files, key=lambda file: file.stem)}
 
 
 def protocol_toml(name: str) -> str:
@@ -52,7 +51,7 @@ def protocol_toml(name: str) -> str:
         cause = f"did you mean {' or '.join(map(repr, meant))}?" if meant else checks.nearest(name, names)
         cause = cause or "boxscore protocols lists them"
         raise ProtocolError("protocol", "be a known name or a .toml file", got=repr(name), cause=cause)
-    return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+    return _files()[name].read_text(encoding="utf-8")
 
 
 def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protocol:
