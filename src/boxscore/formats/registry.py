@@ -57,81 +57,87 @@ def _folder_or_ending(*endings: str) -> Callable[[Sniffer], bool]:
 _YOLO = _folder_or_ending(".yaml", ".yml", ".data", ".txt")
 
 _FORMATS = {
-    "columns": _Entry("columns", lambda sniffer: sniffer.head.startswith(b"PK")),
-    "cvat": _Entry("cvat", _folder_or(lambda sniffer: sniffer.is_xml)),
-    "hrsc": _Entry("hrsc", _folder_or_ending(".xml")),
-    "voc": _Entry("voc", _folder_or_ending(".xml", ".txt")),
-    "dota": _Entry("dota", _folder_or_ending(".txt")),
-    "xview": _Entry("xview", _folder_or(_json("bounds_imcoords"))),
-    "yolo": _Entry("yolo", _YOLO),
-    "darknet": _Entry("darknet", _YOLO),
-    "widerface": _Entry("widerface", lambda sniffer: sniffer.is_folder),
-    "visdrone": _Entry("visdrone", lambda sniffer: sniffer.is_folder),
-    "cityscapes": _Entry("cityscapes", lambda sniffer: sniffer.is_folder),
-    "kitti": _Entry("kitti", lambda sniffer: sniffer.is_folder),
-    "text": _Entry("text", lambda sniffer: sniffer.is_folder),
-    "tfrecord": _Entry("tfrecord", _folder_or(lambda sniffer: b"image/" in sniffer.head)),
-    "answers": _Entry("answers", _folder_or(_json("answer"))),
-    "bdd": _Entry("bdd", _json("box2d")),
-    "createml": _Entry("createml", _json("coordinates")),
-    "vott": _Entry("vott", _json("assets")),
-    "via": _Entry("via", _json("_via_img_metadata", "regions")),
-    "sagemaker": _Entry("sagemaker", _json("source-ref")),
-    "supervisely": _Entry("supervisely", lambda sniffer: sniffer.is_folder),
-    "datumaro": _Entry("datumaro", _json("label", "items", "dm_format_version")),
-    "labelstudio": _Entry("labelstudio", _json("result", "original_width")),
-    "fiftyone": _Entry("fiftyone", _json("bounding_box", "filepath")),
-    "labelme": _Entry("labelme", _folder_or(_json("imageData", "shapes"))),
-    "crowdhuman": _Entry("crowdhuman", _json("gtboxes", "dtboxes")),
-    "citypersons": _Entry("citypersons", _json("vis_ratio")),
-    "omnilabel": _Entry("omnilabel", _json("descriptions", "description_ids")),
-    "saco": _Entry("saco", _folder_or(_json("text_input"))),
-    "refcoco": _Entry("refcoco", _json("caption", "text", "sent", "sentence", "expression")),
-    "parquet": _Entry("parquet", _folder_or(lambda sniffer: sniffer.head.startswith(b"PAR1"))),
+    "columns": _Entry("boxscore.formats.columns", lambda sniffer: sniffer.head.startswith(b"PK")),
+    "cvat": _Entry("boxscore.formats.cvat", _folder_or(lambda sniffer: sniffer.is_xml)),
+    "hrsc": _Entry("boxscore.formats.hrsc", _folder_or_ending(".xml")),
+    "voc": _Entry("boxscore.formats.voc", _folder_or_ending(".xml", ".txt")),
+    "dota": _Entry("boxscore.formats.dota", _folder_or_ending(".txt")),
+    "xview": _Entry("boxscore.formats.xview", _folder_or(_json("bounds_imcoords"))),
+    "yolo": _Entry("boxscore.formats.yolo", _YOLO),
+    "darknet": _Entry("boxscore.formats.darknet", _YOLO),
+    "widerface": _Entry("boxscore.formats.widerface", lambda sniffer: sniffer.is_folder),
+    "visdrone": _Entry("boxscore.formats.visdrone", lambda sniffer: sniffer.is_folder),
+    "cityscapes": _Entry("boxscore.formats.cityscapes", lambda sniffer: sniffer.is_folder),
+    "kitti": _Entry("boxscore.formats.kitti", lambda sniffer: sniffer.is_folder),
+    "text": _Entry("boxscore.formats.text", lambda sniffer: sniffer.is_folder),
+    "tfrecord": _Entry("boxscore.formats.tfrecord", _folder_or(lambda sniffer: b"image/" in sniffer.head)),
+    "answers": _Entry("boxscore.formats.answers", _folder_or(_json("answer"))),
+    "bdd": _Entry("boxscore.formats.bdd", _json("box2d")),
+    "createml": _Entry("boxscore.formats.createml", _json("coordinates")),
+    "vott": _Entry("boxscore.formats.vott", _json("assets")),
+    "via": _Entry("boxscore.formats.via", _json("_via_img_metadata", "regions")),
+    "sagemaker": _Entry("boxscore.formats.sagemaker", _json("source-ref")),
+    "supervisely": _Entry("boxscore.formats.supervisely", lambda sniffer: sniffer.is_folder),
+    "datumaro": _Entry("boxscore.formats.datumaro", _json("label", "items", "dm_format_version")),
+    "labelstudio": _Entry("boxscore.formats.labelstudio", _json("result", "original_width")),
+    "fiftyone": _Entry("boxscore.formats.fiftyone", _json("bounding_box", "filepath")),
+    "labelme": _Entry("boxscore.formats.labelme", _folder_or(_json("imageData", "shapes"))),
+    "crowdhuman": _Entry("boxscore.formats.crowdhuman", _json("gtboxes", "dtboxes")),
+    "citypersons": _Entry("boxscore.formats.citypersons", _json("vis_ratio")),
+    "omnilabel": _Entry("boxscore.formats.omnilabel", _json("descriptions", "description_ids")),
+    "saco": _Entry("boxscore.formats.saco", _folder_or(_json("text_input"))),
+    "refcoco": _Entry("boxscore.formats.refcoco", _json("caption", "text", "sent", "sentence", "expression")),
+    "parquet": _Entry(
+        "boxscore.formats.parquet", _folder_or(lambda sniffer: sniffer.head.startswith(b"PAR1"))
+    ),
     "jsonl": _Entry(
-        "json_lines",
+        "boxscore.formats.json_lines",
         lambda sniffer: sniffer.suffix in (".jsonl", ".ndjson") or sniffer.first_line.endswith("}"),
     ),
     "openimages": _Entry(
-        "open_images", lambda sniffer: not (sniffer.is_folder or sniffer.is_json or sniffer.is_xml)
+        "boxscore.formats.open_images",
+        lambda sniffer: not (sniffer.is_folder or sniffer.is_json or sniffer.is_xml),
     ),
-    "csv": _Entry("csv_tables", lambda sniffer: not (sniffer.is_folder or sniffer.is_json or sniffer.is_xml)),
-    "coco": _Entry("coco"),
+    "csv": _Entry(
+        "boxscore.formats.csv_tables",
+        lambda sniffer: not (sniffer.is_folder or sniffer.is_json or sniffer.is_xml),
+    ),
+    "coco": _Entry("boxscore.formats.coco"),
 }
 """In the order in which they are tried."""
 
 _CAPABILITIES = {
-    ("coco", "begin"): "coco.begin",
-    ("coco", "correct"): "_coco_writing.corrected",
-    ("cvat", "correct"): "_xml_correcting.corrected_cvat",
-    ("voc", "correct"): "_xml_correcting.corrected_voc",
-    ("yolo", "correct"): "_yolo_correcting.corrected",
-    ("darknet", "correct"): "_yolo_correcting.corrected",
-    ("coco", "rewrite"): "_coco_writing.rewrite_results",
-    ("voc", "rewrite"): "voc.rewrite",
-    ("dota", "rewrite"): "dota.rewrite",
-    ("columns", "rewrite"): "_survivors.rewrite_table",
-    ("csv", "rewrite"): "_survivors.rewrite_table",
-    ("openimages", "rewrite"): "_survivors.rewrite_table",
-    ("jsonl", "rewrite"): "_survivors.rewrite_table",
-    ("parquet", "rewrite"): "_survivors.rewrite_table",
-    ("voc", "files_of_results"): "voc.files_of_results",
-    ("dota", "files_of_results"): "dota.files_of_results",
-    ("yolo", "read_elsewhere"): "_yolo_folders.read_elsewhere",
-    ("darknet", "read_elsewhere"): "_yolo_folders.read_elsewhere",
-    ("coco", "ground_truth_of_share"): "coco.ground_truth_of_share",
-    ("voc", "ground_truth_of_share"): "voc.ground_truth_of_share",
-    ("yolo", "ground_truth_of_share"): "yolo.ground_truth_of_share",
-    ("darknet", "ground_truth_of_share"): "yolo.ground_truth_of_share",
-    ("coco", "detections_of_share"): "coco.detections_of_share",
-    ("voc", "detections_of_share"): "voc.detections_of_share",
-    ("yolo", "detections_of_share"): "yolo.FORMAT.detections_of_share",
-    ("darknet", "detections_of_share"): "darknet.FORMAT.detections_of_share",
-    ("jsonl", "detections_of_share"): "_json_lines_shares.detections_of_share",
-    ("coco", "options_of_detections"): "coco.OPTIONS_OF_DETECTIONS",
-    ("answers", "options_of_detections"): "answers.OPTIONS_OF_DETECTIONS",
+    ("coco", "begin"): "boxscore.formats.coco:begin",
+    ("coco", "correct"): "boxscore.formats._coco_writing:corrected",
+    ("cvat", "correct"): "boxscore.formats._xml_correcting:corrected_cvat",
+    ("voc", "correct"): "boxscore.formats._xml_correcting:corrected_voc",
+    ("yolo", "correct"): "boxscore.formats._yolo_correcting:corrected",
+    ("darknet", "correct"): "boxscore.formats._yolo_correcting:corrected",
+    ("coco", "rewrite"): "boxscore.formats._coco_writing:rewrite_results",
+    ("voc", "rewrite"): "boxscore.formats.voc:rewrite",
+    ("dota", "rewrite"): "boxscore.formats.dota:rewrite",
+    ("columns", "rewrite"): "boxscore.formats._survivors:rewrite_table",
+    ("csv", "rewrite"): "boxscore.formats._survivors:rewrite_table",
+    ("openimages", "rewrite"): "boxscore.formats._survivors:rewrite_table",
+    ("jsonl", "rewrite"): "boxscore.formats._survivors:rewrite_table",
+    ("parquet", "rewrite"): "boxscore.formats._survivors:rewrite_table",
+    ("voc", "files_of_results"): "boxscore.formats.voc:files_of_results",
+    ("dota", "files_of_results"): "boxscore.formats.dota:files_of_results",
+    ("yolo", "read_elsewhere"): "boxscore.formats._yolo_folders:read_elsewhere",
+    ("darknet", "read_elsewhere"): "boxscore.formats._yolo_folders:read_elsewhere",
+    ("coco", "ground_truth_of_share"): "boxscore.formats.coco:ground_truth_of_share",
+    ("voc", "ground_truth_of_share"): "boxscore.formats.voc:ground_truth_of_share",
+    ("yolo", "ground_truth_of_share"): "boxscore.formats.yolo:ground_truth_of_share",
+    ("darknet", "ground_truth_of_share"): "boxscore.formats.yolo:ground_truth_of_share",
+    ("coco", "detections_of_share"): "boxscore.formats.coco:detections_of_share",
+    ("voc", "detections_of_share"): "boxscore.formats.voc:detections_of_share",
+    ("yolo", "detections_of_share"): "boxscore.formats.yolo:FORMAT.detections_of_share",
+    ("darknet", "detections_of_share"): "boxscore.formats.darknet:FORMAT.detections_of_share",
+    ("jsonl", "detections_of_share"): "boxscore.formats._json_lines_shares:detections_of_share",
+    ("coco", "options_of_detections"): "boxscore.formats.coco:OPTIONS_OF_DETECTIONS",
+    ("answers", "options_of_detections"): "boxscore.formats.answers:OPTIONS_OF_DETECTIONS",
 }
-"""What single formats can do beyond reading and writing: what a module calls the function that does it.
+"""What single formats can do beyond reading and writing: the function that does it.
 
 - ``begin(path, options, beside)`` begins to read detections in other processes, before the ground truth is
   read; ``beside`` is the share of this process in the work until then. It returns a context, whose
@@ -150,7 +156,7 @@ _CAPABILITIES = {
 @functools.cache
 def format_named(name: str) -> Format:
     """Return the format with a name."""
-    named: Format = importlib.import_module(f"boxscore.formats.{_FORMATS[name].module}").FORMAT
+    named: Format = importlib.import_module(_FORMATS[name].module).FORMAT
     return named
 
 
@@ -159,8 +165,8 @@ def capability(format_: Format, what: str) -> Any:
     text = _CAPABILITIES.get((format_.name, what))
     if text is None:
         return None
-    module, _, name = text.partition(".")
-    return operator.attrgetter(name)(importlib.import_module(f"boxscore.formats.{module}"))
+    module, _, name = text.partition(":")
+    return operator.attrgetter(name)(importlib.import_module(module))
 
 
 def options_of(format_: Format, *, of_detections: bool) -> frozenset[str]:

@@ -10,25 +10,25 @@ from typing import TypedDict
 from boxscore.protocols.protocol import Protocol, SimilarityName
 from boxscore.similarity.base import Similarity
 
-SIMILARITIES: dict[SimilarityName, tuple[str, str]] = {
-    "box": ("box", "BoxSimilarity"),
-    "rotated": ("rotated", "RotatedSimilarity"),
-    "quadrilateral": ("quadrilateral", "QuadrilateralSimilarity"),
-    "probiou": ("probiou", "ProbIouSimilarity"),
-    "mask": ("mask", "MaskSimilarity"),
-    "boundary": ("boundary", "BoundarySimilarity"),
-    "keypoints": ("keypoints", "KeypointSimilarity"),
-    "distance": ("points", "DistanceSimilarity"),
-    "point_in_box": ("points", "PointInBoxSimilarity"),
-    "point_in_mask": ("points", "PointInMaskSimilarity"),
+SIMILARITIES: dict[SimilarityName, str] = {
+    "box": "boxscore.similarity.box:BoxSimilarity",
+    "rotated": "boxscore.similarity.rotated:RotatedSimilarity",
+    "quadrilateral": "boxscore.similarity.quadrilateral:QuadrilateralSimilarity",
+    "probiou": "boxscore.similarity.probiou:ProbIouSimilarity",
+    "mask": "boxscore.similarity.mask:MaskSimilarity",
+    "boundary": "boxscore.similarity.boundary:BoundarySimilarity",
+    "keypoints": "boxscore.similarity.keypoints:KeypointSimilarity",
+    "distance": "boxscore.similarity.points:DistanceSimilarity",
+    "point_in_box": "boxscore.similarity.points:PointInBoxSimilarity",
+    "point_in_mask": "boxscore.similarity.points:PointInMaskSimilarity",
 }
-"""The module of this package that holds each, imported when a protocol compares by it, and the class."""
+"""The module that holds each, imported when a protocol compares by it, and the class."""
 
 
 def similarity_class(name: SimilarityName) -> type[Similarity]:
     """Return the class of the similarity with a name."""
-    module, kind = SIMILARITIES[name]
-    similarity: type[Similarity] = getattr(importlib.import_module(f"boxscore.similarity.{module}"), kind)
+    module, _, kind = SIMILARITIES[name].partition(":")
+    similarity: type[Similarity] = getattr(importlib.import_module(module), kind)
     return similarity
 
 
