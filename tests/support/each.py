@@ -38,7 +38,7 @@ def call_with_each(test: Callable[..., None], values: Sequence[Any]) -> None:
     assert values
     failures = []
     for value in values:
-        arguments = value if isinstance(value, tuple) else (value,)
+        arguments = value if type(value) is tuple else (value,)
         try:
             test(*arguments)
         except (Exception, pytest.fail.Exception) as error:
