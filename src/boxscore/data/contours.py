@@ -7,7 +7,7 @@ proportional to their runs of pixels, and of each the corners that matter most.
 
 Conventions
 -----------
-- Corners lie on the grid of pixel edges: pixel (x, y) has the corners (x, y) to (x + 1, y + 1).
+- Corners are on the grid of pixel edges: pixel (x, y) has the corners (x, y) to (x + 1, y + 1).
 - A ring goes along the outline with its pixels on the right hand, as they are seen: its area is positive, and
   that of a hole negative. The areas of all rings add up to the pixels of the mask.
 - Pixels that touch at a corner are in one ring.
@@ -192,7 +192,7 @@ def simplified(rings: Rings, *, tolerance: float) -> Rings:
 
 
 def _weights(rings: Rings, tolerance: float) -> FloatArray:
-    """How much each corner matters, in pixels, [P]: infinite for the first ones of a ring, 0 for the rest."""
+    """Weigh each corner in pixels, [P]: infinite for the first ones of a ring, 0 for the rest."""
     # Open the rings: the first corner comes again at the end, so each ring is a line of counts + 1 points.
     starts = np.cumsum(rings.counts) - rings.counts
     number = len(rings.counts)

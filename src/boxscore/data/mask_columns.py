@@ -127,7 +127,7 @@ def joined_columns(parts: Sequence[MaskColumns]) -> MaskColumns:
 
 
 def columns_of(masks: Iterable[Any], image_sizes: ArrayLike | None, place: Place) -> MaskColumns:
-    """Make columns of masks that are Python objects; refuse what is none."""
+    """Make columns of masks that are Python objects; refuse any other object."""
     # Sizes of the images, for polygons; other masks bring their own.
     given = list(masks)
     size = np.full((len(given), 2), -1, dtype=np.int64)

@@ -2,7 +2,7 @@
 
 Goal
 ----
-Tables hold masks in whatever form the file had. Areas, boxes and overlaps are computed in batches from spans
+Tables hold masks in the form that the file had. Areas, boxes and overlaps are computed in batches from spans
 of pixels, for the rows that are needed; areas and boxes are cached for every later selection of those rows.
 
 Conventions
@@ -208,7 +208,7 @@ class Masks:
 
     @property
     def missing(self) -> NDArray[np.bool_]:
-        """Which rows have no mask, [N]."""
+        """Flags of the rows without a mask, [N]."""
         missing: NDArray[np.bool_] = self._column("kind") == MISSING
         return missing
 

@@ -6,9 +6,9 @@ The pixels that pycocotools' C code gives a polygon, bit for bit, without its wa
 
 Conventions
 -----------
-- A corner lies on a grid of fifths of a pixel. The C code walks along every edge of this grid and, where the
-  walk goes from 5n+2 to 5n+3 in x, notes its y in column n. Only these steps are computed here, one per edge
-  and column.
+- Corners are rounded to a grid of fifths of a pixel. The C code walks along every edge of this grid and,
+  where the walk goes from 5n+2 to 5n+3 in x, notes its y in column n. Only these steps are computed here, one
+  per edge and column.
 - A noted position is a pixel's number, column by column, at which the mask toggles. Every column has an even
   number of them, because the outline is closed.
 - Polygons are limited in the length of their outlines, see :data:`LONGEST_OUTLINE`: a position costs 4 bytes.

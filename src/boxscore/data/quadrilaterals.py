@@ -177,7 +177,7 @@ def minimum_rectangles(corners: FloatArray) -> FloatArray:
 
 
 def not_convex(corners: FloatArray) -> BoolArray:
-    """Whether quadrilaterals [N, 8] turn both ways: concave ones, and those that cross themselves."""
+    """Find the quadrilaterals [N, 8] that turn both ways: concave ones, and those that cross themselves."""
     x, y = corners[:, 0::2], corners[:, 1::2]
     side_x, side_y = np.roll(x, -1, axis=1) - x, np.roll(y, -1, axis=1) - y
     turn = side_x * np.roll(side_y, -1, axis=1) - side_y * np.roll(side_x, -1, axis=1)
@@ -187,7 +187,7 @@ def not_convex(corners: FloatArray) -> BoolArray:
 
 
 def crossing(corners: FloatArray) -> BoolArray:
-    """Whether two opposite sides of quadrilaterals [N, 8] cross."""
+    """Find the quadrilaterals [N, 8] with two opposite sides that cross."""
     points = corners.reshape(-1, 4, 2)
     crossed = np.zeros(len(points), dtype=bool)
     for a, b, c, d in ((0, 1, 2, 3), (1, 2, 3, 0)):

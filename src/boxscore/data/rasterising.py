@@ -4,7 +4,7 @@ Conventions
 -----------
 - A mask's image has sides of 1 to :data:`LARGEST_SIDE` pixels, and at most 2**31 - 1 pixels in all.
 - A batch has at most 2**30 pixels, or one mask.
-- Memory is what a batch takes, whatever the number of masks.
+- Memory is that of one batch, for any number of masks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BATCH = 1 << 20
 
 
 def weights(columns: MaskColumns) -> NDArray[np.float64]:
-    """Part of a batch that each mask takes, [N]; a part of 1 or more is a batch by itself."""
+    """Part of a batch that each mask takes, [N]; a mask of 1 or more is a batch of its own."""
     height, width = columns.size.astype(np.float64).T
     content = columns.weight + np.clip(width, 1, LARGEST_SIDE) / 2
     weight: NDArray[np.float64] = np.maximum(content / BATCH, height * width / 2**30)

@@ -58,7 +58,7 @@ class Runs(NamedTuple):
 
     @property
     def starts(self) -> Positions:
-        """Where the lengths of each mask start, [N]."""
+        """Start of the lengths of each mask, [N]."""
         return 2 * (np.cumsum(self.counts) - self.counts)
 
     def totals(self) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The IoU of the DOTA devkit, operation by operation, for many pairs at once.
+"""Compute the IoU of the DOTA devkit, operation by operation, for many pairs in each step.
 
 Conventions
 -----------
@@ -6,8 +6,8 @@ Conventions
   multiplication, so that the last bit agrees. Nothing here may be rearranged.
 - Both polygons are cut into the triangles from the image's origin to each side; triangles are cut with
   triangles, and the signed pieces are added.
-- Two numbers are equal within 1e-8. Where the lines of a cut are parallel within that, the devkit adds a
-  point that was never set; here it is the corner before.
+- Two numbers are equal within 1e-8. If the lines of a cut are parallel within that, the devkit adds a point
+  that was never set; here it is the corner before.
 
 References
 ----------
@@ -28,7 +28,7 @@ PAIRS = 1 << 14
 def polyiou(first: FloatArray, second: FloatArray) -> FloatArray:
     """IoU of quadrilaterals [P, 8] by the devkit's operations, [P]; NaN for flat with flat.
 
-    Of polygons that cross themselves it may be anything.
+    For polygons that cross themselves, the value may be anything.
     """
     if len(first) > PAIRS:
         starts = range(0, len(first), PAIRS)
@@ -117,7 +117,7 @@ def _area_of(x: FloatArray, y: FloatArray, count: IntArray) -> FloatArray:
 def _cut(
     x: FloatArray, y: FloatArray, count: IntArray, line: Side
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Keep what lies to the left of a line (a, b), for polygons [V, P]."""
+    """Keep the part to the left of a line (a, b), for polygons [V, P]."""
     # ``side`` [V, P] is the devkit's cross(a, b, corner): above 0 to the left of the line. Its subtractions
     # and products come in the devkit's order.
     ax, ay, bx, by = line

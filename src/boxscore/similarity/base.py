@@ -118,7 +118,7 @@ class Similarity(abc.ABC):
 
 
 def box_only(ground_truth: GroundTruth) -> NDArray[np.bool_]:
-    """Whether each ground truth has no pixel of a mask, [G]."""
+    """Find the ground truths without a pixel of a mask, [G]."""
     masks = ground_truth.masks
     if masks is None:
         return np.ones(len(ground_truth), dtype=bool)

@@ -45,7 +45,7 @@ def boundary_width(height: int, width: int, dilation_ratio: float) -> int:
 
 
 def mask_boundary(mask: ArrayLike, *, dilation_ratio: float = 0.02) -> NDArray[np.bool_]:
-    """Pixels of a mask that lie near its outline.
+    """Pixels of a mask near its outline.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def mask_boundary(mask: ArrayLike, *, dilation_ratio: float = 0.02) -> NDArray[n
 
 
 def _boundary(mask: NDArray[np.bool_], distance: int) -> NDArray[np.bool_]:
-    """Remove from a mask what lies deeper than ``distance``."""
+    """Remove the pixels of a mask that are deeper than ``distance``."""
     inner = _eroded(_eroded(mask, distance).T, distance).T
     boundary = mask.copy()
     if inner.size:
@@ -79,7 +79,7 @@ def _boundary(mask: NDArray[np.bool_], distance: int) -> NDArray[np.bool_]:
 
 
 def _eroded(mask: NDArray[np.bool_], distance: int) -> NDArray[np.bool_]:
-    """Whether each window of ``2 * distance + 1`` rows is all true, [rows - 2 * distance, columns]."""
+    """Find the windows of ``2 * distance + 1`` rows that are all true, [rows - 2 * distance, columns]."""
     window, span = 2 * distance + 1, 1
     if len(mask) < window:
         return mask[:0]

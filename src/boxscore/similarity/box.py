@@ -96,7 +96,7 @@ def box_iou(
     Returns
     -------
     ndarray of float64, [N, M] or, when ``paired``, [N]
-        In [0, 1]. 0 for boxes that touch, lie apart or have no area.
+        In [0, 1]. 0 for boxes that touch, do not meet or have no area.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def box_iof(
     pixel_offset: float = 0,
     paired: bool = False,
 ) -> FloatArray:
-    """Intersection over foreground: the share of each box of ``boxes1`` that lies inside one of ``boxes2``.
+    """Intersection over foreground: the share of each box of ``boxes1`` inside one of ``boxes2``.
 
     COCO uses it for crowd regions, where ``boxes1`` are the detections. Not symmetric.
     Parameters, shapes and errors as in :func:`box_iou`.
@@ -213,7 +213,7 @@ def intersection_and_union(
 
 
 class _Pair(NamedTuple):
-    """What every overlap measure is made of: columns [N, 1] and [1, M], or [N] when paired."""
+    """The terms of every overlap measure: columns [N, 1] and [1, M], or [N] when paired."""
 
     x: tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # low and high of the first, then of the second
     y: tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -229,7 +229,7 @@ class _Pair(NamedTuple):
 
     @property
     def intersection(self) -> FloatArray:
-        """0 for boxes that touch or lie apart, [N, M] or [N]."""
+        """0 for boxes that touch or do not meet, [N, M] or [N]."""
         width, height = (shared_length(*side, self.offset) for side in (self.x, self.y))
         return np.where((width > 0) & (height > 0), width * height, 0.0)
 

@@ -1,4 +1,4 @@
-"""Pixels that two masks share, counted column by column.
+"""Count the pixels that two masks share, column by column.
 
 Goal
 ----
@@ -9,9 +9,10 @@ both masks reach. Further runs of a column are few, and compared one by one.
 Conventions
 -----------
 - A run from ``low`` up to ``top``, the last pixel, is stored as ``-low - 1, top``: the minimum of two of
-  these is the run that they share, its length the sum of the two numbers plus 2. -1, -1 is none: with any
-  run it has a minimum whose length is at most 0.
-- Dense columns are those that the masks of a batch reach, mask after mask, each followed by an empty one.
+  these is the run that they share, its length the sum of the two numbers plus 2. -1, -1 means no run: its
+  minimum with any run has a length of at most 0.
+- Dense columns are those that the masks of a batch reach, mask after mask; an empty column follows those of
+  each mask.
 - Memory is that of the runs and the columns that they reach; pairs are compared a few at a time.
 """
 
@@ -69,7 +70,7 @@ class ColumnRuns(NamedTuple):
         return lanes_of(self.dense)
 
     def touch(self) -> bool:
-        """Whether a run begins where another one of its column ends."""
+        """Test if a run begins where another one of its column ends."""
         column, low, high = self.column, self.low, self.high
         first = self.lanes[column]
         with_first = (high == ~first[:, 0].astype(np.int64)) | (low == first[:, 1].astype(np.int64) + 1)
@@ -251,7 +252,7 @@ def _of_dense_runs(
 
 
 def run_lengths(runs: NDArray[Any]) -> NDArray[Any]:
-    """Return the lengths [C] of runs ``-low - 1, top`` [C,2]; 0 of what is none."""
+    """Return the lengths [C] of runs ``-low - 1, top`` [C,2]; 0 where there is no run."""
     both = one_integer(runs)
     half = 4 * both.dtype.itemsize
     # The low half of what is shifted is 0, so nothing is carried into the high half: it is the sum of the two
@@ -312,7 +313,7 @@ def _covered(
     rows = has_more[column].nonzero()[0]
     if not len(rows):
         return covered
-    # On one axis, column after column, the further runs do not overlap: what lies before a point is a sum.
+    # On one axis, column after column, the further runs do not overlap: the pixels before a point are a sum.
     stride = int(max(other.high.max(), top.max())) + 1
     starts, ends = other.column * stride + other.low, other.column * stride + other.high
     before = np.append(0, np.cumsum(other.high - other.low))

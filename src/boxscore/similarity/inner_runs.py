@@ -1,8 +1,8 @@
-"""What is left of masks when their boundary is taken off: erosion by a square, column by column.
+"""Erode masks by a square, column by column, which removes their boundary.
 
 Conventions
 -----------
-- A pixel is inner where the square of ``2 d + 1`` pixels around it lies in the mask; beyond the image is
+- A pixel is inner where the square of ``2 d + 1`` pixels around it is in the mask; beyond the image is
   outside.
 - Erosion goes down the columns first, where a run loses ``d`` at both ends, and then across them, where the
   runs of ``2 d + 1`` columns are intersected.

@@ -2,7 +2,7 @@
 
 Goal
 ----
-What pycocotools' ``computeOks`` computes, bit for bit, for many pairs at once.
+The values of pycocotools' ``computeOks``, bit for bit, for many pairs in one call.
 
 Conventions
 -----------
@@ -201,7 +201,7 @@ def _near_enough(exponents: FloatArray, summed: BoolArray, lowest: float) -> NDA
 
 
 def _outside(values: FloatArray, start: FloatArray, size: FloatArray) -> FloatArray:
-    """How far coordinates [n, J] lie outside the doubled box, 0 inside."""
+    """Distance of coordinates [n, J] from the doubled box, 0 inside."""
     low, high = start - size, start + size * 2
     below, above = low[:, None] - values, values - high[:, None]
     np.maximum(0, below, out=below)

@@ -2,7 +2,8 @@
 
 Goal
 ----
-What pycocotools computes from masks, bit for bit, in NumPy: see :mod:`~boxscore.similarity.mask_pairs`.
+The values that pycocotools computes from masks, bit for bit, in NumPy: see
+:mod:`~boxscore.similarity.mask_pairs`.
 
 Conventions
 -----------
@@ -63,7 +64,7 @@ def mask_area(masks: MasksLike) -> FloatArray:
 
 
 def mask_to_box(masks: MasksLike) -> FloatArray:
-    """Box ``x1, y1, x2, y2`` around the pixels of each mask; ``x2`` and ``y2`` lie past the last pixel.
+    """Box ``x1, y1, x2, y2`` around the pixels of each mask; ``x2`` and ``y2`` are past the last pixel.
 
     Parameters as in :func:`mask_area`.
 

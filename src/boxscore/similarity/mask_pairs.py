@@ -2,14 +2,14 @@
 
 Goal
 ----
-Bit for bit what pycocotools' ``rleIou`` computes, in memory that does not grow with the number of masks.
+The values of pycocotools' ``rleIou``, bit for bit, in memory that does not grow with the number of masks.
 
 Conventions
 -----------
 - ``first`` are detections and ``second`` ground truths, where there are such. The overlap is IoU, or
   intersection over the first one's area where the second is a crowd; 0 where nothing is shared.
 - The reference walks through two codes side by side and stops where both hold a run of length 0 at one place.
-  So what counts of two such masks is what lies before.
+  So only the pixels before this place count for two such masks.
 
 References
 ----------
@@ -63,7 +63,7 @@ class Batch:
 
     @functools.cached_property
     def stops(self) -> Positions:
-        """Where the runs of length 0 of each mask begin in the spans', [N+1]."""
+        """Index of each mask's first run of length 0 in those of the spans, [N+1]."""
         return np.searchsorted(self.spans.empty_runs, np.append(self.spans.base, np.iinfo(np.int64).max))
 
     def before(self, mask: int, place: int) -> NDArray[np.int64]:
@@ -107,7 +107,7 @@ class MaskBlock:
         return np.divide(shared, below).astype(np.float64)
 
     def shared_pixels(self, i: Positions, j: Positions, by_foreground: NDArray[np.bool_]) -> FloatArray:
-        """Count the pixels that pairs share, [P]; whatever ``by_foreground`` says."""
+        """Count the pixels that pairs share, [P]; ``by_foreground`` changes nothing."""
         shared, _, either = self._pixels(i, j)
         self._stop_early(self.one.position[i], self.other.position[j], shared, either)
         return shared.astype(np.float64)
@@ -249,7 +249,7 @@ def _weights(first: FloatArray, second: FloatArray, comparison: Comparison) -> F
 
 
 class _Share(NamedTuple):
-    """What one of several processes returns."""
+    """The result of one of several processes."""
 
     pairs: PairValues
     first_area: FloatArray

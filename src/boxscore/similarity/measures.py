@@ -3,7 +3,7 @@
 Goal
 ----
 Every plan needs the overlap of the objects at ``first`` and ``second``, and nothing of how it is computed. A
-measure holds the columns of a block of objects and computes it; masks and rotated boxes define theirs beside
+measure holds the columns of a block of objects and computes it; masks and rotated boxes define theirs next to
 their similarity.
 
 Conventions
@@ -44,7 +44,7 @@ class Measure(Protocol):
 
     @property
     def at_most_iou(self) -> bool:
-        """Whether the measure is bounded by the IoU of the corners."""
+        """True if the IoU of the corners bounds the measure."""
         ...
 
     @property
@@ -111,7 +111,7 @@ class BoxMeasure:
 
 
 def shared_between(measure: Measure, first: IntArray, second: IntArray) -> FloatArray:
-    """Area [P] that the boxes of pairs share, 0 where they lie apart."""
+    """Area [P] that the boxes of pairs share, 0 where they do not meet."""
     wide, high = (
         shared_length(low, high, low, high, measure.offset, first, second)
         for low, high in ((measure.x1, measure.x2), (measure.y1, measure.y2))

@@ -1,4 +1,4 @@
-"""The overlap of two upright boxes, for many pairs at once; it is computed only here.
+"""Compute the overlap of two upright boxes, for many pairs in one call; no other module does.
 
 Matching, suppression, fusion and the public functions all call this module, so that a pair has the same IoU
 to the last bit everywhere.
@@ -45,7 +45,7 @@ class Columns(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Which rows of two tables are compared: ground truth ``g`` with a run of detections."""
+    """The rows of two tables to compare: ground truth ``g`` with a run of detections."""
 
     truth_rows: Positions  # [g]
     rows: Positions  # [d], of detections
@@ -58,7 +58,7 @@ class Comparison(NamedTuple):
 
 
 class TooManyPairsError(Exception):
-    """More pairs agree than are to be held together; the caller compares fewer detections at once.
+    """More pairs agree than are to be held together; the caller compares fewer detections in one call.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def shared_length(
     first: Positions | None = None,
     second: Positions | None = None,
 ) -> FloatArray:
-    """Length that two intervals share; negative when they lie apart.
+    """Length that two intervals share; negative when they do not meet.
 
     With ``first`` and ``second`` of the rows named by them. They are gathered here, two columns at a time:
     columns that are held together cost page faults.

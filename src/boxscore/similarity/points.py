@@ -1,14 +1,14 @@
-"""Points as similarities: the distance of two of them, or whether one lies in a box or a mask.
+"""Points as similarities: the distance between two of them, or a point inside a box or a mask.
 
 Conventions
 -----------
 - A distance is a similarity that falls: 1 where two points meet, 0 at the largest distance.
-- ``1 - d / largest`` is rounded, so a threshold ``t`` could be missed by a bit. Where the similarity is near
-  one, the distance is compared with ``(1 - t) * largest``, and the value put on the side that it says.
+- ``1 - d / largest`` is rounded, so a threshold ``t`` could be missed by a bit. If the similarity is near a
+  threshold, the distance is compared with ``(1 - t) * largest``, and the value moves to that side.
 - Every detection is compared with every ground truth of its image and class.
-- A point lies in a box that is closed on all sides, and in a mask where the pixel below and right of its
-  whole coordinates is set; outside of the picture it lies in none. Of boxes or masks that hold it the one
-  whose box has the nearer centre agrees more: by ``0.5 + 0.5 / (1 + d)``; one that does not agrees by 0.
+- A point is in a box that is closed on all sides, and in a mask if the pixel below and right of its whole
+  coordinates is set; outside of the image it is in no mask. Among boxes or masks that hold it, the one whose
+  box has the nearer center agrees more: by ``0.5 + 0.5 / (1 + d)``; one that does not hold it agrees by 0.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class DistanceSimilarity(Similarity):
 
 
 class PointInBoxSimilarity(Similarity):
-    """Whether the point of a detection lies in the box of a ground truth."""
+    """The point of a detection inside the box of a ground truth."""
 
     measures_foreground = False
 
@@ -117,13 +117,13 @@ class PointInBoxSimilarity(Similarity):
         return at_least(pairs, 0.5)
 
     def holds(self, ground_truth: GroundTruth, rows: NDArray[np.intp], points: FloatArray) -> BoolArray:
-        """Whether each of some ground truths holds its point, [P]."""
+        """Find the ground truths that hold their points, [P]."""
         boxes = ground_truth.boxes[rows]
         return np.asarray(((points >= boxes[:, :2]) & (points <= boxes[:, 2:])).all(axis=1))
 
 
 class PointInMaskSimilarity(PointInBoxSimilarity):
-    """Whether the point of a detection lies in the mask of a ground truth."""
+    """The point of a detection inside the mask of a ground truth."""
 
     column = "masks"
 
@@ -142,7 +142,7 @@ class PointInMaskSimilarity(PointInBoxSimilarity):
         return super().complete(ground_truth, detections)
 
     def holds(self, ground_truth: GroundTruth, rows: NDArray[np.intp], points: FloatArray) -> BoolArray:
-        """Whether each of some ground truths has the pixel of its point, [P]; a mask is decoded once."""
+        """Find the ground truths whose masks have the pixels of their points, [P]; a mask is decoded once."""
         masks = ground_truth.masks
         held = np.zeros(len(rows), dtype=bool)
         if masks is None:

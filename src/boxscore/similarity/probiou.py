@@ -4,7 +4,8 @@ Conventions
 -----------
 - A box ``cx, cy, w, h, angle`` is the Gaussian with its centre and the covariance of a uniform density over
   it: ``w ** 2 / 12`` and ``h ** 2 / 12`` along its axes.
-- It is no IoU: equal boxes give 0.9997 or less because of ``eps``, and boxes that lie apart give more than 0.
+- It is not an IoU: equal boxes give 0.9997 or less because of ``eps``, and boxes that do not meet give more
+  than 0.
 - Float64 throughout; ultralytics computes float32, which differs in the last digits.
 
 References
@@ -132,7 +133,7 @@ class ProbIouMeasure:
 
 
 class ProbIouSimilarity(RotatedSimilarity):
-    """ProbIoU of rotated boxes; there is none against crowds, which are measured as any object."""
+    """ProbIoU of rotated boxes; crowds are measured like any object."""
 
     measures_foreground = False
 

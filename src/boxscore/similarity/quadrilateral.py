@@ -3,18 +3,18 @@
 Conventions
 -----------
 - A quadrilateral is eight numbers, its corners in order; the direction does not matter.
-- The overlap is exact to about 1e-13. Where a pair lies close to an IoU threshold, where two pairs of one
-  detection are nearly equal, and where corners are not convex, it is the devkit's ``polyiou`` instead, with
-  its rounding errors. Nothing else of its value decides anything.
+- The overlap is exact to about 1e-13. If a pair is close to an IoU threshold, if two pairs of one detection
+  are nearly equal, or if corners are not convex, it is the devkit's ``polyiou`` instead, with its rounding
+  errors. In all other cases its rounding decides nothing.
 - ``polyiou`` cuts triangles from the image's origin, so its error grows with the coordinates: the margin
   within which it is asked is wider for small objects far from the origin.
 
 Method
 ------
 By Green's theorem the shared area is the integral, round one quadrilateral, of the length of the other's row
-that lies to the left, times dy. Between two neighbouring corners in y a convex quadrilateral lies between
-two straight lines, so the integral along an edge is that of the positive part of a straight line, twice: no
-vertices are collected or sorted, and nothing jumps when edges coincide.
+to the left, times dy. Between two neighboring corners in y, a convex quadrilateral is between two straight
+lines, so the integral along an edge is that of the positive part of a straight line, twice: no vertices are
+collected or sorted, and nothing jumps when edges coincide.
 
 References
 ----------
@@ -106,8 +106,8 @@ class QuadrilateralMeasure:
     """IoU of quadrilaterals [N, 8]; its corners ``x1, y1, x2, y2`` are those of the upright box around.
 
     Only the first ``leading`` of them may come first in a pair; all, if it is not given. Near each of the
-    ``levels`` the devkit's value stands for the exact one; rows are then ranked, and the devkit is given the
-    better of a pair first.
+    ``levels`` the devkit's value replaces the exact one; rows are then ranked, and ``polyiou`` gets the
+    better one of a pair first.
     """
 
     at_most_iou = False
@@ -235,8 +235,8 @@ def _mean_above(start: FloatArray, end: FloatArray) -> FloatArray:
 def _bands(x: FloatArray, y: FloatArray) -> FloatArray:
     """Cut convex quadrilaterals [4, N] between neighbouring corners in y; [16, N].
 
-    Of each of three bands: its bottom, x of its left side there and that side's dx / dy, the same of its
-    right side; at the end the top of the last.
+    Each of three bands has its bottom, x of its left side there and that side's dx / dy, and the same for its
+    right side; the last number is the top of the last band.
     """
     count = x.shape[1]
     # Three bands between the four sorted heights; edge k joins the corners k and k + 1, [4, N].
@@ -282,7 +282,7 @@ class QuadrilateralSimilarity(Similarity):
 
     @property
     def fitted_to(self) -> tuple[float, ...]:
-        """The thresholds: near them the devkit's value stands for the exact one."""
+        """The thresholds: near them the devkit's value replaces the exact one."""
         return tuple(self.levels.tolist())
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
@@ -325,7 +325,7 @@ class QuadrilateralSimilarity(Similarity):
             # NaN, of flat with flat, reaches no threshold.
             return np.where(np.isnan(iou), -np.inf, iou)
 
-        room = 1e-3  # pairs a little below the threshold may lie above it by the devkit's rounding
+        room = 1e-3  # pairs a little below the threshold may be above it by the devkit's rounding
         pairs = in_chunks(comparison._replace(lowest=comparison.lowest - room), value, size=CHUNK_PAIRS)
         if crowd is None:
             pairs = self._as_devkit(pairs, measure, count)
@@ -362,7 +362,7 @@ class QuadrilateralSimilarity(Similarity):
 
 
 def _margin(measure: QuadrilateralMeasure, truth: IntArray, detection: IntArray) -> FloatArray:
-    """How far the devkit's value of a pair may lie from the exact one, generously, [P]."""
+    """Bound the distance of the devkit's value of a pair from the exact one, generously, [P]."""
     reach = np.maximum.reduce(
         [
             np.abs(side.take(rows))

@@ -194,9 +194,9 @@ def _clipped_integral(
 
 
 class RotatedSimilarity(Similarity):
-    """IoU of rotated boxes; against crowds, the part of the detection that lies inside.
+    """IoU of rotated boxes; against crowds, the part of the detection inside.
 
-    Only pairs are measured whose upright boxes around them meet.
+    Only pairs with upright boxes that meet are measured.
     """
 
     column = "rotated"
@@ -204,7 +204,7 @@ class RotatedSimilarity(Similarity):
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
         """Check that the ground truth is rotated; upright detections are taken as rotated by 0.
 
-        Of corners alone, the rectangles of least area around them are compared.
+        If there are only corners, the rectangles of least area around them are compared.
         """
         if len(ground_truth) and ground_truth.rotated is None and ground_truth.quadrilaterals is None:
             cause = "are its boxes upright? then any protocol of boxes compares them"

@@ -1,4 +1,4 @@
-"""Which boxes can overlap at all: a grid over position and size, exact whatever the threshold.
+"""Find the boxes that can overlap at all by a grid over position and size, exact at any threshold.
 
 Goal
 ----
@@ -139,7 +139,7 @@ class _Extents:
 
 
 class Grid:
-    """Boxes of a block, sorted so that those a box may overlap lie in a few ranges.
+    """Boxes of a block, sorted so that all boxes that one may overlap are in a few ranges.
 
     Parameters
     ----------

@@ -46,8 +46,8 @@ def inner_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds for partners: they must end past the first and start before the second.
 
-    Where the measure is at most the IoU, an overlap above the threshold needs that share of either box's
-    width and height; else any. The bounds allow for rounding.
+    If the measure is at most the IoU, an overlap above the threshold needs that fraction of either box's
+    width and height; otherwise boxes need only meet. The bounds allow for rounding.
     """
     share = threshold * (1 - 1e-9) if measure.at_most_iou else 0.0
     inside = high - low
@@ -63,7 +63,7 @@ class Sweep:
     """Candidate pairs of a few boxes by a sweep along x.
 
     Boxes are sorted by where they start; those that start inside a box, or far enough inside for the
-    threshold, are a range. Pairs that lie apart in y are left out before anything else is computed.
+    threshold, are a range. Pairs that do not meet in y are left out before anything else is computed.
     """
 
     def __init__(self, measure: Measure, members: IntArray, threshold: float) -> None:

@@ -13,13 +13,13 @@ Plans
   for boxes it overlaps, not for its rank.
 - **Grid and stages**, for large groups: the pairs come from ``Grid``. When they would be many, the best boxes
   of each group are decided first, by rounds; the survivors drop what they overlap in the whole grid; then the
-  next, larger part of what is left. Dense input is mostly dropped before it is ever paired. Of boxes that are
-  equal to the last bit only the best takes part: it drops its copies, or they are dropped with it. A stage
-  with more pairs than there are boxes left is made smaller, so that the work grows with the boxes, not with
-  the pairs of those that look alike.
+  next, larger part of what is left. Dense input is mostly dropped before it is ever paired. Among boxes that
+  are equal to the last bit, only the best takes part: it drops its copies, or they are dropped with it. A
+  stage with more pairs than there are boxes left is made smaller, so that the work grows with the boxes, not
+  with the pairs of those that look alike.
 
-Where the pairs of the block are held already (``share_pairs``), only the rounds remain. All plans give the
-same result to the last index: a test compares them.
+If the block holds its pairs already (``share_pairs``), only the rounds remain. All plans give the same result
+to the last index: a test compares them.
 
 Conventions
 -----------
@@ -369,7 +369,7 @@ def _credit(pairs: Pairs, dead: BoolArray, suppressor: IntArray) -> None:
 
 
 def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntArray, owners: bool) -> None:
-    """Decide large groups from a grid, at once or best boxes first."""
+    """Decide large groups from a grid, in one run or the best boxes first."""
     measure = block.measure
     group = block.group
     # Few neighbors per box: measure all candidates and decide the block in one run of rounds.

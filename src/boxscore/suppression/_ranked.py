@@ -124,7 +124,7 @@ class Ranked:
 
 
 class BoxOptions(NamedTuple):
-    """What all functions of upright boxes take: how boxes are read and compared, and which take part."""
+    """The options of all functions of upright boxes: how boxes are read and compared, and which take part."""
 
     box_format: BoxFormat = "xyxy"
     pixel_offset: float = 0

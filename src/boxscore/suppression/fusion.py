@@ -145,7 +145,7 @@ def weighted_boxes_fusion(
 
 
 class Models(NamedTuple):
-    """What several models say, a list of each; as for :func:`weighted_boxes_fusion`."""
+    """Boxes, scores and groups of several models, a list of each; as for :func:`weighted_boxes_fusion`."""
 
     boxes: Sequence[ArrayLike]
     scores: Sequence[ArrayLike]
@@ -431,7 +431,7 @@ def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, c
 
 
 def _ious(theirs: FloatArray, ours: FloatArray) -> FloatArray:
-    """IoU of fused boxes and new ones, corners and areas [5, ...] that broadcast; 0 where they lie apart."""
+    """IoU of fused boxes and new ones, corners and areas [5, ...] that broadcast; 0 if they do not meet."""
     sides = np.minimum(theirs[2:4], ours[2:4]) - np.maximum(theirs[:2], ours[:2])
     np.maximum(sides, 0, out=sides)
     shared = sides[0] * sides[1]

@@ -87,7 +87,7 @@ def nms(
 
     See Also
     --------
-    batched_nms : Many images or classes at once.
+    batched_nms : Many images or classes in one call.
     suppress_boxes : Any method, and which box dropped which.
 
     Examples
@@ -128,7 +128,7 @@ def batched_nms(
         Which boxes may drop each other: the class; for a data set ``image * number_of_classes + class``;
         or a map of your own, in which classes that share a group are suppressed together.
     images : array_like of int or str, [N], optional
-        Image of each box; needed for ``max_per_image`` only. A group lies inside one image.
+        Image of each box; needed for ``max_per_image`` only. A group is inside one image.
     max_per_group, max_per_image : int, optional
         Return only the best of the boxes kept in each group, then in each image.
     iou_threshold, box_format, pixel_offset, overlap, score_threshold, pre_top_k

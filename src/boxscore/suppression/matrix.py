@@ -1,4 +1,4 @@
-"""Matrix NMS: the decay of every score at once, from the overlaps alone.
+"""Matrix NMS: lower all scores in one step, from the overlaps alone.
 
 Conventions
 -----------

@@ -18,7 +18,7 @@ from boxscore.suppression.soft import soften
 
 
 class Method(NamedTuple):
-    """What one name of :data:`METHODS` does."""
+    """The method behind one name of :data:`METHODS`."""
 
     call: Callable[..., Survivors]
     """The function on ranked boxes, with the arguments that the name fixes."""

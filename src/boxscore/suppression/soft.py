@@ -12,9 +12,10 @@ Conventions
 Method
 ------
 Scores only fall. So a box whose current score beats every undecided box it overlaps is final, whatever its
-rank: all such boxes of all groups are decided at once. A box lowered by several in one round is multiplied in
+rank: one round decides all such boxes of all groups. A box lowered by several in one round is multiplied in
 the order of their original scores, not in the loop's, so a score may differ from the loop's in its last bit.
-The order depends on nothing else: whatever computed the pairs, the scores are the same to the last bit.
+The order depends on nothing else: the scores are the same to the last bit, no matter which plan computed the
+pairs. If a block has too many pairs to hold, its boxes are taken one by one, in the order of the loop.
 
 References
 ----------
@@ -183,7 +184,7 @@ def _rounds(
     final[:] = block.scores
     first, second, iou = pairs
     factors = factor(iou)
-    # Of equal scores the lower row wins, whatever the scores were at the start.
+    # Of equal scores the lower row wins, even if the scores differed at the start.
     earlier = block.rows.take(first) < block.rows.take(second)
     while len(first):
         # Compare the current scores of every undecided pair. A box that loses no pair has its final score: no
