@@ -284,5 +284,6 @@ def ragged_ranges(starts: NDArray[Any], counts: NDArray[Any]) -> Positions:
     """
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    # Counting through all rows is off by the same in each: where it starts less what stands before it.
+    # A count through all rows is off by one number in each: where the row starts, minus how many entries come
+    # before it.
     return np.repeat(starts - (ends - counts), counts) + np.arange(total)

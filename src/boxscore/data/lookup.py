@@ -168,8 +168,8 @@ def _by_file_name(
     matches = names_of(images).find(unique)
     if not len(matches.rows) or matches.rows.max() == UNKNOWN == matches.rows.min():
         return _by_id(ids, images, count_matched, place)
-    # Map the names back to the records, [D]. Records without a name go by id; for those whose name fits
-    # several images or none, the id may decide.
+    # Map the names back to the records, [D]. Look up records without a name by id; where a name fits several
+    # images or none, the id may decide.
     known = dict(zip(unique, matches.rows.tolist(), strict=True))
     rows = np.fromiter((known.get(name, _NO_NAME) for name in file_names.tolist()), np.int32, len(ids))
     without, unresolved = np.flatnonzero(rows == _NO_NAME), np.flatnonzero((rows < 0) & (rows != _NO_NAME))
@@ -263,7 +263,7 @@ def _by_mixed_ids(
     if len(known):  # which may be names of other files
         files = ImageNames(images.file_names.tolist())
         other[known] = files.find([unique[position] for position in known.tolist()]).rows
-    # Numbers among the values are read like those of a file of numbers; texts that are no ids make names the
+    # Numbers among the values are read like those of a file of numbers; if a text is not an id, names are the
     # usual reading.
     as_names = bool((exact[texts] < 0).any())
     if not texts.all():

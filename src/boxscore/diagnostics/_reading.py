@@ -63,8 +63,8 @@ def greedy_one_to_one(first: NDArray[np.intp], second: NDArray[np.intp]) -> NDAr
     left, taken = np.arange(len(first)), []
     sides = [(rows, np.empty(int(rows.max(initial=-1)) + 1, dtype=np.intp)) for rows in (first, second)]
     while len(left):
-        # A pair that comes first for both of its sides is taken whatever the others do. So all such pairs
-        # are taken at once, what they use up is dropped, and the rest goes round again.
+        # A pair that comes first for both of its sides is taken whatever the others do. So one round takes
+        # all such pairs, drops what they use up, and leaves the rest to the next round.
         chosen = np.ones(len(left), dtype=bool)
         for rows, first_pair in sides:
             first_pair[rows[left[::-1]]] = left[::-1]  # what is written last stays

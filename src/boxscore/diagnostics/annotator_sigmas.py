@@ -107,7 +107,7 @@ def keypoint_sigmas(first: GroundTruth, second: GroundTruth) -> KeypointSigmas:
             place=second.source,
             cause="persons are paired by the ids of their annotations",
         )
-    # Select the keypoints that both annotators labelled, on persons with an area, [P, J].
+    # Select the keypoints that both annotators labeled, on persons with an area, [P, J].
     a, b = (np.array(rows) for rows in zip(*pairs, strict=True))
     one, other = points[0][a], points[1][b]
     area = first.area[a]

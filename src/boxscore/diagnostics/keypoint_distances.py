@@ -132,8 +132,8 @@ def correct_keypoints(
     >>> correct_keypoints(found, truth, 10, threshold=0.5).share.tolist()
     [0.5, 1.0]
     """
-    # Check shapes: places [N, J, 2], normaliser [N], labels [N, J]. A person without a normaliser is not
-    # labelled.
+    # Check shapes: places [N, J, 2], ``normaliser`` [N], ``labelled`` [N, J]. A person whose normalizer is 0
+    # has no distance.
     checks.one_of(mean, ("weighted", "plain"), name="mean")
     checks.one_of(precision, ("double", "single"), name="precision")
     places = [_points(values, name) for values, name in ((predicted, "predicted"), (truth, "truth"))]
@@ -152,11 +152,11 @@ def correct_keypoints(
         raise InputError("labelled", f"have shape [{N}, {J}]", got=f"shape {list(known.shape)}")
     known = known & (scale > 0)[:, None]
     checks.number_between(threshold, 0, np.inf, name="threshold")
-    # Distances without a label become NaN, which no comparison calls correct.
+    # Keypoints without a label get the distance NaN, which no comparison calls correct.
     distance = _distances(places[0], places[1], scale, precision)
     distance[~known] = np.nan
     hit = (distance <= threshold) if closed else (distance < threshold)  # NaN is neither
-    # Share of each keypoint, and their mean, over those that take part and are labelled anywhere.
+    # Share of each keypoint, and their mean, over those that take part and are labeled anywhere.
     count = known.sum(axis=0)
     share = np.divide(hit.sum(axis=0), count, out=np.full(J, np.nan), where=count > 0)
     part = np.ones(J, dtype=bool)

@@ -196,7 +196,7 @@ def labels_of(evaluation: Evaluation, rows: NDArray[np.intp]) -> GroundTruth:
             area = column.area(given[column.name])
     if matcher.similarity.measures_masks(matcher.detections) and "masks" in given:
         area = given["masks"].area
-    # A label has all keypoints labelled and visible.
+    # A label has all keypoints labeled and visible.
     if "keypoints" in given:
         joints = np.array(given["keypoints"])
         joints[..., 2] = 2

@@ -134,7 +134,7 @@ def _added(answers: Sequence[Compared]) -> Compared:
 @over_images(_added)
 def compared_keypoints(evaluation: Evaluation) -> Compared:
     """Compare the keypoints of matched detections with all that they may have been taken for."""
-    # Match at the lowest OKS; persons without a labelled keypoint are counted and not analysed.
+    # Match at the lowest OKS; persons without a labeled keypoint are counted and not analyzed.
     protocol, truth, found = evaluation.protocol, evaluation.ground_truth, evaluation.detections
     J = len(protocol.keypoints.sigmas)
     counts = np.zeros((J, len(KINDS)), dtype=np.int64)
@@ -158,14 +158,14 @@ def compared_keypoints(evaluation: Evaluation) -> Compared:
         rows = [g, *others]
         points = truth.keypoints[rows]  # [O, J, 3]
         candidates = np.concatenate([points, points[:, mirrored]])
-        # Compute OKS keypoint by keypoint; an unlabelled keypoint can never be the best.
+        # Compute OKS keypoint by keypoint; an unlabeled keypoint can never be the best.
         area = np.tile(truth.area[rows], 2)[:, None] + np.spacing(1)
         distance = ((candidates[:, :, :2] - found.keypoints[d, :, :2]) ** 2).sum(axis=2)
         similarity = np.exp(-distance / (variances * area * 2))
         similarity[candidates[:, :, 2] <= 0] = -1.0
         # What mirrors to itself cannot be inverted: it is its own, which comes first.
         kind = _kinds(similarity, len(rows))
-        # Count each labelled keypoint under its kind.
+        # Count each labeled keypoint under its kind.
         labelled = np.flatnonzero(points[0, :, 2] > 0)
         counts[labelled, kind[labelled]] += 1
         own.append(similarity[0, labelled])

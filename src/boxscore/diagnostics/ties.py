@@ -189,7 +189,7 @@ def _expected(evaluation: Evaluation, row: SummaryRow) -> tuple[FloatArray, floa
         errors.append(error)
         return with_values(curves, protocol, row.metric, values)
 
-    # A protocol whose AP is no mean of precision has no expectation.
+    # If AP is not a mean of precision, there is no expectation.
     try:
         of_classes = summary_values(row, protocol, curves_of)
         total = summary_total(row, protocol, curves_of)

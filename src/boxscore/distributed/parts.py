@@ -483,7 +483,7 @@ def match_part(
     if not rules.caps_data_set:
         matches, spent = Matcher(ground_truth, detections, protocol).match(), None
     else:
-        # What lies beyond max detections changes no match of what lies before: it has lower scores.
+        # Detections beyond max detections change no match before it, since their scores are lower.
         relaxed = protocol.replaced(matching=rules.replaced(cap_scope="class"))
         matcher = Matcher(ground_truth, detections, relaxed)
         matches = matcher.match()

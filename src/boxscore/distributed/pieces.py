@@ -141,7 +141,7 @@ def _rows_of_range(matches: PackedMatches, piece: Cut) -> _Rows:
     """Take a run of each class, its pairs, and their ground truths: totals have the others."""
     bounds = matches.bounds[:, piece.low : piece.high + 1]
     first, end = range_bounds(matches.score, bounds[0], piece)
-    # Pairs stand in the order of their detections: those of a run are a run, whose start is a count.
+    # Pairs are in the order of their detections: those of a run are a run, whose start is a count.
     detections = [slice(*pair) for pair in zip(first.tolist(), end.tolist(), strict=True)]
     pairs = []
     for start, pair_start, one in zip(bounds[0].tolist(), bounds[1].tolist(), detections, strict=False):
@@ -193,8 +193,8 @@ def sample_of_scores(scores: NDArray[Any], bounds: IntArray) -> list[tuple[Float
 
 def edges_between(sample: Sequence[tuple[FloatArray, float]], count: int, most: int) -> list[float]:
     """Choose scores between ranges of half of ``most`` detections, about, descending; from samples."""
-    # Each sampled score stands in for as many detections as its class has per sample. Edges are quantiles of
-    # this weighted sample.
+    # A sampled score counts for as many detections as its class has per sample. Edges are quantiles of this
+    # weighted sample.
     scores = np.concatenate([scores for scores, _ in sample])
     weight = np.concatenate([np.full(len(scores), weight) for scores, weight in sample])
     order = np.argsort(-scores, kind="stable")

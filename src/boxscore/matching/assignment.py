@@ -157,8 +157,8 @@ def components(first: Positions, second: Positions) -> Positions:
     """Return the number of the connected component of each edge of a bipartite graph, [E]."""
     _, a = np.unique(first, return_inverse=True)
     _, b = np.unique(second, return_inverse=True)
-    # The least label spreads over either end of the edges in turn, until no edge has another than its
-    # neighbours.
+    # The least label spreads over either end of the edges in turn, until no edge has another label than its
+    # neighbors.
     label = np.arange(len(first))
     while True:
         of_a = np.full(int(a.max(initial=-1)) + 1, len(label))

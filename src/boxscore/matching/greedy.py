@@ -150,7 +150,7 @@ def best_of_each(
     firsts = ends - widths
     iou = iou[pairs]
     # Every run has its largest among these, so the first of them at or after its start, and the last before
-    # its end, lie in it.
+    # its end, are in the run.
     largest = np.flatnonzero(iou == np.repeat(np.maximum.reduceat(iou, firsts), widths))
     chosen = np.searchsorted(largest, ends) - 1 if last_wins else np.searchsorted(largest, firsts)
     best[several] = pairs[largest[chosen]]
@@ -276,7 +276,8 @@ def _match_lanes(
         undecided = np.full(high - wide, everything)
         # A lone candidate is taken whether counted or not; among several the counted come first.
         for counted_first in (True, False) if len(slots) > 1 else (None,):
-            # Slots go by preference, so at every bit the first free candidate is the one overlapped most.
+            # Slots are in the order of preference, so at every bit the first free candidate is the one
+            # overlapped most.
             for slot, count in enumerate(slots):
                 pair = first[:count] + slot
                 target = truth.take(pair)

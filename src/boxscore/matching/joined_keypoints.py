@@ -52,7 +52,7 @@ def with_compared_keypoints(
         # As the tools multiply: width by height, and then the share.
         area = ground_truth.sizes[:, 0] * ground_truth.sizes[:, 1] * rules.box_share
         ground_truth = ground_truth.replaced(area=area)
-    # Count labelled keypoints from their visibility, where the protocol does not trust ``num_keypoints``.
+    # Count labeled keypoints from their visibility, where the protocol does not trust ``num_keypoints``.
     if protocol.ignore.unlabelled_by == "visibility" and ground_truth.keypoints is not None:
         labelled = (ground_truth.keypoints[:, :, 2] > 0).sum(axis=1)
         ground_truth = ground_truth.replaced(keypoint_count=labelled)

@@ -547,8 +547,7 @@ def merge(parts: Iterable[Matches]) -> Matches:
         raise InputError("matches to merge", "be one part or more", got="none")
     if len(parts) == 1:
         return parts[0]
-    # A lone part is the result. Parts made under different rules have outcomes that mean different things, so
-    # they are refused.
+    # Parts made under different rules have outcomes that mean different things, so they are refused.
     first = parts[0]
     for part in parts:
         if _shape(part) != _shape(first):

@@ -78,7 +78,7 @@ def area_at_scores(true_positives: NDArray[np.int64], counted: NDArray[Any], pos
     """
     precision = np.divide(true_positives, counted, out=np.zeros(len(counted)), where=counted > 0)
     # Close the curve at recall 0 and 1, make precision fall from left to right, and add up the steps that
-    # have a width: the order of the VOC devkit.
+    # have a width.
     recall = np.concatenate([[0.0], true_positives / positive, [1.0]])
     envelope = np.maximum.accumulate(np.append(precision, 0.0)[::-1])[::-1]
     steps = np.flatnonzero(recall[1:] != recall[:-1])
@@ -182,8 +182,8 @@ def _mean_between_points(
     count = len(precision)
     if not count:
         return 0.0
-    # A run of false positives lowers precision at the same recall. Its start and its end are enough, since
-    # only the last of several points at one recall begins the next line.
+    # A run of false positives lowers precision at one recall. Its first and last points are enough: the line
+    # before ends at the first, and the line after begins at the last.
     nth = np.arange(1, count + 1)
     before_next = np.append(counted[1:] - 1, total)  # detections before the next true positive, or all
     repeat = 1 + (before_next > counted)

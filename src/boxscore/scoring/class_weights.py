@@ -80,6 +80,7 @@ def _of_column(name: str, categories: Categories) -> FloatArray:
 @functools.lru_cache(maxsize=8)
 def _of_words(pairs: tuple[tuple[str, float], ...], categories: Categories) -> FloatArray:
     """Give each class the weight of its name or id; words of other classes are passed over."""
+    # Start with the weight of all other classes, [K], or NaN; then give each named class its own, once.
     finder = categories.finder(numbers=True)
     weights = np.full(len(categories), dict(pairs).get(OTHERS, np.nan))
     word_of: dict[int, str] = {}
@@ -91,6 +92,7 @@ def _of_words(pairs: tuple[tuple[str, float], ...], categories: Categories) -> F
             got = f"{word_of[row]!r} and {word!r}"
             raise InputError("class_weights", "name each class once", got=got)
         word_of[row], weights[row] = word, weight
+    # Refuse classes that no weight reaches. The array is cached, so it is read-only.
     missing = np.flatnonzero(np.isnan(weights))
     if missing.size:
         labels = categories.labels

@@ -296,8 +296,8 @@ class TruePositiveCounts(SingleRuns):
         A running count of the detections that count when unmatched, corrected at the few that a match moves
         in or out. Both run through all classes: what is in-class is a difference of two of their values.
         """
-        # Count once, whatever the threshold: detections that count when unmatched, before each position [D +
-        # 1], before each class [K] and up to each candidate [C].
+        # Count once, whatever the threshold: detections that count when unmatched, before each position (D +
+        # 1), before each class [K] and up to each candidate [C].
         outcomes, order = self.outcomes, tie_order or self._tie_order
         detection, base = outcomes.detection, outcomes.unmatched_counts
         before = np.zeros(len(base) + 1, dtype=np.int32)  # counted detections before each position
@@ -317,7 +317,8 @@ class TruePositiveCounts(SingleRuns):
                 counted += np.take(changes[1:], candidate)
             else:
                 # Up to that end of the tie, as ranked, none of its true positives is counted, or all are.
-                # Moved there they stand alone: missing, or too many, are those between the end and this one.
+                # After the move they are alone there: missing, or too many, are those between the end and
+                # this one.
                 counted += np.take(changes, np.take(up_to_change, candidate))
                 counted += nth - true_positives_up_to(np.take(end, candidate), order)
             # Subtract what comes before the class: the counts become in-class, for all classes in one

@@ -365,8 +365,8 @@ class Curves:
         runs = self.counts.runs.ravel()
         segments = np.arange(len(runs))
         starts = self._starts.ravel() + segments
-        # Complex numbers are ordered by their real part, then by the imaginary one: with the number of the
-        # segment as real part a running maximum from the right starts anew in each.
+        # Complex numbers are ordered by their real part, then by the imaginary one. The real part is the
+        # number of the segment, so one running maximum from the right starts over in each segment.
         keyed = np.zeros(int(runs.sum()) + len(runs), dtype=np.complex128)
         keyed.real = np.repeat(-segments, runs + 1)
         inside = np.ones(len(keyed), dtype=bool)

@@ -107,7 +107,7 @@ def exact_group(
     highest = np.maximum.accumulate(values[np.arange(true), first][::-1])[::-1]
     active = np.searchsorted(p, highest, side="right").tolist()
     steps = np.diff(p, prepend=lowest)
-    # Probability that the next detection is true, by true and false ones so far, [t, f].
+    # Probability that the next detection is true, by true and false ones so far, [t, f + 1].
     left = (true - nth + 1) / ((true - nth + 1) + (false - F))
     expected = np.full(true, lowest)
     later_below = later.below_at(p)

@@ -79,8 +79,8 @@ class ImageWeights:
         before = np.concatenate([[0], np.cumsum(base)])
         base_candidate = base[outcomes.detection]
         moved_in, moved_out = outcomes.true & ~base_candidate, outcomes.ignored & base_candidate
-        # List the detections that a match moves in or out, threshold by threshold, with sign and segment (t *
-        # K + k).
+        # List the detections that a match moves in or out, threshold by threshold, each with its sign and
+        # segment.
         threshold, candidate = np.nonzero(moved_in | moved_out)
         moved = outcomes.detection[candidate]
         self.move_image = self.image[moved]

@@ -276,7 +276,7 @@ class CurvesUnderWeights:
             self._base = self._moves = WeightSums(nothing, nothing, images)
             yield _Block(slice(0, K), nothing, self._true.at(bounds), nothing, nothing, None)
             return
-        # The same for the moves: where each segment starts, in the old order and in the new.
+        # Find where the moves of each segment start, in the old order and in the new.
         segment = np.repeat(np.arange(K * T), counts)
         move_counts = np.bincount(prepared.move_segment, minlength=T * K)
         move_starts = _bounds(move_counts)[:-1][segments]

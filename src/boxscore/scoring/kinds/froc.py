@@ -78,7 +78,7 @@ def _fields(curves: Curves, protocol: Protocol) -> State:
     nth, up_to = curves.joined_lines("true_positives_last")
     through = up_to - nth  # and those of the same score
 
-    # Corners: before and after the true positives of a tie, or of neighbours with nothing false between them.
+    # Corners: before and after the true positives of a tie, or of neighbors with nothing false between them.
     segment_start = np.concatenate([[0], np.cumsum(runs)])
     new = np.ones(len(nth), dtype=bool)
     new[1:] = (before[1:] != before[:-1]) | (through[1:] != through[:-1])

@@ -199,8 +199,8 @@ def _components(first: Positions, second: Positions) -> Positions:
     """Return the number of the connected component of each edge, [E]."""
     _, a = np.unique(first, return_inverse=True)
     _, b = np.unique(second, return_inverse=True)
-    # The least label spreads over either end of the edges in turn, until no edge has another than its
-    # neighbours.
+    # The least label spreads over either end of the edges in turn, until no edge has another label than its
+    # neighbors.
     label = np.arange(len(first))
     while True:
         of_a = np.full(int(a.max()) + 1, len(label))

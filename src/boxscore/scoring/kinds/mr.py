@@ -65,7 +65,7 @@ def miss_rates(curves: Curves, protocol: Protocol) -> FloatArray:
     if not totals.images:
         return np.full((len(true), len(anchors), len(positive)), np.nan)
     if rules.reading == "last_at_most_or_end":
-        # Its first point lies beyond the anchor: the list is read from its end.
+        # If the first point is beyond the anchor, the reference reads its list from the end.
         from_end = (counted > 0) & (state["false_at_first"] > 0)
         from_end = from_end[..., None] & (1 / totals.images > anchors)
         true = np.where(from_end, state["true_at_end"][..., None], true)
