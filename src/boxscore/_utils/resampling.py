@@ -221,10 +221,10 @@ def draw_weights(images: int, resamples: int, *, seed: int, progress: bool = Fal
 def interval(
     draws: FloatArray, value: FloatArray, confidence: float, method: Method, units: Any = math.inf
 ) -> tuple[FloatArray, FloatArray]:
-    """Low and high ends that enclose a share of the draws (axis 0); NaN where no draw is defined.
+    """Return the ends that enclose a share of the draws (axis 0); NaN where no draw is defined.
 
-    ``units`` is how many units each value is of, one number or an array of the shape of ``value``: expanded
-    percentiles of fewer reach further out. NaN below two, where they reach all the way.
+    ``units`` counts the units of each value, one number or an array of the shape of ``value``. Expanded
+    percentiles of fewer units reach further out; below two units they have no end and are NaN.
     """
     from statistics import NormalDist
 

@@ -163,7 +163,7 @@ def select_rows(
     images: NDArray[Any] | None = None,
     classes: NDArray[Any] | None = None,
 ) -> tuple[GroundTruth, Detections]:
-    """Return only the images and the classes of these ascending rows; None: all."""
+    """Return only the images and the classes with these ascending rows; None: all."""
     # Take the chosen vocabulary entries. ``_renumber`` gives each old row its new one, or -1.
     known_images, known_classes = ground_truth.images, ground_truth.categories
     image_rows = np.arange(len(known_images)) if images is None else images

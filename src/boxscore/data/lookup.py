@@ -162,7 +162,7 @@ def _by_file_name(
     count_matched: CountMatched | None,
     place: Place,
 ) -> _Lookup:
-    """Look records up by file name; by id where they have none, or where no name is one of an image."""
+    """Look records up by file name, or by id if they have no name or no name is that of an image."""
     # Look up each distinct name once. If no name is known, the ids decide for all records.
     unique = [name for name in dict.fromkeys(file_names.tolist()) if name]
     matches = names_of(images).find(unique)
@@ -227,7 +227,7 @@ def _by_mixed_ids(
     count_matched: CountMatched | None,
     place: Place,
 ) -> _Lookup:
-    """Look values up of which some are text: an id, else a name, else a number."""
+    """Look up values of which some are text: as an id, else as a name, else as a number."""
     # Look up each distinct value once; ``at`` [D] maps the answers back.
     unique = list(dict.fromkeys(ids.tolist()))
     number = dict(zip(unique, range(len(unique)), strict=True))
@@ -311,7 +311,7 @@ def _with_numbers(rows: NDArray[np.int32], values: NDArray[Any], images: Images)
 
 
 def rows_of_numbered_files(ids: NDArray[Any], images: Images) -> NDArray[np.int32] | None:
-    """Return the image row of each number, of files named by a number; None where no file is."""
+    """Return the image row of each number, where file names are numbers; None if no name is."""
     if ids.dtype == object:
         return None
     # Names of equal length and ending, as COCO's, convert as one byte matrix; others go name by name.
@@ -470,7 +470,7 @@ def _by_any_name(values: list[Id], images: Images) -> NameMatches:
 
 
 def _refuse_unknown(lookup: _Lookup, images: Images, place: Place) -> None:
-    """Refuse values that no image has, and those that stand for none alone."""
+    """Refuse values that fit no image, and those that fit several."""
     rows = lookup.rows
     if not len(rows) or rows.min() >= 0:
         return

@@ -324,7 +324,7 @@ def _together(sums: UnitSums, cells: Cells) -> UnitSums:
 
 
 def _counted(sums: UnitSums, cells: Cells) -> tuple[Counted, int, tuple[int, int]]:
-    """Count the units of a piece; with the most detections of one in a bin, and the span of units."""
+    """Count units; also return the most detections of a unit in a bin, and the span of units."""
     # Count the distinct units of each class, from one sort of (class, unit) pairs.
     P, K, total = len(cells.category), cells.classes, _together(sums, cells)
     of_class = cells.category[sums.place]

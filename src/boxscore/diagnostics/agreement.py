@@ -376,7 +376,7 @@ def _units(
     matchings: Mapping[tuple[int, int], CrossPairs],
     K: int,
 ) -> tuple[Positions, Positions]:
-    """Class of each annotator in each unit, [A, U], K for none; and the image of each unit."""
+    """Return the class of each annotator in each unit, [A, U], K without one; and the image of each unit."""
     # The units start as the labels of the first annotator; ``unit_at`` gives the unit of each label.
     members: list[list[int]] = [[row] for row in range(len(tables[0]))]  # a label of each annotator, or -1
     unit_at = [np.arange(len(tables[0]))]

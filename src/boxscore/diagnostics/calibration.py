@@ -337,7 +337,7 @@ def _ends(
     units: Units | None,
     seed: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Low ends of the debiased error and high ends of the plain one, [K + 2]; NaN of too few images."""
+    """Return low ends of the debiased error, high ends of the plain one, [K + 2]; NaN for too few images."""
     # The mean over classes, last, is in as many units as all classes together.
     counts, enough = (
         np.append(values, values[-1]) for values in (residuals.units, enough_units(residuals.units, units))
@@ -365,7 +365,7 @@ def _ends(
 def _errors(
     bins: ReliabilityBins, debiased: FloatArray, low: FloatArray, high: FloatArray
 ) -> CalibrationErrors:
-    """Weight the bins, the last axis, by their detections."""
+    """Average over the bins, the last axis, weighted by their detections."""
     # Weight each bin by its detections; empty bins have no gap and no weight.
     count = bins.detections.astype(np.float64)
     total = count.sum(axis=-1)

@@ -529,7 +529,7 @@ def _verdicts(
 
 
 def _every_pair(comparison: DetectorComparison) -> PairedDifferences:
-    """Compare each with each."""
+    """Compare each detector with each other one."""
     # The draws of all results are known, so only exchanges are new.
     how, results = comparison.resampling, list(comparison.evaluations.values())
     first, values, draws = results[0], comparison.intervals.value, comparison.draws

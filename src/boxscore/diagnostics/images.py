@@ -168,7 +168,7 @@ def _ratio(part: Counts, whole: Counts) -> FloatArray:
 
 
 def _average_precision(evaluation: Evaluation, threshold: int, area: int) -> FloatArray:
-    """AP of each image, [I]: to the curves every image and class is a class; NaN without scores."""
+    """Compute the AP of each image, [I]; its classes are classes of the curves; NaN without scores."""
     # Number each (image, class) pair; those with a counted object are the classes of the curves, [groups].
     matched = evaluation.matched
     if not evaluation.has_scores:

@@ -182,7 +182,7 @@ class LabelEdits:
 
 
 def labels_of(evaluation: Evaluation, rows: NDArray[np.intp]) -> GroundTruth:
-    """Make labels of detections: their places and classes, and all keypoints labelled; no flags."""
+    """Make labels of detections: their places and classes, with all keypoints labeled and no flags."""
     # Take the columns of the detections that the protocol compares.
     truth, matcher = evaluation.ground_truth, evaluation.matcher
     detections, names = matcher.detections.take(rows), columns_compared(evaluation)

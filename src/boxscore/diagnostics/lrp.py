@@ -150,7 +150,7 @@ def _lrp(true: Any, false: Any, distance: Any, positive: Any, threshold: float) 
 
 
 def _parts(counts: ScoreCounts, k: int, threshold: float, at_score: float | None) -> LrpParts:
-    """LRP of one class at its best threshold, or at the one given; scalars."""
+    """Compute LRP of one class at its best threshold, or at the one given; scalars."""
     part, positive = counts.part(k), counts.positive[k]
     # The first entry is of no detection; a threshold leaves all detections of one score or none.
     score, true, false, distance = (

@@ -133,7 +133,7 @@ def _added(answers: Sequence[Compared]) -> Compared:
 
 @over_images(_added)
 def compared_keypoints(evaluation: Evaluation) -> Compared:
-    """Compare the keypoints of matched detections with all that they may have been taken for."""
+    """Compare the keypoints of matched detections with all keypoints that they can be confused with."""
     # Match at the lowest OKS; persons without a labeled keypoint are counted and not analyzed.
     protocol, truth, found = evaluation.protocol, evaluation.ground_truth, evaluation.detections
     J = len(protocol.keypoints.sigmas)

@@ -193,7 +193,7 @@ class _Known:
 
 
 def _all_pairs(evaluation: Evaluation) -> tuple[Rows, Rows]:
-    """Rows of every object and detection that share image and class."""
+    """Return the rows of every object and detection that share image and class."""
     truth, detections = evaluation.ground_truth, evaluation.detections
     classes = len(truth.categories)
     truth_group, group = (

@@ -336,7 +336,7 @@ def _most_overlapping(
 def _precision_reached(
     evaluation: Evaluation, right: NDArray[np.bool_], rows: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Best precision of its class at any threshold up to each detection's score; [D]."""
+    """Return the best precision of the class at any threshold up to each detection's score, [D]."""
     # Count what is explained as true and the rest as false, class by class, at each distinct score.
     detections, K = evaluation.detections, len(evaluation.detections.categories)
     order = rows[np.lexsort((-detections.scores[rows], detections.category[rows]))]

@@ -52,12 +52,12 @@ def _reordered(part: Part, order: TieOrder) -> Part:
 
 
 def expected_in_parts(evaluation: Any, key: Key, pooled: str | None) -> tuple[TiedExpectation, int]:
-    """Return what is expected of all classes, and how many are too large, whose expectation is NaN.
+    """Return the expectations of all classes, and how many classes are too large and have NaN.
 
     Raises
     ------
     NoExpectationError
-        When the protocol's AP is no mean of precision at true detections.
+        When the protocol's AP is not a mean of precision at true detections.
     """
     # Merge each class whole where it fits one process, and compute its expectation there.
     held: HeldParts = evaluation.partitions_again("ties")

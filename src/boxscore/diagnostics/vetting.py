@@ -224,7 +224,7 @@ def _in_pixels(vetted: GroundTruth) -> GroundTruth:
 
 
 def _partners(proposals: GroundTruth, vetted: GroundTruth) -> Positions:
-    """Row of the vetted label on each proposal, [N]; -1 for none."""
+    """Return the row of the vetted label on each proposal, [N]; -1 without one."""
     # Compare only inside an image, proposals with vetted labels, [n, m].
     pairs = []
     for image in np.intersect1d(proposals.image, vetted.image).tolist():
@@ -258,7 +258,7 @@ def _edits(
     proposals: GroundTruth,
     partner: Positions,
 ) -> LabelEdits:
-    """Make the edits of accepted suspects; of several on one annotation the first."""
+    """Make the edits of accepted suspects; the first of several on one annotation counts."""
     # Of several accepted suspects on one annotation the first makes the edit; new objects never collide.
     accepted = np.flatnonzero(partner >= 0)
     removed = np.where(suspects.kind == MISSING, -1, suspects.truth)[accepted]

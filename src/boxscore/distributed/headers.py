@@ -51,7 +51,7 @@ class PartHeader(NamedTuple):
 
 
 def header_of(part: Part) -> PartHeader:
-    """Say what the driver has to know of a part."""
+    """Return what the driver has to know about a part."""
     # The driver gets the ends of the ids, not the ids; they show whether parts follow each other.
     ids = part.image_ids
     return PartHeader(
@@ -77,7 +77,7 @@ def header_of(part: Part) -> PartHeader:
 
 
 def added_headers(headers: Sequence[PartHeader]) -> PartHeader:
-    """Sum up headers; of sources the first by name stays, and no ids.
+    """Add up headers; the first source by name stays, and ids are left out.
 
     Raises
     ------

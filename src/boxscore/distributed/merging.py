@@ -94,7 +94,7 @@ class MergedParts:
         return merged
 
     def _within_max_detections(self, merged: Matches, low: int, first_rows: Sequence[int]) -> Matches:
-        """Drop the detections beyond max detections of their class over the data set; ties go by row."""
+        """Drop the detections beyond max detections of their class in the data set; rows decide ties."""
         most, K = self.protocol.caps[-1], len(merged.categories)
         if most is None:
             return merged

@@ -58,7 +58,7 @@ class Side(PicklesFields):
     stays_in_fractions: bool = False
 
     def read(self, source: Source, ids: IdRange) -> BoxesTable | None:
-        """Read the boxes of the images of a range; None where there are none."""
+        """Read the boxes of the images of a range; None without any."""
         # Read row group by row group, so that one group is in memory next to the rows that are kept.
         pa, _ = arrow()
         name, parts = self.groups.parts.image, []

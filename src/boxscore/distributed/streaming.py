@@ -378,7 +378,7 @@ def categories_of_groups(truth: ParquetGroups, options: ReadOptions) -> Categori
 
 
 def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) -> Categories:
-    """Return the classes of some rows, those without a box aside."""
+    """Return the classes of those rows that have a box."""
     # Take the classes of rows that have a box; a row without one only lists an image.
     rows_with_boxes = np.flatnonzero(_have_boxes(table, parts))
     labels, label, names = classes_of(
@@ -417,9 +417,9 @@ def _without_names(images: Images) -> Images:
 
 
 def _names_of_images(parquet: ParquetGroups, truth: GroundTruth | ParquetGroups) -> dict[Id, Id] | None:
-    """Return the image behind each name of one in the detections; None where they have the truth's ids.
+    """Return the image behind each name in the detections; None if these have the ground truth's ids.
 
-    The first row group decides whether they have.
+    The first row group decides whether they do.
     """
     # The first row group with boxes decides whether detections use ids; then no other is read for it.
     first = next((group for group in parquet.groups if group.boxes), None)
@@ -448,7 +448,7 @@ def _names_of_images(parquet: ParquetGroups, truth: GroundTruth | ParquetGroups)
 
 
 def _are_ids(used: NDArray[Any], truth: GroundTruth | ParquetGroups) -> bool:
-    """Whether all of some images are ids of the ground truth's."""
+    """Return whether all of some values are ids of images in the ground truth."""
     # In memory the vocabulary answers.
     if isinstance(truth, GroundTruth):
         return bool(truth.images.rows(used).min(initial=0) >= 0)

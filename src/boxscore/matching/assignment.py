@@ -52,9 +52,9 @@ def up_to(level: Positions) -> NDArray[np.uint64]:
 def most_pairs(
     pairs: Pairs, level: Positions, boxes: tuple[BoxesOf, BoxesOf], *, sum_alone: bool = False
 ) -> NDArray[np.uint64]:
-    """Bits of the matchings at all thresholds, [P]; ``boxes`` of detections and of ground truths.
+    """Match at all thresholds and return bits, [P]; ``boxes`` are of detections and of ground truths.
 
-    With ``sum_alone`` the sum of overlaps is the greatest of all, with however many pairs.
+    With ``sum_alone`` the matching has the greatest sum of overlaps, whatever its number of pairs.
     """
     bits = np.zeros(len(level), dtype=np.uint64)
     if not len(level):

@@ -30,7 +30,7 @@ def clipped(
 
 
 def _sizes(ground_truth: GroundTruth, detections: Detections) -> FloatArray:
-    """Width and height of every image [I, 2], from either file; an image with both objects must have them."""
+    """Return width and height of every image [I, 2], from either file; images with detections need them."""
     sizes = np.array(ground_truth.images.sizes, dtype=np.float64)
     # A detection can bring the size of its image, [D, 2]. It fills in only what the ground truth does not
     # say.

@@ -20,7 +20,7 @@ def with_truth_shares(asked: Asked, matches: Matches) -> Matches:
 
 
 def shares_of_regions(ground_truth: GroundTruth, is_region: BoolArray, protocol: Protocol) -> FloatArray:
-    """Largest share of each ground truth that lies in one region of its image and class, [G]."""
+    """Return the largest share of each ground truth inside one region of its image and class, [G]."""
     share = np.zeros(len(ground_truth))
     # Sort the other ground truths by (image, category) group; then the ones that share a group with a region
     # are a slice, which bisection finds. No table of all pairs is made.

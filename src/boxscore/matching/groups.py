@@ -113,7 +113,7 @@ class InPasses(NamedTuple):
         return self._in_later_passes(first, match)
 
     def _in_later_passes(self, first: Outcome, match: Match) -> Outcome:
-        """Match what the first pass left; the pairs of later passes stand behind those of the first."""
+        """Match what the first pass left; the pairs of later passes follow those of the first."""
         score, rules = self.score, self.rules
         pairs, matched = first.pairs, first.bits
         every = [first._replace(left=(), absorbed=np.zeros_like(matched))]

@@ -131,7 +131,7 @@ def eligible(
     ignoring: Ignoring,
     protocol: Protocol,
 ) -> BoolArray | None:
-    """Whether each detection is evaluated at all, [D]; None where all are.
+    """Return whether each detection is evaluated at all, [D]; None if all are.
 
     ``areas`` gives what area ranges measure in the detections, [D].
     """

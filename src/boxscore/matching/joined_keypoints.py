@@ -96,7 +96,7 @@ def _part(table: BoxTable, name: str) -> FloatArray:
 
 
 def _scores(detections: Detections, names: tuple[str, ...]) -> FloatArray:
-    """Return of each detection the first score that it has, [D]."""
+    """Return the first score that each detection has, [D]."""
     scores = np.full(len(detections), np.nan)
     # Fill the scores [D] column by column: a later column fills only the rows that are still NaN.
     for name in names:

@@ -538,7 +538,7 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 
 def merge(parts: Iterable[Matches]) -> Matches:
-    """Merge the matches of disjoint sets of images, as if all had been matched at once, to the bit.
+    """Merge the matches of disjoint sets of images, to the bits of one matching of all images.
 
     ``row`` and ``truth_row`` must be rows of tables that all parts share, or be made unique before.
     """

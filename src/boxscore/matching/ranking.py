@@ -77,7 +77,7 @@ def rank_detections(
 
 
 def _ranked(detections: Detections, protocol: Protocol, eligible: NDArray[np.bool_] | None) -> Ranking:
-    """Sort and cut by score."""
+    """Sort by class and score, and cut at max detections; matching by score takes this order."""
     image_count, category_count = len(detections.images), len(detections.categories)
     scores = ranked_by(detections)
     # Start with the rows in the order of ties. Every later sort is stable, so equal scores keep this order,

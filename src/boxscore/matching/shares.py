@@ -68,6 +68,7 @@ class SummedShares:
         return Outcome.joined([self._of_range(area, match) for area in range(self.ranges.counted.shape[1])])
 
     def _of_range(self, area: int, match: Match) -> Outcome:
+        """Match one range, and ignore what has a large enough share on its ignored objects."""
         # Compute the share of each detection on all ignored objects of this range.
         counted, near = self.ranges.counted[:, area], self.ranges.near
         shares = self.shares(np.where(counted, 0, self.times(~self.ranges.inside[:, area])))
@@ -123,9 +124,9 @@ def times_ignored(
 
 
 def shares_on(ground_truth: GroundTruth, detections: Detections, ranking: Ranking, times: IntArray) -> Pairs:
-    """Return the share of each detection that lies on ground truths of its image and class.
+    """Return the share of each detection on ground truths of its image and class.
 
-    Each ground truth counts some times, [G].
+    ``times`` [G] says how often the pixels of each ground truth count.
     """
     # Sort the ground truths that count by group; bisection gives the detections of each group. Only pairs
     # inside a group are made, [P].

@@ -76,7 +76,7 @@ def min_max_scaled(scores: FloatArray, low: float, high: float) -> FloatArray:
 def check_ranked(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol, share: bool
 ) -> tuple[GroundTruth, Detections]:
-    """Refuse detections of an image that do not come by descending score."""
+    """Refuse images whose detections are not in the order of descending scores."""
     if not detections.scored:
         return ground_truth, detections
     # Put the detections into image order; a stable sort keeps file order inside an image. A score above the

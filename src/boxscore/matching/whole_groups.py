@@ -93,7 +93,7 @@ def _matched(
     boxes: BoxesOf,
     choose: Choose,
 ) -> NDArray[np.uint64]:
-    """Match for one area range; bit ``t``: a match at threshold ``t``, [P]."""
+    """Match for one area range and return bits, [P]; bit ``t`` is a match at threshold ``t``."""
     # The counted ground truths come first; usually all are, and one call decides everything.
     is_counted = counted[pairs.ground_truth]
     if is_counted.all():

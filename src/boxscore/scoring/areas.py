@@ -30,7 +30,7 @@ def curve_area(
     weights: FloatArray | None = None,
     total: int = 0,
 ) -> float:
-    """Area under one curve by the protocol's rule; only straight lines need ``total``.
+    """Return the area under one curve by the protocol's rule; only straight lines need ``total``.
 
     ``weights`` are the sums of the true positives' weights up to each; 1, 2, ... where each counts as one.
     """
@@ -142,7 +142,7 @@ def _area_under_lines(
     line_to_one: bool,
     epsilon: float,
 ) -> float:
-    """Trapezoids over straight lines between the points of the envelope, read at the recall points.
+    """Add up trapezoids over straight lines between the points of the envelope, at the recall points.
 
     The curve starts at (0, 1). A false positive before a true positive leaves a point at the recall
     reached before, which makes a step of the sloping line between two true positives.
@@ -174,10 +174,10 @@ def _area_under_lines(
 def _mean_between_points(
     precision: FloatArray, counted: NDArray[Any], total: int, positive: float, rules: ApRules
 ) -> float:
-    """Mean over recall points of straight lines between the points of all detections, without an envelope.
+    """Average straight lines between the points of all detections over recall points, without an envelope.
 
-    Of several points at one recall the last ends the line, and the first begins it. Before the first point
-    its precision holds, beyond the last one 0. Without a true positive it is 0.
+    Of several points at one recall the line before ends at the first, and the line after begins at the last.
+    Before the first point its precision holds, beyond the last one 0. Without a true positive it is 0.
     """
     count = len(precision)
     if not count:

@@ -132,7 +132,7 @@ class HeldValues:
         return [HeldValues(part) for part in np.split(self.values, count, axis=-1)]
 
     def means_of_copies(self, count: int) -> FloatArray:
-        """:meth:`mean_of_defined` of each copy, with its bits, [count]."""
+        """Return :meth:`mean_of_defined` of each copy, with its bits, [count]."""
         if count == 1:
             return np.array([self.mean_of_defined()])
         # View the values as [T x ..., copies, k]. A class is mostly undefined everywhere or nowhere; other

@@ -89,7 +89,7 @@ def exact_group(
 ) -> tuple[FloatArray, Later]:
     """Compute E_k of equally scored detections, behind some others and before some that are known.
 
-    Also how the best precision from the first true one on is distributed.
+    Also return the distribution of the best precision from the first true one on.
     """
     # Precision at each true detection follows from its number and from the false ones before it: all possible
     # values are [t, f + 1]. After the whole group it is ``lowest``, whatever the order.
@@ -148,7 +148,7 @@ def _of_false_before(true: int, false: int) -> FloatArray:
 
 
 def _drawn(true: int, false: int) -> tuple[FloatArray, float]:
-    """Estimate E_k by drawn orders; also the standard error of its mean."""
+    """Estimate E_k by drawn orders; also return the standard error of its mean."""
     # As many orders as a fixed number of detections allows. The seed is the two counts, so the same counts
     # always get the same estimate.
     count = true + false

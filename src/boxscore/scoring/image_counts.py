@@ -36,7 +36,7 @@ class ImageCounts(NamedTuple):
 
     @classmethod
     def of(cls, curves: Curves) -> ImageCounts:
-        """Count the images of curves."""
+        """Count true positives, objects and detections of each image behind curves."""
         outcomes, weights = curves.counts.outcomes, curves.counts.image_weights
         assert outcomes is not None
         matches, images = outcomes.matches, outcomes.images

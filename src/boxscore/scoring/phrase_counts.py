@@ -58,6 +58,7 @@ class PhraseRates(NamedTuple):
 
     @classmethod
     def _count(cls, counts: ImageCounts) -> PhraseRates:
+        """Compute all rates from the counts of images."""
         # Count boxes per threshold and image, [T, I]. A phrase is positive if its image has an object.
         times, true = counts.times, counts.true
         false, missed = counts.detections - true, counts.objects - true

@@ -77,7 +77,7 @@ class ScoreCounts:
 
     @classmethod
     def of(cls, counted: CountedDetections) -> ScoreCounts:
-        """Count detections."""
+        """Count detections up to each distinct score, of each class and of all classes."""
         # Cut class order at the classes; one more part has all detections by descending score.
         K = len(counted.positive)
         bounds = np.searchsorted(counted.category, np.arange(K + 1)).tolist()

@@ -36,7 +36,7 @@ Points = Literal[11, 40]
 
 
 def level_values(curves: Curves, *, points: Points, orientation: bool) -> Values:
-    """Mean over the points, of each threshold and class [T, K]; in [0, 1]."""
+    """Average over the points, for each threshold and class [T, K]; values are in [0, 1]."""
     outcomes, weights = curves.counts.outcomes, curves.counts.image_weights
     assert outcomes is not None
     assert outcomes.matches is not None

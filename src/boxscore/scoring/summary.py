@@ -113,7 +113,7 @@ class _Row:
         return mean if not self.row.classes else np.where(self._chosen(curves), mean, np.nan)
 
     def totals(self) -> FloatArray:
-        """Value over all classes, [copies]."""
+        """Return the value over all classes, [copies]."""
         rules, copies = self.protocol.ap, self.copies
         if self.row.harmonic_of:
             return harmonic_mean(

@@ -43,7 +43,7 @@ class TiedExpectation(NamedTuple):
 
 
 def expected_over_ties(curves: Curves, classes: int | None = None) -> TiedExpectation:
-    """Return what AP is expected to be over all orders of equally scored detections.
+    """Return the expected AP over all orders of equally scored detections.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def expected_over_ties(curves: Curves, classes: int | None = None) -> TiedExpect
     Raises
     ------
     NoExpectationError
-        When the protocol's AP is no mean of precision at true detections.
+        When the protocol's AP is not a mean of precision at true detections.
     """
     rules = curves.rules
     if (
@@ -118,7 +118,7 @@ def expected_of_groups(before: IntArray, through: IntArray) -> Expected:
 
 
 def _drawn(before: IntArray, through: IntArray, sizes: IntArray) -> Expected:
-    """Estimate the envelope by drawn orders; also the standard error of its mean."""
+    """Estimate the envelope by drawn orders; also return the standard error of its mean."""
     # Lay out all detections, the true ones first, each with the number of its group.
     starts = np.cumsum(sizes) - sizes
     false = (through - before)[starts]

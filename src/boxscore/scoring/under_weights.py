@@ -70,7 +70,7 @@ def weighted_metrics(
 ) -> WeightedMetrics:
     """Compute summary rows for each set of weights of the images, whole numbers, [images].
 
-    Of a small data set many sets are counted at once: each on a copy of the matches, with classes of its own.
+    Many sets of a small data set are counted together: each on a copy of the matches, with its own classes.
     """
     # Count objects and detections per image once; a set of weights then needs one dot product of whole
     # numbers.

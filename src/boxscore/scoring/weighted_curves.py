@@ -218,9 +218,9 @@ class CurvesUnderWeights:
         recalled: NDArray[np.intp],
         best: FloatArray,
     ) -> None:
-        """Take the true positives, and the best precision at or after each recall point, of a block.
+        """Read the true positives, and the best precision at or after each recall point, of a block.
 
-        ``needed`` is [2, K, R]; to be filled are ``recalled``, [2, K, T], and ``best``, [2, K, T, R].
+        ``needed`` is [2, K, R]; the results go into ``recalled``, [2, K, T], and ``best``, [2, K, T, R].
         """
         # Read the true positives of each segment off the running sums, both halves of the pair as int32.
         T, runs, classes = self._prepared.shape[0], block.runs, block.classes

@@ -118,7 +118,7 @@ class ExactImages(HeldValues):
 
 
 def _differences(outcomes: Outcomes) -> _Differences:
-    """Compare numbers in every class and image that has any."""
+    """Compare the numbers of detections and objects in every class and image that has either."""
     matches = outcomes.matches
     assert matches is not None
     # Number each (class, image) that has a detection or an object; only those can differ, so no table of

@@ -68,7 +68,7 @@ def sensitivity_at(
 
 
 def _fields(curves: Curves, protocol: Protocol) -> State:
-    """Find the neighbours of each point among the corners of the curves."""
+    """Find the neighbors of each point among the corners of the curves."""
     # False positives before and through the tie of each true positive, [N]: both follow from running counts
     # of whole numbers.
     points = np.array(protocol.froc.false_positives_per_image)

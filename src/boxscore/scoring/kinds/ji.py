@@ -49,7 +49,7 @@ def with_crowd_counts(matches: Matches, protocol: Protocol) -> Matches:
 
 
 def _values(curves: Curves, protocol: Protocol) -> Values:
-    """JI of each threshold and class, [T, K]; NaN for a class without a counted ground truth."""
+    """Compute JI of each threshold and class, [T, K]; NaN for a class without a counted ground truth."""
     outcomes, weights = curves.counts.outcomes, curves.counts.image_weights
     assert outcomes is not None
     assert outcomes.matches is not None
@@ -147,7 +147,7 @@ class _Crowd:
         self._covered = share >= floor
 
     def counts(self, score: float) -> IntArray:
-        """Partners, objects and detections of each image, for the detections above a score; [I, 3]."""
+        """Count partners, objects and detections of each image, for detections above a score; [I, 3]."""
         # Take the detections above the confidence and match them by the largest sum of overlaps.
         matches = self._matches
         chosen = self._of_class & (matches.score > score)
@@ -171,7 +171,7 @@ class _Crowd:
 
 
 def heaviest_matching(first: Positions, second: Positions, weight: FloatArray) -> Positions:
-    """Positions of the edges of a bipartite matching of largest total weight, [k]; weights are positive."""
+    """Return the edges of a bipartite matching of largest total weight, [k]; weights are positive."""
     if not len(weight):
         return np.empty(0, dtype=np.intp)
     # Sort the edges by component, the heaviest first in each.
