@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 import boxscore
-from boxscore.protocols.summary import OF_IMAGES, SUMMARY_KINDS
+from boxscore.protocols.summary import FAMILIES, OF_IMAGES, SUMMARY_KINDS
 from support.curves import K, tables
 from support.each import each
 
@@ -65,6 +68,22 @@ def test_every_kind_that_a_protocol_may_name_is_computed(kind: str) -> None:
     else:
         assert 0 < evaluation["first"] < 1
     assert len(evaluation.class_values["every"]) == (1 if kind in OF_IMAGES else K)
+
+
+def test_a_family_has_the_kinds_that_the_table_names() -> None:
+    for module, names in FAMILIES.items():
+        assert [kind.name for kind in importlib.import_module(module).KINDS] == names.split(), module
+    assert len(set(SUMMARY_KINDS)) == len(SUMMARY_KINDS)
+
+
+def test_a_protocol_is_read_without_any_family() -> None:
+    """Checking a protocol needs the names of the kinds alone."""
+    code = (
+        "import sys; from boxscore import load_protocol; load_protocol('coco'); load_protocol('kitti');"
+        "print(*(name for name in sys.modules if name.startswith('boxscore.scoring')))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ran.stdout.strip() == ""
 
 
 def test_an_unknown_kind_is_refused() -> None:

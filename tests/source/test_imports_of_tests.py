@@ -48,7 +48,7 @@ ALLOWED = {
     "boxscore.matching.points.POINTS": "the signatures of points, which rules keep",
     "boxscore.matching.points.functions_at": "in which order the functions of a point run",
     "boxscore.matching.preparing.prepared": "what rules make of tables",
-    "boxscore.scoring.kinds.ji.heaviest_matching": "a kernel: the pairs of the largest sum",
+    "boxscore.scoring.jaccard.heaviest_matching": "a kernel: the pairs of the largest sum",
     "boxscore.scoring.weight_sums.WeightSums": "a kernel: sums of weights up to some positions",
     "boxscore.scoring.weight_sums.weight_table": "what such a kernel takes",
     **dict.fromkeys(

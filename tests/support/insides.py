@@ -46,7 +46,7 @@ from boxscore.matching.points import POINTS, functions_at
 from boxscore.matching.preparing import prepared
 from boxscore.matching.whole_groups import match_whole_groups
 from boxscore.protocols import Protocol
-from boxscore.scoring.kinds.ji import heaviest_matching
+from boxscore.scoring.jaccard import heaviest_matching
 from boxscore.scoring.weight_sums import WeightSums, weight_table
 
 __all__ = [

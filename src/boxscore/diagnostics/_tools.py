@@ -22,7 +22,7 @@ from boxscore.errors import ProtocolError
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.fields import Field, Stage, Step, all_fields
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.summary import NEED_ORDER, SummaryRow
+from boxscore.protocols.summary import SummaryRow, named_kind
 
 ORIENTED = ("quadrilateral", "rotated", "probiou")
 """Similarities of oriented boxes: each can compare what the others do."""
@@ -153,7 +153,7 @@ def reduced_tool(name: str, protocol: Protocol, iou: float | None = None) -> Too
     """Reduce a protocol to what its number depends on, all areas together, at the largest max detections."""
     matching = protocol.matching.replaced(max_detections=protocol.matching.max_detections[-1:])
     metric = "AP"
-    if protocol.rows and not any(row.metric in NEED_ORDER for row in protocol.rows):
+    if protocol.rows and not any(named_kind(row.metric).needs_order for row in protocol.rows):
         first = protocol.rows[0]
         metric, iou = first.metric, first.iou if iou is None else iou
     if iou is not None:

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- :mod:`boxscore.scoring.kinds.froc` has the definitions. The points and the reading between them are the
+- :mod:`boxscore.scoring.froc` has the definitions. The points and the reading between them are the
   protocol's (``[froc]``), so that the mean over classes is what a summary metric ``"FROC"`` says.
 - The false positives of a class are its alone. All classes together share one confidence threshold; false
   positives of classes without ground truth count there, as they would in use.
@@ -29,7 +29,7 @@ from boxscore.diagnostics._result import (
 )
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.grids import fppi_points, number_text
-from boxscore.scoring.kinds.froc import sensitivity_at
+from boxscore.scoring.froc import sensitivity_at
 from boxscore.scoring.score_counts import ScoreCounts
 
 if TYPE_CHECKING:

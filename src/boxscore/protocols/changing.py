@@ -15,7 +15,7 @@ from typing import Any
 
 from boxscore.errors import ProtocolError
 from boxscore.protocols.protocol import Protocol
-from boxscore.protocols.summary import NEED_ORDER, SummaryRow
+from boxscore.protocols.summary import SummaryRow, named_kind
 from boxscore.protocols.tables.matching import RANKED
 
 MOST_METRICS = 12
@@ -131,7 +131,7 @@ def without_scores(protocol: Protocol) -> Protocol:
                 row.replaced(key=f"{row.key}_{end}", metric=f"AP_{end}", cap=-1)
                 for end in ("lowest", "expected", "highest")
             ]
-        elif row.metric not in NEED_ORDER:
+        elif not named_kind(row.metric).needs_order:
             largest = row.cap in (-1, len(protocol.caps) - 1)
             key = row.key.removesuffix(str(protocol.caps[-1])) if row.metric == "AR" else row.key
             made = [row.replaced(key=key, cap=-1)] if largest else []

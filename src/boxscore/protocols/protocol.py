@@ -45,7 +45,7 @@ from boxscore.protocols.fields import (
 from boxscore.protocols.grids import grid_text, number_text
 from boxscore.protocols.scope import ProtocolScope, describing_fields
 from boxscore.protocols.signature import signature_of
-from boxscore.protocols.summary import SUMMARY_REFUSED, SummaryRow, first_metric
+from boxscore.protocols.summary import SUMMARY_REFUSED, SummaryRow, first_metric, named_kind
 from boxscore.protocols.tables.ap import ApRules
 from boxscore.protocols.tables.boxes import BoxRules
 from boxscore.protocols.tables.crowds import FrocRules, JaccardRules, MissRateRules, ScoreLevelRules
@@ -191,7 +191,7 @@ class Protocol(Rules):
     @property
     def lower_is_better(self) -> tuple[str, ...]:
         """Keys of the summary metrics that fall when a detector gets better: miss rates, false positives."""
-        return tuple(row.key for row in self.rows if row.metric in ("MR", "fp_per_image", "IL_FPR"))
+        return tuple(row.key for row in self.rows if named_kind(row.metric).lower_is_better)
 
     @property
     def caps(self) -> tuple[int | None, ...]:

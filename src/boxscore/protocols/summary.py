@@ -2,83 +2,81 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import re
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from boxscore._utils import checks
 from boxscore.errors import ProtocolError
 from boxscore.protocols.acting import Refusal
 from boxscore.protocols.fields import Check, Rules, choice, list_of, rule, text, whole
 
-SUMMARY_KINDS = {
-    "AP": "Average Precision  (AP)",
-    "AR": "Average Recall     (AR)",
-    "FROC": "Mean Sensitivity (FROC)",
-    "MR": "Log-Average Miss Rate (MR)",
-    "JI": "Jaccard Index      (JI)",
-    "F1": "Best F1            (F1)",
-    "AP_R40": "Average Precision  (R40)",
-    "AP_R11": "Average Precision  (R11)",
-    "AOS_R40": "Orientation Sim.   (R40)",
-    "AOS_R11": "Orientation Sim.   (R11)",
-    "precision": "Precision          (P)",
-    "recall": "Recall             (R)",
-    "micro_F1": "F1, all together   (F1)",
-    "mean_iou": "Mean IoU of matches",
-    "object_iou": "Mean IoU of objects",
-    "fp_per_image": "False positives per image",
-    "exact_images": "Images with the exact number",
-    "image_precision": "Precision, mean of images",
-    "image_recall": "Recall, mean of images",
-    "image_F1": "F1 of the means of images",
-    "cgF1": "Classification-gated F1 (cgF1)",
-    "smoothed_precision": "Precision, as SAM 3 divides",
-    "smoothed_recall": "Recall, as SAM 3 divides",
-    "smoothed_F1": "F1, as SAM 3 divides",
-    "positive_macro_F1": "F1, mean of positive phrases",
-    "positive_micro_F1": "F1 of positive phrases",
-    "positive_micro_precision": "Precision of positive phrases",
-    "IL_precision": "Precision of images",
-    "IL_recall": "Recall of images",
-    "IL_F1": "F1 of images",
-    "IL_FPR": "False positive rate of images",
-    "IL_MCC": "Correlation of images (MCC)",
-    "end_precision": "Precision at curves' ends",
-    "end_recall": "Recall at curves' ends",
-    "end_F1": "F1 at curves' ends",
-    "AP_lowest": "AP, lowest of all orders",
-    "AP_expected": "AP, expected over all orders",
-    "AP_highest": "AP, highest of all orders",
+FAMILIES = {
+    "boxscore.scoring.average_precision": "AP AR",
+    "boxscore.scoring.froc": "FROC",
+    "boxscore.scoring.miss_rate": "MR",
+    "boxscore.scoring.jaccard": "JI",
+    "boxscore.scoring.best_f1": "F1",
+    "boxscore.scoring.score_levels": "AP_R40 AP_R11 AOS_R40 AOS_R11",
+    "boxscore.scoring.ratios": "precision recall micro_F1 mean_iou object_iou fp_per_image",
+    "boxscore.scoring.exact_images": "exact_images",
+    "boxscore.scoring.image_counts": "image_precision image_recall image_F1",
+    "boxscore.scoring.phrase_counts": (
+        "cgF1 smoothed_precision smoothed_recall smoothed_F1 positive_macro_F1 positive_micro_F1 "
+        "positive_micro_precision IL_precision IL_recall IL_F1 IL_FPR IL_MCC"
+    ),
+    "boxscore.scoring.curve_ends": "end_precision end_recall end_F1",
+    "boxscore.scoring.orderless": "AP_lowest AP_expected AP_highest",
 }
-"""Kinds of summary metrics, as pycocotools prints them or would; ``scoring/kinds`` computes them."""
+"""Families of kinds of summary metrics: the module that computes a family, and the names of its kinds.
 
-NEED_ORDER = ("AP", "FROC", "MR", "JI", "AP_R40", "AP_R11", "AOS_R40", "AOS_R11")
-"""Those that rank detections."""
+Protocols are checked against the names. A module lists its kinds, with their titles, in ``KINDS``, and is
+imported when they are asked for.
+"""
 
-ORDERLESS = ("AP_lowest", "AP_expected", "AP_highest")
-"""Those of all orders of the detections."""
+SUMMARY_KINDS = tuple(name for names in FAMILIES.values() for name in names.split())
+"""Kinds of summary metrics, in the order in which messages list them."""
 
-LEVEL_METRICS = ("AP_R40", "AP_R11", "AOS_R40", "AOS_R11")
-"""Those that are read at score levels."""
+ORDERLESS = tuple(FAMILIES["boxscore.scoring.orderless"].split())
+"""Kinds of all orders of the detections."""
 
-OF_PHRASES = (
-    "cgF1",
-    "smoothed_precision",
-    "smoothed_recall",
-    "smoothed_F1",
-    "positive_macro_F1",
-    "positive_micro_F1",
-    "positive_micro_precision",
-    "IL_precision",
-    "IL_recall",
-    "IL_F1",
-    "IL_FPR",
-    "IL_MCC",
+LEVEL_METRICS = tuple(FAMILIES["boxscore.scoring.score_levels"].split())
+"""Kinds that are read at score levels."""
+
+OF_IMAGES = (
+    *FAMILIES["boxscore.scoring.image_counts"].split(),
+    *FAMILIES["boxscore.scoring.phrase_counts"].split(),
 )
-"""Those of images that are a picture and a phrase each."""
+"""Kinds that count the objects and detections of each image together."""
 
-OF_IMAGES = ("image_precision", "image_recall", "image_F1", *OF_PHRASES)
-"""Those that count the objects and detections of each image together."""
+
+class NamedKind(Protocol):
+    """What protocols and pages say of a kind of summary metric, whatever computes it."""
+
+    @property
+    def name(self) -> str:
+        """Its name in protocols."""
+
+    @property
+    def title(self) -> str:
+        """What it is, as pycocotools prints it or would."""
+
+    @property
+    def needs_order(self) -> bool:
+        """Whether it ranks detections."""
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether it falls when a detector gets better."""
+
+
+@functools.cache
+def named_kind(metric: str) -> NamedKind:
+    """Return a kind of summary metric by its name; imports its module."""
+    module = next(module for module, names in FAMILIES.items() if metric in names.split())
+    kinds: tuple[NamedKind, ...] = importlib.import_module(module).KINDS
+    return next(kind for kind in kinds if kind.name == metric)
 
 
 def _key(value: Any, name: str) -> str:
@@ -150,12 +148,12 @@ class SummaryRow(Rules):
 
 def summary_title(metric: str, iou: str, area: str, cap: int | str) -> str:
     """Spell out what a summary metric is, the way pycocotools prints it."""
-    return f"{SUMMARY_KINDS[metric]} @[ IoU={iou:<9} | area={area:>6} | maxDets={cap:>3} ]"
+    return f"{named_kind(metric).title} @[ IoU={iou:<9} | area={area:>6} | maxDets={cap:>3} ]"
 
 
 def first_metric(protocol: Any) -> str:
     """Name the first metric of a protocol."""
-    return next((" ".join(SUMMARY_KINDS[row.metric].split()) for row in protocol.rows), "none")
+    return next((" ".join(named_kind(row.metric).title.split()) for row in protocol.rows), "none")
 
 
 def _beyond_one_curve(protocol: Any) -> bool:

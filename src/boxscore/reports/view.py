@@ -29,7 +29,7 @@ from boxscore._utils.progress import stage
 from boxscore._utils.resampling import LARGEST_SEED, MOST_RESAMPLES
 from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
-from boxscore.protocols.summary import SUMMARY_KINDS
+from boxscore.protocols.summary import named_kind
 from boxscore.reports import diagnosis
 from boxscore.reports.choices import Choices, images_alone
 from boxscore.reports.conclusions import conclusions, threshold_advice
@@ -301,7 +301,7 @@ def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) ->
                 "key": row.key,
                 "metric": row.metric,
                 "area": row.area,
-                "kind": _in_a_sentence(SUMMARY_KINDS[row.metric].partition("(")[0].strip()),
+                "kind": _in_a_sentence(named_kind(row.metric).title.partition("(")[0].strip()),
                 "detail": ", ".join(parts),
                 "value": number_or_none(evaluation.metrics[row.key]),
                 "low": number_or_none(low),

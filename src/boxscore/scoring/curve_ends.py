@@ -17,7 +17,7 @@ Rex-Omni, ``evaluation/fastevaluate/fastevaluate/cocoeval.cpp`` (``COCOEval::acc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -28,6 +28,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.image_counts import f1_of
+from boxscore.scoring.kinds import Kind
 
 End = Literal["precision", "recall", "F1"]
 
@@ -119,15 +120,6 @@ def _positive_mean(values: FloatArray) -> float:
     return float(positive.mean()) if len(positive) else 0.0
 
 
-def end_values(end: End) -> Callable[[Curves, Protocol], Values]:
-    """Return what computes the values of one metric."""
-
-    def values(curves: Curves, protocol: Protocol) -> Values:
-        return CurveEnds(end, curves.once("precision at ends", lambda: _precision(curves)), curves.recall)
-
-    return values
-
-
 def _precision(curves: Curves) -> FloatArray:
     """Precision at the end of each curve, [T, K]; NaN without a true positive."""
     recall, runs = curves.recall, curves.counts.runs
@@ -140,3 +132,17 @@ def _precision(curves: Curves) -> FloatArray:
     beyond = true / curves.of_runs(curves.positive) > np.repeat(last.ravel(), runs.ravel())
     precision = curves.largest(np.where(beyond, curves.precision, 0.0))
     return np.where(precision > 0, precision, np.nan)
+
+
+def _kind(end: End, title: str) -> Kind:
+    def values(curves: Curves, protocol: Protocol) -> Values:
+        return CurveEnds(end, curves.once("precision at ends", lambda: _precision(curves)), curves.recall)
+
+    return Kind(f"end_{end}", title, values)
+
+
+KINDS = (
+    _kind("precision", "Precision at curves' ends"),
+    _kind("recall", "Recall at curves' ends"),
+    _kind("F1", "F1 at curves' ends"),
+)

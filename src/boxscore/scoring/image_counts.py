@@ -20,6 +20,7 @@ from boxscore._utils.array_types import FloatArray
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
+from boxscore.scoring.kinds import Kind
 
 
 class ImageCounts(NamedTuple):
@@ -92,8 +93,17 @@ def f1_of(precision: FloatArray, recall: FloatArray) -> FloatArray:
     return np.divide(2 * precision * recall, total, out=np.where(total == 0, 0.0, np.nan), where=total > 0)
 
 
-def image_values(
-    value: Callable[[FloatArray, FloatArray], FloatArray],
-) -> Callable[[Curves, Protocol], Values]:
-    """Return what computes a metric from the means over images of precision and recall."""
-    return lambda curves, protocol: HeldValues(value(*mean_precision_and_recall(curves))[:, None])
+def _kind(name: str, title: str, figure: Callable[[FloatArray, FloatArray], FloatArray]) -> Kind:
+    """Make a kind of a figure of the means over images of precision and recall."""
+
+    def values(curves: Curves, protocol: Protocol) -> Values:
+        return HeldValues(figure(*mean_precision_and_recall(curves))[:, None])
+
+    return Kind(name, title, values)
+
+
+KINDS = (
+    _kind("image_precision", "Precision, mean of images", lambda precision, recall: precision),
+    _kind("image_recall", "Recall, mean of images", lambda precision, recall: recall),
+    _kind("image_F1", "F1 of the means of images", f1_of),
+)

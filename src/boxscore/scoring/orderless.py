@@ -1,7 +1,8 @@
-"""AP over all orders, of every threshold and class of curves."""
+"""Compute AP over all orders of the detections: the lowest, the expected and the highest."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -12,6 +13,7 @@ from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.expected import expected_ap
+from boxscore.scoring.kinds import Kind, no_fields
 
 
 def _reached(curves: Curves, protocol: Protocol) -> FloatArray:
@@ -46,7 +48,7 @@ def _expected(curves: Curves, protocol: Protocol) -> dict[str, FloatArray]:
     return {name: curves.with_undefined(values) for name, values in numbers.items()}
 
 
-def orderless_values(curves: Curves, protocol: Protocol, *, end: str) -> Values:
+def _values(curves: Curves, protocol: Protocol, *, end: str) -> Values:
     """Return the values of one end of the interval, or of the expectation."""
     compute = _expected if end == "expected" else _ends
     return HeldValues(curves.once(compute.__name__, lambda: compute(curves, protocol))[end])
@@ -70,3 +72,17 @@ def standard_error_of_mean(errors: FloatArray) -> float:
     """Return the standard error of a mean of estimates with these, [T, K]; NaN is none of them."""
     defined = errors[~np.isnan(errors)]
     return float(np.sqrt((defined**2).sum()) / defined.size) if defined.size else 0.0
+
+
+def _kind(end: str, title: str) -> Kind:
+    values = functools.partial(_values, end=end)
+    return Kind(f"AP_{end}", title, values, no_fields, of_classes_alone=True)
+
+
+KINDS = (
+    # Every false positive before every true one: the least that an order can give.
+    _kind("lowest", "AP, lowest of all orders"),
+    _kind("expected", "AP, expected over all orders"),
+    # Every true positive before every false one: the most that an order can give.
+    _kind("highest", "AP, highest of all orders"),
+)

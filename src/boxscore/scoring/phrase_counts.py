@@ -31,6 +31,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.image_counts import ImageCounts
+from boxscore.scoring.kinds import Kind
 
 IMAGE_EPSILON = 1e-6
 
@@ -94,6 +95,46 @@ class PhraseRates(NamedTuple):
         )
 
 
-def phrase_values(figure: Callable[[PhraseRates], FloatArray]) -> Callable[[Curves, Protocol], Values]:
-    """Return what computes a metric from the rates of phrases."""
-    return lambda curves, protocol: HeldValues(figure(PhraseRates.of(curves))[:, None])
+def _kind(
+    name: str, title: str, figure: Callable[[PhraseRates], FloatArray], *, lower_is_better: bool = False
+) -> Kind:
+    """Make a kind of a figure of the rates of phrases."""
+
+    def values(curves: Curves, protocol: Protocol) -> Values:
+        return HeldValues(figure(PhraseRates.of(curves))[:, None])
+
+    return Kind(name, title, values, lower_is_better=lower_is_better)
+
+
+KINDS = (
+    # F1 of the boxes of positive phrases, times how well positive phrases are separated from negative ones.
+    _kind(
+        "cgF1",
+        "Classification-gated F1 (cgF1)",
+        lambda rates: rates.positive.f1 * rates.image_correlation,
+    ),
+    # Rates of all boxes.
+    _kind("smoothed_precision", "Precision, as SAM 3 divides", lambda rates: rates.all_boxes.precision),
+    _kind("smoothed_recall", "Recall, as SAM 3 divides", lambda rates: rates.all_boxes.recall),
+    _kind("smoothed_F1", "F1, as SAM 3 divides", lambda rates: rates.all_boxes.f1),
+    # Sum of F1 of positive phrases over the number of those with a detection.
+    _kind("positive_macro_F1", "F1, mean of positive phrases", lambda rates: rates.macro_f1),
+    # Without the false positives of negative phrases.
+    _kind("positive_micro_F1", "F1 of positive phrases", lambda rates: rates.positive.f1),
+    _kind(
+        "positive_micro_precision",
+        "Precision of positive phrases",
+        lambda rates: rates.positive.precision,
+    ),
+    # Whether anything was found for a phrase, against whether the phrase is positive.
+    _kind("IL_precision", "Precision of images", lambda rates: rates.image_precision),
+    _kind("IL_recall", "Recall of images", lambda rates: rates.image_recall),
+    _kind("IL_F1", "F1 of images", lambda rates: rates.image_f1),
+    _kind(
+        "IL_FPR",
+        "False positive rate of images",
+        lambda rates: rates.image_false_positive_rate,
+        lower_is_better=True,
+    ),
+    _kind("IL_MCC", "Correlation of images (MCC)", lambda rates: rates.image_correlation),
+)

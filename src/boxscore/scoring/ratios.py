@@ -1,4 +1,4 @@
-"""Values of summary metrics that are ratios of sums over classes, as precision of all detections together is.
+"""Compute summary metrics that are ratios of sums over classes, as precision of all detections together is.
 
 Conventions
 -----------
@@ -19,7 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
+from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import HeldValues
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.kinds import Kind, no_fields
+from boxscore.scoring.overlap_sums import overlap_sums
 
 
 class Ratios(HeldValues):
@@ -109,3 +113,49 @@ def _sums(values: NDArray[Any]) -> NDArray[Any]:
 def _quotient(parts: NDArray[Any], wholes: NDArray[Any]) -> FloatArray:
     quotient: FloatArray = np.divide(parts, wholes, out=np.full(parts.shape, np.nan), where=wholes > 0)
     return quotient
+
+
+def _precision(curves: Curves, protocol: Protocol) -> Ratios:
+    """Divide the true positives of all classes and images by what is counted."""
+    return Ratios(curves.totals.recalled, curves.totals.counted)
+
+
+def _recall(curves: Curves, protocol: Protocol) -> Ratios:
+    """Divide the true positives of all classes and images by the objects."""
+    return Ratios(curves.totals.recalled, _objects(curves))
+
+
+def _micro_f1(curves: Curves, protocol: Protocol) -> Ratios:
+    """Divide 2 TP by 2 TP + FP + FN, each summed over classes and images."""
+    return Ratios(2 * curves.totals.recalled, curves.totals.counted + _objects(curves))
+
+
+def _false_per_image(curves: Curves, protocol: Protocol) -> Ratios:
+    """Divide the false positives of all classes by all images, those without objects too."""
+    false = curves.totals.counted - curves.totals.recalled
+    return Ratios(false, np.full(false.shape, curves.totals.images), shared=True)
+
+
+def _mean_iou(curves: Curves, protocol: Protocol) -> Ratios:
+    """Average the IoU of the true positives; undefined without any."""
+    return Ratios(overlap_sums(curves), curves.totals.recalled)
+
+
+def _object_iou(curves: Curves, protocol: Protocol) -> Ratios:
+    """Average the IoU of each object with its match, 0 for an object that was missed."""
+    return Ratios(overlap_sums(curves), _objects(curves))
+
+
+def _objects(curves: Curves) -> NDArray[Any]:
+    """Return the counted objects of each class, the same at each threshold, [T, K]."""
+    return np.broadcast_to(curves.totals.positive, curves.totals.recalled.shape)
+
+
+KINDS = (
+    Kind("precision", "Precision          (P)", _precision, no_fields, of_classes_alone=True),
+    Kind("recall", "Recall             (R)", _recall, no_fields, of_classes_alone=True),
+    Kind("micro_F1", "F1, all together   (F1)", _micro_f1, no_fields, of_classes_alone=True),
+    Kind("mean_iou", "Mean IoU of matches", _mean_iou, of_classes_alone=True),
+    Kind("object_iou", "Mean IoU of objects", _object_iou, of_classes_alone=True),
+    Kind("fp_per_image", "False positives per image", _false_per_image, no_fields, lower_is_better=True),
+)

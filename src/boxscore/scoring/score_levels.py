@@ -16,6 +16,7 @@ References
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -25,9 +26,11 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.ordering import stable_order
 from boxscore.matching.matches import Matches
+from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.crowds import LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED
 from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
+from boxscore.scoring.kinds import Kind
 
 STEPS = 40
 """Steps of recall."""
@@ -35,7 +38,7 @@ STEPS = 40
 Points = Literal[11, 40]
 
 
-def level_values(curves: Curves, *, points: Points, orientation: bool) -> Values:
+def _values(curves: Curves, protocol: Protocol, *, points: Points, orientation: bool) -> Values:
     """Average over the points, for each threshold and class [T, K]; values are in [0, 1]."""
     outcomes, weights = curves.counts.outcomes, curves.counts.image_weights
     assert outcomes is not None
@@ -116,3 +119,17 @@ def chosen_scores(scores: Sequence[float], positive: float) -> list[float]:
         chosen.append(score)
         recall += 1.0 / STEPS
     return chosen
+
+
+def _kind(name: str, title: str, points: Points, *, orientation: bool = False) -> Kind:
+    values = functools.partial(_values, points=points, orientation=orientation)
+    return Kind(name, title, values, needs_order=True)
+
+
+KINDS = (
+    # 40 recalls from October 2019, 11 before; objects choose again at each score threshold.
+    _kind("AP_R40", "Average Precision  (R40)", 40),
+    _kind("AP_R11", "Average Precision  (R11)", 11),
+    _kind("AOS_R40", "Orientation Sim.   (R40)", 40, orientation=True),
+    _kind("AOS_R11", "Orientation Sim.   (R11)", 11, orientation=True),
+)

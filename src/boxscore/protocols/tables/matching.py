@@ -28,7 +28,7 @@ from boxscore.protocols.fields import (
     whole,
 )
 from boxscore.protocols.grids import grid_text, number_text
-from boxscore.protocols.summary import NEED_ORDER, OF_IMAGES, ORDERLESS
+from boxscore.protocols.summary import OF_IMAGES, ORDERLESS, named_kind
 
 Candidate = Literal[
     "best_available",
@@ -176,6 +176,11 @@ PAIR_IOU = ExtraColumn(
     most=1.0,
 )
 """Overlap of each pair, [P]: parts have no other."""
+
+
+def _ranks(protocol: Any) -> bool:
+    """Whether a summary metric ranks detections."""
+    return any(named_kind(row.metric).needs_order for row in protocol.summary)
 
 
 def _unranked(protocol: Any) -> bool:
@@ -409,7 +414,7 @@ class MatchingRules(Rules):
             ),
             Refusal(
                 "together",
-                lambda protocol: _unranked(protocol) and any(map(protocol.asks_for, NEED_ORDER)),
+                lambda protocol: _unranked(protocol) and _ranks(protocol),
                 "have no metric that ranks detections (AP, FROC, MR, JI) where they have no scores",
                 field="summary",
                 got="one",

@@ -302,7 +302,7 @@ class MissRateDisplay(Display):
     def from_evaluation(cls, evaluation: Evaluation, *, classes: Sequence[str] = ()) -> Self:
         """Read the curves of an evaluation; see :func:`miss_rate`."""
         from boxscore.scoring.curves import Curves
-        from boxscore.scoring.kinds.mr import miss_rates
+        from boxscore.scoring.miss_rate import miss_rates
 
         _check_classes(evaluation, classes)
         protocol = evaluation.protocol

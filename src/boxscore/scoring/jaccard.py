@@ -34,7 +34,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.crowds import CROWDS, TRUTH_SHARE, jaccard_areas
 from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
-from boxscore.scoring.kinds.kind import Kind
+from boxscore.scoring.kinds import Kind
 
 EPSILON = 1e-6
 
@@ -249,4 +249,4 @@ def _augmented(first: list[int], second: list[int], weight: list[float]) -> list
             node = None if before is None else second[before]
 
 
-KIND = Kind("JI", lambda curves, protocol: {}, _values, None, count=with_crowd_counts)
+KINDS = (Kind("JI", "Jaccard Index      (JI)", _values, needs_order=True, count=with_crowd_counts),)

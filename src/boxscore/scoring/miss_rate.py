@@ -31,7 +31,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import LARGEST, SMALLEST, State
-from boxscore.scoring.kinds.kind import Kind
+from boxscore.scoring.kinds import Kind
 
 NONE = np.iinfo(np.int64).max
 """In place of false positives before the first true positive, where there is none."""
@@ -59,7 +59,7 @@ def _fields(curves: Curves, protocol: Protocol) -> State:
 
 def miss_rates(curves: Curves, protocol: Protocol) -> FloatArray:
     """Miss rate of each threshold and class at the anchors, [T, F, K]."""
-    rules, totals, state = protocol.miss_rate, curves.totals, KIND.state(curves, protocol)
+    rules, totals, state = protocol.miss_rate, curves.totals, MISS_RATE.state(curves, protocol)
     anchors, positive = np.array(rules.false_positives_per_image), totals.positive
     true, counted = state["true_at_anchors"], totals.counted
     if not totals.images:
@@ -89,4 +89,13 @@ def _values(curves: Curves, protocol: Protocol) -> Values:
     return HeldValues(log_average(miss_rates(curves, protocol)))
 
 
-KIND = Kind("MR", _fields, _values, lambda protocol: FOLD)
+MISS_RATE = Kind(
+    "MR",
+    "Log-Average Miss Rate (MR)",
+    _values,
+    lambda protocol: FOLD,
+    _fields,
+    needs_order=True,
+    lower_is_better=True,
+)
+KINDS = (MISS_RATE,)

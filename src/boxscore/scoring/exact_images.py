@@ -22,7 +22,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.counts import Outcomes
 from boxscore.scoring.curves import Curves
-from boxscore.scoring.kinds.kind import Kind
+from boxscore.scoring.kinds import Kind
 
 
 class _Differences(NamedTuple):
@@ -151,4 +151,4 @@ def _values(curves: Curves, protocol: Protocol) -> Values:
     return ExactImages(_differences(outcomes), every, len(outcomes.positive))
 
 
-KIND = Kind("exact_images", lambda curves, protocol: {}, _values, None)
+KINDS = (Kind("exact_images", "Images with the exact number", _values),)

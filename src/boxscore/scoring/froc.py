@@ -33,7 +33,7 @@ from boxscore.protocols.tables.crowds import FrocInterpolation
 from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import LARGEST, SMALLEST, State
-from boxscore.scoring.kinds.kind import Kind
+from boxscore.scoring.kinds import Kind
 
 Counts = NDArray[np.integer]
 
@@ -108,7 +108,7 @@ def _values(curves: Curves, protocol: Protocol) -> Values:
     """Read the curves of all thresholds and classes, [T, F, K]."""
     # Put the neighbors of all points in order, [T, K, 2F]. True and false positives both rise along the
     # curve, so each side can be sorted alone.
-    points, state = np.array(protocol.froc.false_positives_per_image), KIND.state(curves, protocol)
+    points, state = np.array(protocol.froc.false_positives_per_image), FROC.state(curves, protocol)
     T, K = curves.totals.recalled.shape
     true, false = (
         np.sort(np.concatenate([state[f"{side}_within"], state[f"{side}_beyond"]], axis=-1), axis=-1)
@@ -129,4 +129,5 @@ def _values(curves: Curves, protocol: Protocol) -> Values:
     return HeldValues(np.ascontiguousarray(read.transpose(0, 2, 1)))
 
 
-KIND = Kind("FROC", _fields, _values, lambda protocol: FOLD)
+FROC = Kind("FROC", "Mean Sensitivity (FROC)", _values, lambda protocol: FOLD, _fields, needs_order=True)
+KINDS = (FROC,)

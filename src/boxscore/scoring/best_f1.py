@@ -14,7 +14,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import HeldValues, Values
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import LARGEST, State
-from boxscore.scoring.kinds.kind import Kind
+from boxscore.scoring.kinds import Kind
 
 
 def _fields(curves: Curves, protocol: Protocol) -> State:
@@ -26,7 +26,15 @@ def _fields(curves: Curves, protocol: Protocol) -> State:
 
 
 def _values(curves: Curves, protocol: Protocol) -> Values:
-    return HeldValues(curves.defined(KIND.state(curves, protocol)["best_f1"]))
+    return HeldValues(curves.defined(BEST_F1.state(curves, protocol)["best_f1"]))
 
 
-KIND = Kind("F1", _fields, _values, fold=lambda protocol: {"best_f1": LARGEST}, of_classes_alone=True)
+BEST_F1 = Kind(
+    "F1",
+    "Best F1            (F1)",
+    _values,
+    lambda protocol: {"best_f1": LARGEST},
+    _fields,
+    of_classes_alone=True,
+)
+KINDS = (BEST_F1,)

@@ -1,8 +1,0 @@
-"""Share of the positive phrases that have a detection (SAM 3)."""
-
-from __future__ import annotations
-
-from boxscore.scoring.kinds.kind import Kind
-from boxscore.scoring.phrase_counts import phrase_values
-
-KIND = Kind("IL_recall", lambda curves, protocol: {}, phrase_values(lambda rates: rates.image_recall), None)
