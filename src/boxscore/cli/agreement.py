@@ -19,7 +19,8 @@ from pathlib import Path
 from boxscore._utils import checks
 from boxscore._utils.text import counted
 from boxscore.cli.arguments import GROUND_TRUTH, OUTPUT, READERS, Option
-from boxscore.cli.inputs import detector_names, readers
+from boxscore.cli.choices import readers
+from boxscore.cli.inputs import detector_names
 from boxscore.cli.output import Section, table_columns, table_rows, written
 from boxscore.cli.streams import show
 from boxscore.diagnostics import annotator_agreement, labels_by_annotator

@@ -44,8 +44,9 @@ from boxscore.cli.arguments import (
     OUTPUT,
     Option,
 )
+from boxscore.cli.choices import readers
 from boxscore.cli.digests import digest_of
-from boxscore.cli.inputs import Inputs, evaluate_inputs, read_inputs, read_others, readers, with_detections
+from boxscore.cli.inputs import Inputs, evaluate_inputs, read_inputs, read_others, with_detections
 from boxscore.cli.output import Digest, Section, refuse_errors, remembered_warnings, written
 from boxscore.cli.parameters import options_of
 from boxscore.cli.streams import coloured, say, show, signature_lines, table_width

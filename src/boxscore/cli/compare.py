@@ -39,8 +39,9 @@ from boxscore.cli.arguments import (
     SCRATCH,
     Option,
 )
+from boxscore.cli.choices import chosen, readers
 from boxscore.cli.digests import digest_of, finding_lines_of
-from boxscore.cli.inputs import chosen, detector_names, evaluate_each, readers, with_detections
+from boxscore.cli.inputs import detector_names, evaluate_each, with_detections
 from boxscore.cli.output import (
     Remembered,
     Section,

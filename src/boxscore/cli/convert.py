@@ -39,13 +39,8 @@ from boxscore.cli.arguments import (
     RESULTS_OUTPUT,
     Option,
 )
-from boxscore.cli.inputs import (
-    chosen,
-    chosen_classes,
-    detection_arguments,
-    ground_truth_arguments,
-    resolve_columns,
-)
+from boxscore.cli.choices import chosen, chosen_classes
+from boxscore.cli.inputs import detection_arguments, ground_truth_arguments, resolve_columns
 from boxscore.cli.streams import say
 from boxscore.data.hierarchy import Hierarchy, expand_classes
 from boxscore.data.operations import (

@@ -151,7 +151,7 @@ class Diagnostic(NamedTuple):
 
         from boxscore import diagnostics
         from boxscore._utils.progress import stage
-        from boxscore.cli.inputs import readers
+        from boxscore.cli.choices import readers
         from boxscore.cli.output import chosen_rows, print_frame
         from boxscore.data.class_names import EVERY_CLASS
         from boxscore.reports.rows import ALL_ROWS

@@ -25,7 +25,8 @@ from boxscore._utils import checks
 from boxscore._utils.files import write_folder
 from boxscore._utils.user_warnings import warn_user
 from boxscore.cli.arguments import FOLDER_OUTPUT, INPUTS, MEMORY_LIMIT, PLOT_FORMS, Option
-from boxscore.cli.inputs import evaluate_inputs, existing_folder, read_inputs
+from boxscore.cli.choices import existing_folder
+from boxscore.cli.inputs import evaluate_inputs, read_inputs
 from boxscore.cli.report_output import picture
 from boxscore.cli.streams import say, show
 from boxscore.errors import InputError

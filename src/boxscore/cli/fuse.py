@@ -29,7 +29,7 @@ from boxscore.cli.arguments import (
     RESULTS_OUTPUT,
     Option,
 )
-from boxscore.cli.inputs import readers
+from boxscore.cli.choices import readers
 from boxscore.cli.streams import say
 from boxscore.errors import InputError
 from boxscore.suppression.fusion import Confidence

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from boxscore._utils import checks
-from boxscore._utils.files import read_bytes
 from boxscore._utils.given_paths import path_of
-from boxscore._utils.processes import available_processors
 from boxscore._utils.progress import stage
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import short_list
 from boxscore.cli.arguments import DEFAULT_PROTOCOL
+from boxscore.cli.choices import chosen, chosen_classes, existing_folder, readers
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.data.column_names import ColumnMap
-from boxscore.data.lookup import UnlistedImagesError, image_rows_by_name
+from boxscore.data.lookup import UnlistedImagesError
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.unlisted import listing
-from boxscore.data.vocabulary import Categories, Id, Images, as_ids
+from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import load_both
@@ -34,9 +31,6 @@ from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type
 from boxscore.protocols.changing import area_ranges_of_text, iou_thresholds_of_text
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of, similarity_of
-
-if TYPE_CHECKING:
-    from boxscore.suppression.suppressing import GroupOptions
 
 EXPECTED = {
     "coco": (".json",),
@@ -52,9 +46,6 @@ EXPECTED = {
 
 PIXEL_OFFSETS = {"continuous": 0.0, "inclusive": 1.0}
 """What is added to a width: corners are points of a plane, or the first and the last pixel of a box."""
-
-LONGEST_ID = 1000
-"""Digits; Python reads numbers of no more than 4,300 from text."""
 
 
 class Inputs(NamedTuple):
@@ -361,145 +352,3 @@ def detector_names(paths: list[Path], given: list[str] | None) -> list[str]:
         if len(set(names)) == len(names):
             return names
     return [f"{path} ({number})" for number, path in enumerate(paths, start=1)]
-
-
-def readers(arguments: argparse.Namespace) -> int:
-    """Return how many processes read a large file: ``--workers``, or one per available processor."""
-    if arguments.workers is not None:
-        return checks.whole_number(arguments.workers, 1, name="--workers", high=checks.MOST_WORKERS)
-    return available_processors()
-
-
-def existing_folder(path: Path | None, *, name: str) -> Path | None:
-    """Check early that a folder exists."""
-    if path is not None and not path.is_dir():
-        raise InputError(name, "be a folder", got=repr(str(path)))
-    return path
-
-
-def group_options(arguments: argparse.Namespace, categories: Categories) -> GroupOptions:
-    """Return the options of grouping and capping that the arguments in ``GROUPS`` give."""
-    return {
-        "class_agnostic": arguments.class_agnostic,
-        "class_groups": None if arguments.groups is None else _groups(arguments.groups, categories),
-        "max_per_group": arguments.max_per_group,
-        "max_per_image": arguments.max_per_image,
-        "pixel_offset": arguments.pixel_offset,
-    }
-
-
-def _groups(path: Path, categories: Categories) -> list[list[Id]]:
-    """Read groups of classes, one per line."""
-    import csv
-
-    lines = csv.reader(_lines(path, "groups"), skipinitialspace=True)
-    lists = [[word.strip() for word in words if word.strip()] for words in lines]
-    groups = [_labels(words, categories, what="a class of a group") for words in lists if words]
-    if not groups:
-        raise InputError("a file of groups", "name at least one class", got="none", place=str(path))
-    return groups
-
-
-def chosen_classes(values: Sequence[str] | None, categories: Categories) -> list[Id] | None:
-    """Return the classes that a command line names, by labels; a file stands for its lines.
-
-    What names no class stays as it is.
-    """
-    if values is None:
-        return None
-    words: list[str] = []
-    rows = categories.rows_by_word(values, what="a chosen class", numbers=True)
-    for word, row in zip(values, rows.tolist(), strict=True):
-        words += [word] if row >= 0 or not Path(word).is_file() else _lines_of_ids(Path(word))
-    return _labels(words, categories, what="a chosen class")
-
-
-def _labels(words: Sequence[str], categories: Categories, *, what: str) -> list[Id]:
-    labels = categories.labels
-    rows = categories.rows_by_word(words, what=what, numbers=True).tolist()
-    unknown = categories.ids.dtype != object
-    return [
-        labels[row] if row >= 0 else _integer(word) if unknown else word
-        for word, row in zip(words, rows, strict=True)
-    ]
-
-
-def _lines_of_ids(path: Path) -> list[str]:
-    lines = _lines(path, "ids")
-    if not lines:
-        raise InputError("a file of ids", "name at least one", got="an empty file", place=str(path))
-    return lines
-
-
-def chosen(values: Sequence[str] | None, images: Images) -> list[Id] | None:
-    """Return ids or names of images from the command line; a file stands for its lines, or its JSON list."""
-    if values is None:
-        return None
-    known = {*map(str, images.ids.tolist()), *images.file_names.tolist()}
-    integers = images.ids.dtype != object
-    ids: list[Id] = []
-    for value in values:
-        path = Path(value)
-        if value in known or not path.is_file():
-            texts: list[Any] = [value]
-        else:
-            texts = _ids_in(path)
-        for text in texts:
-            if isinstance(text, int):
-                ids.append(text)
-            else:
-                parts = [text] if text in known or "," not in text else _at_commas(text, images)
-                ids += _ids(parts, names=(), integers=integers)
-    return ids
-
-
-def _at_commas(text: str, images: Images) -> list[str]:
-    """Return the words between commas, unless the whole is what an image is called."""
-    if image_rows_by_name(as_ids([text], name="image ids"), images)[0] >= 0:
-        return [text]
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _ids_in(path: Path) -> list[Any]:
-    """Return the lines of a file of ids, or the ids of its JSON list."""
-    lines = _lines_of_ids(path)
-    if not lines[0].startswith("["):
-        return lines
-    try:
-        values = json.loads("\n".join(lines))
-    except (ValueError, RecursionError):
-        values = None
-    kinds = {type(value) for value in values} if isinstance(values, list) else {None}
-    if not values or not kinds <= {int, str}:
-        rule, got = "hold a line for each, or a JSON list of them", "other JSON"
-        raise InputError("a file of ids", rule, got=got, place=str(path))
-    return values  # type: ignore[no-any-return]
-
-
-def _lines(path: Path, what: str) -> list[str]:
-    """Read the lines of a file that are not blank."""
-    try:
-        lines = read_bytes(path).decode("utf-8-sig").splitlines()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise InputError(f"a file of {what}", "be UTF-8 text", got="other bytes", place=str(path)) from None
-    except ValueError as error:  # NUL in the path
-        raise InputError(f"{path}: cannot be read: {error}.") from None
-    return [line.strip() for line in lines if line.strip()]
-
-
-def _ids(texts: Sequence[str], *, names: Sequence[str] | set[str], integers: bool) -> list[Id]:
-    """Convert words to integers where ids are integers and the word is not a name."""
-    return [_integer(text) if integers and text not in names else text for text in texts]
-
-
-def _integer(text: str) -> Id:
-    """Convert a word of digits to an integer; leave any other."""
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal()):
-        return text
-    if len(digits) > LONGEST_ID:
-        got = f"{len(digits):,}, {digits[:12]}..."
-        raise InputError("an id", f"have at most {LONGEST_ID:,} digits", got=got)
-    return int(text)

@@ -12,17 +12,15 @@ from typing import Any
 
 from boxscore._utils.files import temporary_folder
 from boxscore._utils.progress import stage
+from boxscore.cli.choices import chosen_classes, existing_folder, readers
 from boxscore.cli.inputs import (
     UNLISTED_IN_PARTITIONS,
-    chosen_classes,
     chosen_protocol,
     detection_arguments,
     evaluate_inputs,
-    existing_folder,
     ground_truth_arguments,
     options_given,
     read_inputs,
-    readers,
     refuse_unlisted,
     unlisted_in_partitions,
 )

@@ -19,7 +19,7 @@ from pathlib import Path
 from boxscore._utils.files import temporary_folder
 from boxscore._utils.progress import progress
 from boxscore.cli.arguments import MEMORY_LIMIT, OUTPUT, PER_CLASS, ROWS, SCRATCH, WORKERS, Option
-from boxscore.cli.inputs import existing_folder, readers
+from boxscore.cli.choices import existing_folder, readers
 from boxscore.cli.output import evaluation_as, remembered_warnings, rows_of
 from boxscore.cli.streams import show
 from boxscore.distributed import merge

@@ -35,7 +35,7 @@ from boxscore.cli.arguments import (
     RESULTS_OUTPUT,
     Option,
 )
-from boxscore.cli.inputs import group_options, readers
+from boxscore.cli.choices import group_options, readers
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.data.patches import PATCH_FORMS, merge_patches
 from boxscore.errors import InputError

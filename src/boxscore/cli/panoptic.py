@@ -24,7 +24,7 @@ from boxscore.cli.arguments import (
     ROWS,
     Option,
 )
-from boxscore.cli.inputs import readers
+from boxscore.cli.choices import readers
 from boxscore.cli.label_maps import print_result
 from boxscore.cli.output import remembered_warnings
 from boxscore.label_maps.folders import panoptic_quality_of_files

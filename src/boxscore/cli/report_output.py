@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from boxscore.cli.inputs import existing_folder, readers
+from boxscore.cli.choices import existing_folder, readers
 from boxscore.cli.streams import say
 from boxscore.diagnostics.compare import DetectorComparison
 from boxscore.evaluation import Evaluation

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from boxscore._utils.files import temporary_folder
-from boxscore.cli.inputs import readers
+from boxscore.cli.choices import readers
 from boxscore.data.vocabulary import Categories
 from boxscore.distributed.local import Load, LocalEngine, bytes_of_text, plan_within
 from boxscore.distributed.suppressing import Counted, Rewrite, join_parquet, parquet_tasks, rewritten

@@ -30,7 +30,7 @@ from boxscore.cli.arguments import (
     ROWS,
     Option,
 )
-from boxscore.cli.inputs import readers
+from boxscore.cli.choices import readers
 from boxscore.cli.label_maps import print_result
 from boxscore.errors import InputError
 from boxscore.label_maps.folders import semantic_iou_of_folders

@@ -19,7 +19,7 @@ from typing import Any
 from boxscore._utils.text import counted, short_list
 from boxscore._utils.user_warnings import warn_user
 from boxscore.cli.arguments import OUTPUT, READERS, REPORT, Option
-from boxscore.cli.inputs import readers
+from boxscore.cli.choices import readers
 from boxscore.cli.output import Section, table_columns, written
 from boxscore.cli.parameters import options_of
 from boxscore.cli.streams import say, show

@@ -21,8 +21,9 @@ from typing import get_args
 from boxscore._utils.progress import stage
 from boxscore._utils.text import counted, decimals_of
 from boxscore.cli.arguments import OUTPUT, Option, inputs_beside
+from boxscore.cli.choices import readers
 from boxscore.cli.digests import digest_of
-from boxscore.cli.inputs import evaluate_each, readers
+from boxscore.cli.inputs import evaluate_each
 from boxscore.cli.output import Digest, print_frame, refuse_errors, remembered_warnings
 from boxscore.cli.parameters import options_of
 from boxscore.cli.streams import say

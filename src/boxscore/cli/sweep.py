@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
 from boxscore.cli.arguments import GROUPS, INPUTS, METRICS, OUTPUT, PER_CLASS, PLOT_FORMS, Option
-from boxscore.cli.inputs import group_options, read_inputs
+from boxscore.cli.choices import group_options
+from boxscore.cli.inputs import read_inputs
 from boxscore.cli.output import Section, table_columns, table_rows, written
 from boxscore.cli.report_output import picture
 from boxscore.cli.streams import coloured, show

@@ -18,8 +18,9 @@ from pathlib import Path
 
 from boxscore._utils.progress import stage
 from boxscore.cli.arguments import DETECTIONS, INPUTS, Option
+from boxscore.cli.choices import readers
 from boxscore.cli.digests import digest_of, finding_lines_of
-from boxscore.cli.inputs import detector_names, evaluate_each, readers
+from boxscore.cli.inputs import detector_names, evaluate_each
 from boxscore.cli.output import refuse_errors, remembered_warnings
 from boxscore.cli.streams import say, show
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,10 @@ from boxscore._utils import checks
 from boxscore.data.masks import Masks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
-from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.pairs import Comparison, PairValues
+
+if TYPE_CHECKING:
+    from boxscore.protocols.protocol import Protocol
 
 
 class Similarity(abc.ABC):

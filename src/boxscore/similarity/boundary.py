@@ -21,7 +21,7 @@ https://github.com/bowenc0221/boundary-iou-api, ``boundary_utils.py`` and ``coco
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,12 +31,14 @@ from boxscore._utils.array_types import FloatArray, Positions
 from boxscore._utils.ordering import distinct_rows
 from boxscore.data.masks import Masks
 from boxscore.errors import InputError
-from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.column_runs import ColumnRuns, column_runs, shared_pixels
 from boxscore.similarity.inner_runs import inner_runs
 from boxscore.similarity.mask import MaskSimilarity, MasksLike, all_pairs, as_masks
 from boxscore.similarity.mask_pairs import Batch, MaskBlock, pairs_of_runs
 from boxscore.similarity.pairs import Comparison, PairValues
+
+if TYPE_CHECKING:
+    from boxscore.protocols.protocol import Protocol
 
 
 def boundary_width(height: int, width: int, dilation_ratio: float) -> int:

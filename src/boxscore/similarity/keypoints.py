@@ -24,6 +24,7 @@ Ronchi and Perona, arXiv 1707.05388; https://cocodataset.org/#keypoints-eval; py
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,9 +34,11 @@ from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore.data.keypoints import keypoint_array
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
-from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks
+
+if TYPE_CHECKING:
+    from boxscore.protocols.protocol import Protocol
 
 DISTANT = -40.0
 """``exp`` of less, 4e-18, is lost beside a number that is near 1."""

@@ -21,7 +21,7 @@ pycocotools 2.0.11, ``maskApi.c``: ``rleArea``, ``rleToBbox``, ``rleIou``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,12 +33,14 @@ from boxscore._utils.text import counted
 from boxscore.data.masks import MaskLike, Masks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
-from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.base import Similarity, box_only, with_masks
 from boxscore.similarity.box import BoxSimilarity
 from boxscore.similarity.mask_pairs import MaskBlock, blocks, overlaps_of_pairs, pairs_of_runs, shared_out
 from boxscore.similarity.measures import MeasureOf, shared_between
 from boxscore.similarity.pairs import Comparison, Overlap, PairValues, over
+
+if TYPE_CHECKING:
+    from boxscore.protocols.protocol import Protocol
 
 MasksLike = Masks | Sequence[MaskLike] | NDArray[Any]
 """A column of masks, a sequence of them, or a binary array [N, H, W]."""

@@ -13,6 +13,8 @@ Conventions
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,9 +22,11 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
-from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, at_least, in_chunks
+
+if TYPE_CHECKING:
+    from boxscore.protocols.protocol import Protocol
 
 NEAR = 1e-9
 """How near to a threshold a similarity is decided by its distance."""

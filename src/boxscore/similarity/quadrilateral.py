@@ -24,6 +24,7 @@ CAPTAIN-WHU/DOTA_devkit, ``polyiou.cpp``: the rules were taken over, with the or
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,7 +36,6 @@ from boxscore.data.oriented import corners_of
 from boxscore.data.quadrilaterals import area_of_corners, box_of_corners, not_convex
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
-from boxscore.protocols.protocol import Protocol
 from boxscore.similarity._polyiou import polyiou
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import (
@@ -47,6 +47,9 @@ from boxscore.similarity.pairs import (
     over,
     rows_of_pairs,
 )
+
+if TYPE_CHECKING:
+    from boxscore.protocols.protocol import Protocol
 
 PAIRS = 1 << 13
 """Pairs integrated together: temporaries of four edges each fit the cache."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import itertools
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from boxscore.protocols.protocol import Protocol, SimilarityName
 from boxscore.similarity.base import Similarity
+
+if TYPE_CHECKING:
+    from boxscore.protocols.protocol import Protocol, SimilarityName
 
 SIMILARITIES: dict[SimilarityName, str] = {
     "box": "boxscore.similarity.box:BoxSimilarity",
