@@ -37,7 +37,6 @@ from boxscore.cli.arguments import (
 )
 from boxscore.cli.choices import group_options, readers
 from boxscore.cli.streams import say, stderr_is_terminal
-from boxscore.data.patches import PATCH_FORMS, merge_patches
 from boxscore.errors import InputError
 from boxscore.suppression.methods import METHODS, check_method
 from boxscore.suppression.suppressing import suppress
@@ -80,7 +79,7 @@ OPTIONS = (
         "merge-patches",
         "first map detections in patches <image>__<scale>__<x>___<y> back to their images: scaled divides by "
         "the scale (DOTA devkit), shifted does not (mmrotate)",
-        choices=PATCH_FORMS,
+        choices=("scaled", "shifted"),
     ),
     *GROUPS,
     RESULTS_BOX_FORMAT,
@@ -114,6 +113,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
     table = results.table
     if arguments.merge_patches is not None:
+        from boxscore.data.patches import merge_patches
+
         table = merge_patches(table, arguments.merge_patches)
     _progress(f"suppressing {counted(len(table), 'detection')} of {counted(len(table.images), 'image')}")
     left = suppress(

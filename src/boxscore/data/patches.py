@@ -23,7 +23,6 @@ from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import InputError
 
-PATCH_FORMS = ("scaled", "shifted")
 _NAME = re.compile(r"(.+)__(\d*\.?\d+)__(-?\d+)___(-?\d+)")
 
 
@@ -54,7 +53,7 @@ def merge_patches(detections: Detections, form: str = "scaled") -> Detections:
     >>> merge_patches(table).boxes.tolist(), merge_patches(table).images.ids.tolist()
     ([[200.0, 0.0, 220.0, 20.0]], ['P1'])
     """
-    checks.one_of(form, PATCH_FORMS, name="form")
+    checks.one_of(form, ("scaled", "shifted"), name="form")
     if detections.masks is not None or detections.keypoints is not None:
         raise InputError("detections in patches", "be boxes", got="masks or keypoints")
     # Parse each image's name once; names of another form are whole images.

@@ -9,15 +9,23 @@ Conventions
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import IntArray
+from boxscore.data.masks import Masks
+from boxscore.errors import InputError
 from boxscore.similarity.mask import MasksLike, as_masks, mask_measure
+from boxscore.similarity.measures import MeasureOf
+from boxscore.similarity.pairs import Overlap
 from boxscore.suppression._ranked import check_groups, check_scores, rank
 from boxscore.suppression.hard import select
+
+if TYPE_CHECKING:
+    from boxscore.data.tables import Detections
 
 
 def mask_nms(
@@ -76,3 +84,19 @@ def mask_nms(
         pre_top_k=pre_top_k,
     )
     return select(ranked, threshold, max_per_group=max_per_group).indices
+
+
+def table_measure(
+    detections: Detections, group: IntArray, similarity: str, *, overlap: Overlap, lowest: float
+) -> MeasureOf:
+    """Measure the masks of a table; overlaps of no more than ``lowest`` may read 0."""
+    masks = detections.masks
+    if len(detections) and (masks is None or masks.missing.any()):
+        row = 0 if masks is None else int(np.argmax(masks.missing))
+        raise InputError(
+            "a detection",
+            "have a mask where masks are compared",
+            got="none",
+            place=f"row {row} of {detections.source}" if masks is None else masks.place(row),
+        )
+    return mask_measure(masks or Masks([]), group, overlap=overlap, lowest=lowest)

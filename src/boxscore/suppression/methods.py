@@ -1,27 +1,23 @@
-"""The registry of methods: what each reads and changes."""
+"""Name the methods of suppression: what each reads and changes, and the module that computes it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Literal, NamedTuple
+import importlib
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 from boxscore._utils import checks
 from boxscore.errors import InputError
 from boxscore.similarity.pairs import Overlap
-from boxscore.suppression.fast import select_in_rounds
-from boxscore.suppression.hard import select
-from boxscore.suppression.matrix import decay_all
-from boxscore.suppression.merging import merge
+from boxscore.suppression._ranked import Ranked
 from boxscore.suppression.result import Changes, Survivors
-from boxscore.suppression.soft import soften
 
 
 class Method(NamedTuple):
     """The method behind one name of :data:`METHODS`."""
 
-    call: Callable[..., Survivors]
-    """The function on ranked boxes, with the arguments that the name fixes."""
+    function: str
+    """The function on ranked boxes, ``module.function`` of this package; imported by the first call."""
     changes: Changes
     """What changes in the survivors."""
     reads: frozenset[str]
@@ -30,22 +26,31 @@ class Method(NamedTuple):
     """Default of the score threshold."""
     overlap: Overlap = "iou"
     """The overlap it measures if it cannot be chosen."""
+    fixed: Mapping[str, Any] = {}
+    """Arguments of the function that the name fixes."""
+
+    def call(self, ranked: Ranked, **options: Any) -> Survivors:
+        """Suppress ranked boxes."""
+        module, name = self.function.split(".")
+        function = getattr(importlib.import_module(f"boxscore.suppression.{module}"), name)
+        survivors: Survivors = function(ranked, **self.fixed, **options)
+        return survivors
 
 
 _IOU, _SIGMA, _OVERLAP = frozenset({"iou_threshold"}), frozenset({"sigma"}), frozenset({"overlap"})
 _OWNERS = frozenset({"owners"})
 
 METHODS: dict[str, Method] = {
-    "hard": Method(select, "nothing", _IOU | _OVERLAP | _OWNERS),
-    "soft-linear": Method(partial(soften, method="linear"), "scores", _IOU, 0.001),
-    "soft-gaussian": Method(partial(soften, method="gaussian"), "scores", _SIGMA, 0.001),
-    "diou": Method(select, "nothing", _IOU | _OWNERS, overlap="diou"),
-    "matrix-linear": Method(partial(decay_all, method="linear"), "scores", frozenset(), 0.0),
-    "matrix-gaussian": Method(partial(decay_all, method="gaussian"), "scores", _SIGMA, 0.0),
-    "fast": Method(partial(select_in_rounds, max_rounds=1), "nothing", _IOU),
-    "cluster": Method(select_in_rounds, "nothing", _IOU | _OWNERS),
-    "greedy-nmm": Method(partial(merge, transitive=False), "boxes", _IOU | _OVERLAP),
-    "nmm": Method(partial(merge, transitive=True), "boxes", _IOU | _OVERLAP),
+    "hard": Method("hard.select", "nothing", _IOU | _OVERLAP | _OWNERS),
+    "soft-linear": Method("soft.soften", "scores", _IOU, 0.001, fixed={"method": "linear"}),
+    "soft-gaussian": Method("soft.soften", "scores", _SIGMA, 0.001, fixed={"method": "gaussian"}),
+    "diou": Method("hard.select", "nothing", _IOU | _OWNERS, overlap="diou"),
+    "matrix-linear": Method("matrix.decay_all", "scores", frozenset(), 0.0, fixed={"method": "linear"}),
+    "matrix-gaussian": Method("matrix.decay_all", "scores", _SIGMA, 0.0, fixed={"method": "gaussian"}),
+    "fast": Method("fast.select_in_rounds", "nothing", _IOU, fixed={"max_rounds": 1}),
+    "cluster": Method("fast.select_in_rounds", "nothing", _IOU | _OWNERS),
+    "greedy-nmm": Method("merging.merge", "boxes", _IOU | _OVERLAP, fixed={"transitive": False}),
+    "nmm": Method("merging.merge", "boxes", _IOU | _OVERLAP, fixed={"transitive": True}),
 }
 """The methods by name; a name with a dash fixes the method of a function."""
 

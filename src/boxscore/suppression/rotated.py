@@ -14,6 +14,7 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore.data.oriented import corners_of, rotated_of
 from boxscore.similarity.measures import Measure, MeasureOf
+from boxscore.similarity.pairs import Overlap
 from boxscore.similarity.probiou import ProbIouMeasure
 from boxscore.similarity.quadrilateral import QuadrilateralMeasure
 from boxscore.similarity.rotated import AngleUnit, RotatedMeasure, rotated_boxes
@@ -132,8 +133,10 @@ def _ranked(
     )
 
 
-def oriented_measure(detections: Detections, similarity: str, lowest: float) -> MeasureOf:
-    """Measure of rows: rotated, quadrilateral or probiou; values up to ``lowest`` may read 0."""
+def table_measure(
+    detections: Detections, group: IntArray, similarity: str, *, overlap: Overlap, lowest: float
+) -> MeasureOf:
+    """Measure the oriented boxes of a table; overlaps of no more than ``lowest`` may read 0."""
     shapes = corners_of(detections) if similarity == "quadrilateral" else rotated_of(detections)
     return _measure_of(similarity, shapes, lowest)
 

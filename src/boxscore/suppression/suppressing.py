@@ -17,6 +17,7 @@ Conventions
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
@@ -28,10 +29,9 @@ from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.ordering import top_k_per_group
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat, box_convert
-from boxscore.data.masks import Masks
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
-from boxscore.similarity.mask import mask_measure
+from boxscore.similarity.measures import MeasureOf
 from boxscore.suppression._pairs import share_pairs
 from boxscore.suppression._ranked import (
     BoxOptions,
@@ -45,13 +45,14 @@ from boxscore.suppression._ranked import (
 )
 from boxscore.suppression.methods import METHODS, Setting, check_method, readers_of
 from boxscore.suppression.result import Suppression
-from boxscore.suppression.rotated import oriented_measure
 
 if TYPE_CHECKING:
     from boxscore.data.tables import Detections
 
 Overlapping = Literal["box", "mask", "rotated", "quadrilateral", "probiou"]
 """What of two detections overlaps."""
+MEASURES = {"mask": "masks", "rotated": "rotated", "quadrilateral": "rotated", "probiou": "rotated"}
+"""The module of this package that measures what overlaps, other than boxes; imported when it is asked for."""
 Cap = tuple[NDArray[Any], int]
 """A group for each row, and the cap per group."""
 
@@ -308,11 +309,14 @@ class Suppressor:
         if self._similarity == "box":
             options = BoxOptions("xyxy", self._pixel_offset, setting.measured, setting.floor)
             return prepare(self._boxes, self._detections.scores, self._group, options)
-        if self._similarity == "mask":
-            masks = _masks_of(self._detections)
-            measure = mask_measure(masks, self._group, overlap=setting.measured, lowest=setting.lowest)
-        else:
-            measure = oriented_measure(self._detections, self._similarity, setting.lowest)
+        module = importlib.import_module(f"boxscore.suppression.{MEASURES[self._similarity]}")
+        measure: MeasureOf = module.table_measure(
+            self._detections,
+            self._group,
+            self._similarity,
+            overlap=setting.measured,
+            lowest=setting.lowest,
+        )
         return rank(self._detections.scores, self._group, measure, score_threshold=setting.floor)
 
     def shared(self, settings: Iterable[Setting]) -> dict[Setting, Ranked]:
@@ -333,19 +337,6 @@ class Suppressor:
     def suppress(self, setting: Setting, ranked: Ranked, *, owners: bool = False) -> Suppression:
         """Suppress ranked detections; ``owners`` records which dropped which, at some cost."""
         return _carry_out(setting, ranked, self._boxes, self._caps, owners=owners)
-
-
-def _masks_of(detections: Detections) -> Masks:
-    masks = detections.masks
-    if len(detections) and (masks is None or masks.missing.any()):
-        row = 0 if masks is None else int(np.argmax(masks.missing))
-        raise InputError(
-            "a detection",
-            "have a mask where masks are compared",
-            got="none",
-            place=f"row {row} of {detections.source}" if masks is None else masks.place(row),
-        )
-    return masks or Masks([])
 
 
 def _groups(
