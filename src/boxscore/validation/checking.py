@@ -2,35 +2,63 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from boxscore._utils.records import NamedTuple
 from boxscore.evaluation.result_warnings import SAID_OF_NUMBERING
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
-from boxscore.validation._findings import Context, Finding, by_weight
-from boxscore.validation.geometric import geometric_findings
-from boxscore.validation.image_labels import image_label_findings, not_exhaustive_findings
-from boxscore.validation.lvis import lvis_findings
-from boxscore.validation.mismatch import mismatch_findings
-from boxscore.validation.misnamed import misnamed_findings
-from boxscore.validation.semantic import semantic_findings
-from boxscore.validation.structural import structural_findings
-from boxscore.validation.unread import unread_findings
+from boxscore.validation._findings import WHEN_ASKED, Context, Finding, by_weight
 
 ProtocolLike = str | Path | Mapping[str, Any] | Protocol
 
-CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
-    structural_findings,
-    geometric_findings,
-    unread_findings,
-    semantic_findings,
-    mismatch_findings,
-    misnamed_findings,
-    not_exhaustive_findings,
-    lvis_findings,
-    image_label_findings,
+
+class Check(NamedTuple):
+    """A check of tables, and which tables it is for."""
+
+    function: str
+    """``module.function`` of this package; the module is imported when the check runs."""
+    applies: Callable[[Context], bool] | None = None
+    """Whether the check can find anything; None: in any tables."""
+
+    def findings(self, context: Context) -> Iterator[Finding]:
+        """Run the check."""
+        if self.applies is None or self.applies(context):
+            module, name = self.function.split(".")
+            yield from getattr(importlib.import_module(f"boxscore.validation.{module}"), name)(context)
+
+
+def _has_silent_class(context: Context) -> bool:
+    if context.detections is None or context.chosen_classes:
+        return False
+    return bool(context.silent_classes.any())
+
+
+def _has_image_labels(context: Context) -> bool:
+    return context.ground_truth.image_labels is not None
+
+
+def _asks_for_image_labels(context: Context) -> bool:
+    return context.protocol.labels.unlisted == "drop" or context.effort == WHEN_ASKED
+
+
+def _may_be_lvis(context: Context) -> bool:
+    return context.effort == WHEN_ASKED or "frequency" in context.ground_truth.categories.columns
+
+
+CHECKS = (
+    Check("structural.structural_findings"),
+    Check("geometric.geometric_findings"),
+    Check("unread.unread_findings"),
+    Check("semantic.semantic_findings"),
+    Check("mismatch.mismatch_findings"),
+    Check("misnamed.misnamed_findings", _has_silent_class),
+    Check("image_labels.not_exhaustive_findings", _has_image_labels),
+    Check("lvis.lvis_findings", _may_be_lvis),
+    Check("image_labels.image_label_findings", _asks_for_image_labels),
 )
 """In the order in which they run."""
 
@@ -50,7 +78,7 @@ FROM_PLACES = (
 
 def check(context: Context) -> list[Finding]:
     """Run every check: errors first, and of one severity those that cost most."""
-    findings = [finding for one in CHECKS for finding in one(context)]
+    findings = [finding for one in CHECKS for finding in one.findings(context)]
     follows = consequences(context, findings)
     return by_weight(finding for finding in findings if finding.code not in follows)
 

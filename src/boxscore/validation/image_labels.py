@@ -54,8 +54,7 @@ def image_label_findings(context: Context) -> Iterator[Finding]:
 def not_exhaustive_findings(context: Context) -> Iterator[Finding]:
     """Check that no class is labelled both absent and not exhaustive in one image, whatever the protocol."""
     truth, labels = context.ground_truth, context.ground_truth.image_labels
-    if labels is None:
-        return
+    assert labels is not None
     negative = labels.of("negative")
     both = labels.says(negative.image, negative.category, "not_exhaustive")
     if both.any():

@@ -55,8 +55,6 @@ def misnamed_findings(context: Context) -> Iterator[Finding]:
     K, protocol = len(truth.categories), context.protocol
     if detections is None or K < 2 or not protocol.matching.per_class or protocol.similarity == "keypoints":
         return
-    if context.chosen_classes:
-        return
     silent = context.silent_classes & (context.objects_per_class >= FEWEST_RELATED)
     if not silent.any() or not len(detections):
         return
