@@ -15,6 +15,7 @@ Conventions
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -25,9 +26,6 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.records import record
-from boxscore.data.keypoints import box_of_keypoints, keypoint_array
-from boxscore.data.quadrilaterals import area_of_corners, box_of_corners
-from boxscore.data.rotated import area_of_rotated, box_of_rotated, seems_degrees
 from boxscore.data.scores import score_array
 
 LARGEST = float(np.finfo(np.float64).max)
@@ -170,6 +168,12 @@ class Schema:
         return ("image_id", "category_id", "class", *(name for column in columns for name in column.frame))
 
 
+def _later(function: str) -> Callable[[Any], Any]:
+    """Return a function, ``module:function``: the module is imported when a table has such a column."""
+    module, name = function.split(":")
+    return lambda values: getattr(importlib.import_module(module), name)(values)
+
+
 _BOXES = (
     Column("image", "rows"),
     Column("category", "rows"),
@@ -183,8 +187,8 @@ _INSTANCES = (
         (8,),
         label="corners",
         frame=("corners",),
-        around=box_of_corners,
-        area=area_of_corners,
+        around=_later("boxscore.data.quadrilaterals:box_of_corners"),
+        area=_later("boxscore.data.quadrilaterals:area_of_corners"),
     ),
     Column(
         "rotated",
@@ -192,9 +196,9 @@ _INSTANCES = (
         (5,),
         not_negative=(2, 4),
         frame=("rotated",),
-        around=box_of_rotated,
-        area=area_of_rotated,
-        warning=seems_degrees,
+        around=_later("boxscore.data.rotated:box_of_rotated"),
+        area=_later("boxscore.data.rotated:area_of_rotated"),
+        warning=_later("boxscore.data.rotated:seems_degrees"),
     ),
     Column("masks", "masks", frame=("segmentation",), around=lambda masks: masks.boxes),
     Column(
@@ -202,8 +206,8 @@ _INSTANCES = (
         "numbers",
         (None, 3),
         frame=("keypoints",),
-        array=keypoint_array,
-        around=box_of_keypoints,
+        array=_later("boxscore.data.keypoints:keypoint_array"),
+        around=_later("boxscore.data.keypoints:box_of_keypoints"),
     ),
 )
 

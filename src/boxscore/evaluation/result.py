@@ -30,7 +30,6 @@ from boxscore.errors import InputError
 from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
-from boxscore.protocols.metric_names import metric_named
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 from boxscore.protocols.tables.ap import ApRules
@@ -91,6 +90,10 @@ class Evaluation(PicklesFields):
 
     def __getitem__(self, metric: str) -> float:
         """Return a summary metric, such as ``result["AP"]``."""
+        if metric in self.metrics:
+            return self.metrics[metric]
+        from boxscore.protocols.metric_names import metric_named
+
         return self.metrics[metric_named(metric, list(self.metrics))]
 
     def __repr__(self) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 from typing import TypeVar
 
-from boxscore.data.rounding import rounded
 from boxscore.data.scores import COUNTED
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
@@ -40,7 +39,11 @@ def prepared(
             place=detections.source,
             cause=COUNTED,
         )
-    detections = rounded(detections, scores=protocol.rounding.scores, boxes=protocol.rounding.boxes)
+    rounding = protocol.rounding
+    if rounding.scores is not None or rounding.boxes is not None:
+        from boxscore.data.rounding import rounded
+
+        detections = rounded(detections, scores=rounding.scores, boxes=rounding.boxes)
     if protocol.boxes.longer_sides:
         longer = protocol.boxes.longer_sides
         ground_truth, detections = _longer(ground_truth, longer), _longer(detections, longer)

@@ -25,7 +25,6 @@ from boxscore._utils.text import (
     text_table,
 )
 from boxscore._utils.widths import wrapped
-from boxscore.data.answer_counts import answers_text
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports.rows import ALL_ROWS, Rows, with_rows
@@ -43,6 +42,15 @@ def class_columns(evaluation: Evaluation) -> dict[str, Any]:
     for name, values in evaluation.class_table.items():
         columns[name] = values.tolist()
     return columns
+
+
+def _answers_text(evaluation: Evaluation) -> str:
+    """Say how many answers of a model were read; empty for files of boxes."""
+    if not evaluation.answers:
+        return ""
+    from boxscore.data.answer_counts import answers_text
+
+    return answers_text(evaluation.answers)
 
 
 class _ClassTable(NamedTuple):
@@ -113,7 +121,7 @@ def as_text(
     columns["value"] = ["undefined" if value != value else f"{value:.4f}" for value in columns["value"]]
     blocks = [protocol.title or protocol.name, wrapped(evaluation.counts_text, width)]
     if evaluation.answers:
-        blocks.append(wrapped(answers_text(evaluation.answers), width))
+        blocks.append(wrapped(_answers_text(evaluation), width))
     blocks += [wrapped(evaluation.remark, width)] if evaluation.remark else []
     blocks += ["", text_table(columns, width=table_width)]
     if per_class:
@@ -129,7 +137,7 @@ def as_markdown(evaluation: Evaluation, *, per_class: bool = False, rows: Rows =
     blocks = [
         f"## {protocol.title or protocol.name}",
         evaluation.counts_text,
-        *filter(None, [markdown_text(answers_text(evaluation.answers))]),
+        *filter(None, [markdown_text(_answers_text(evaluation))]),
         *([evaluation.remark] if evaluation.remark else []),
         markdown_table(summary_columns(evaluation)),
     ]
@@ -143,7 +151,7 @@ def as_latex(evaluation: Evaluation, *, per_class: bool = False, rows: Rows = AL
     """Write an evaluation as LaTeX tables; title, counts and signature are comments."""
     protocol = evaluation.protocol
     summary = [protocol.title or protocol.name, evaluation.counts_text]
-    summary += filter(None, [answers_text(evaluation.answers)])
+    summary += filter(None, [_answers_text(evaluation)])
     summary += [evaluation.remark] if evaluation.remark else []
     blocks = [_latex_block(summary, latex_table(summary_columns(evaluation)))]
     if per_class:

@@ -37,7 +37,6 @@ from boxscore.data.vocabulary import Categories
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.ap import ApRules, TieOrder
-from boxscore.scoring.areas import area_at_scores, area_through_points, curve_area
 from boxscore.scoring.blocks import MOST_VALUES, CurveBlocks, HeldValues, Values, class_blocks
 from boxscore.scoring.counts import (
     ClassNumbers,
@@ -484,6 +483,8 @@ class Curves:
 
     def _areas(self) -> FloatArray:
         """Area under the curve by the protocol's rule, [T, K]."""
+        from boxscore.scoring.areas import area_at_scores, area_through_points, curve_area
+
         # Compute one area per threshold and class with a counted ground truth; the others stay 0 or become
         # NaN at the end.
         rules, positive, epsilon = self.rules, self.positive, self.rules.precision_epsilon

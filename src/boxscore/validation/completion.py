@@ -26,7 +26,6 @@ from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
 from boxscore.protocols.tables.ap import ApRules
-from boxscore.scoring.areas import area_under_steps
 from boxscore.scoring.blocks import MOST_VALUES, HeldValues, mean_of_defined
 from boxscore.scoring.curves import Curves
 
@@ -58,6 +57,8 @@ def most_with_lower_scores(evaluation: Evaluation) -> float | None:
 
 def _areas(curves: Curves, least: NDArray[np.float64]) -> NDArray[np.float64]:
     """Area under each envelope that is nowhere below ``least``, [T, K]."""
+    from boxscore.scoring.areas import area_under_steps
+
     true, areas = curves.counts.true_positives, curves.average_precision.copy()
     ends = np.cumsum(true).reshape(true.shape)
     for t, k in np.argwhere(~np.isnan(areas) & (curves.positive > 0)).tolist():
