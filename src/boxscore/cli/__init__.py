@@ -25,9 +25,7 @@ from boxscore._version import __version__
 from boxscore.cli.arguments import EVERYWHERE, Option, errors_as_typed
 from boxscore.cli.commands import BY_GROUP, ENTRIES
 from boxscore.cli.overwriting import inputs_protected
-from boxscore.cli.packages import look_for_packages
-from boxscore.cli.parameters import documentation
-from boxscore.cli.parser import ArgumentParser, add_options
+from boxscore.cli.parser import ArgumentParser, add_options, documentation, look_for_packages
 from boxscore.cli.streams import Settings, say, show, using
 from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError, shortened
 

@@ -7,7 +7,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from boxscore._utils.given_paths import path_of
 from boxscore._utils.progress import stage
@@ -16,7 +16,6 @@ from boxscore._utils.text import short_list
 from boxscore.cli.arguments import DEFAULT_PROTOCOL
 from boxscore.cli.choices import chosen, chosen_classes, existing_folder, readers
 from boxscore.cli.streams import say, stderr_is_terminal
-from boxscore.data.column_names import ColumnMap
 from boxscore.data.lookup import UnlistedImagesError
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.unlisted import listing
@@ -27,10 +26,12 @@ from boxscore.formats import load_both
 from boxscore.formats._format import SIDES, Side
 from boxscore.formats.reading import read_detections, read_options, takes_sizes
 from boxscore.formats.registry import is_parquet, open_at
-from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type, without_scores
-from boxscore.protocols.changing import area_ranges_of_text, iou_thresholds_of_text
+from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import needs_of, similarity_of
+
+if TYPE_CHECKING:
+    from boxscore.data.column_names import ColumnMap
 
 EXPECTED = {
     "coco": (".json",),
@@ -158,7 +159,7 @@ def _columns(arguments: argparse.Namespace, *, of_detections: bool) -> ColumnMap
     path, _, texts = sides[of_detections]
     if arguments.columns is None or texts is not None:
         name = "--dt-columns" if of_detections else "--gt-columns"
-        return None if texts is None else ColumnMap.of(_pairs(texts), name=name)
+        return None if texts is None else _column_map(texts, name=name)
     are_tables = [_is_table(path, name, side) for (path, name, _), side in zip(sides, SIDES, strict=True)]
     if all(are_tables):
         return arguments.columns  # type: ignore[no-any-return]
@@ -175,8 +176,14 @@ def _is_table(path: Path | Sequence[Path] | None, name: str, side: Side) -> bool
 
 def resolve_columns(arguments: argparse.Namespace) -> None:
     """Parse ``--columns``, once for all tables of a command."""
-    if arguments.columns is not None and not isinstance(arguments.columns, ColumnMap):
-        arguments.columns = ColumnMap.of(_pairs(arguments.columns), shared=True, name="--columns")
+    if isinstance(arguments.columns, list):
+        arguments.columns = _column_map(arguments.columns, shared=True, name="--columns")
+
+
+def _column_map(texts: Sequence[str], **options: Any) -> ColumnMap:
+    from boxscore.data.column_names import ColumnMap
+
+    return ColumnMap.of(_pairs(texts), **options)
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:
@@ -260,6 +267,8 @@ def _class_weights(text: str) -> Any:
 def protocol_without_scores(arguments: argparse.Namespace) -> Protocol:
     """Return the protocol for detections without scores: the one named, or ``scoreless``."""
     if arguments.protocol is not None:
+        from boxscore.protocols import without_scores
+
         return without_scores(chosen_protocol(arguments))
     return chosen_protocol(argparse.Namespace(**{**vars(arguments), "protocol": "scoreless"}))
 
@@ -268,6 +277,8 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     """Return the protocol that the arguments name, with their changes."""
     protocol = load_protocol(arguments.protocol or DEFAULT_PROTOCOL)
     if arguments.iou_type is not None:
+        from boxscore.protocols import protocol_of_type
+
         protocol = protocol_of_type(protocol, arguments.iou_type)
     if arguments.detection_area is not None:
         ignore = protocol.ignore.replaced(detection_area=arguments.detection_area)
@@ -278,15 +289,28 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     if (pixels := getattr(arguments, "pixels", None)) is not None:
         boxes = protocol.boxes.replaced(pixel_offset=PIXEL_OFFSETS[pixels])
         protocol = protocol.replaced(boxes=boxes)
-    thresholds, ranges = arguments.iou_thresholds, arguments.area_ranges
-    weights = getattr(arguments, "class_weights", None)
+    changes = {
+        "max_detections": getattr(arguments, "caps", None),
+        "iou_thresholds": arguments.iou_thresholds,
+        "area_ranges": arguments.area_ranges,
+        "score_threshold": getattr(arguments, "least_score", None),
+        "class_weights": getattr(arguments, "class_weights", None),
+    }
+    changes = {name: value for name, value in changes.items() if value is not None}
+    return _changed(protocol, changes) if changes else protocol
+
+
+def _changed(protocol: Protocol, changes: dict[str, Any]) -> Protocol:
+    """Return a protocol with the changes that options ask for, by the parameters of ``changed_protocol``."""
+    from boxscore.protocols.changing import area_ranges_of_text, changed_protocol, iou_thresholds_of_text
+
+    read = {
+        "iou_thresholds": iou_thresholds_of_text,
+        "area_ranges": area_ranges_of_text,
+        "class_weights": _class_weights,
+    }
     return changed_protocol(
-        protocol,
-        max_detections=getattr(arguments, "caps", None),
-        iou_thresholds=None if thresholds is None else iou_thresholds_of_text(thresholds),
-        area_ranges=None if ranges is None else area_ranges_of_text(ranges),
-        score_threshold=getattr(arguments, "least_score", None),
-        class_weights=None if weights is None else _class_weights(weights),
+        protocol, **{name: read[name](value) if name in read else value for name, value in changes.items()}
     )
 
 

@@ -9,15 +9,13 @@ Conventions
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
 from typing import Any, Literal, get_args, get_origin
 
 from boxscore.cli.arguments import Option
+from boxscore.cli.parser import documentation
 
 METAVARS = {
     "area": "NAME",
@@ -55,18 +53,6 @@ def options_of(function: Callable[..., Any], extra: Sequence[Option] = ()) -> tu
         if parameter.kind is parameter.KEYWORD_ONLY and name not in ("progress", "workers")
     ]
     return (*options, *given.values())
-
-
-def documentation(described: ModuleType | Callable[..., Any]) -> str:
-    """Return a docstring; under ``python -OO``, which has none, as the source says it, if that is there."""
-    text = inspect.getdoc(described)
-    if text is None:
-        try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(described)))
-        except OSError:
-            return ""
-        text = ast.get_docstring(tree if inspect.ismodule(described) else tree.body[0])  # type: ignore[arg-type]
-    return text or ""
 
 
 def _option(parameter: inspect.Parameter, text: str, names: Mapping[str, Any]) -> Option:

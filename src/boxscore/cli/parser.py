@@ -6,13 +6,16 @@ An error is two lines: what is wrong, and what to do. The usage of thirty option
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
 from boxscore._utils.given_paths import path_of, together
 from boxscore.cli.arguments import AT_ONCE, DETECTIONS, GROUND_TRUTH, MEMORY_LIMIT, Option
+from boxscore.cli.sockets import extension
 from boxscore.cli.streams import say, without_addresses_secrets
 from boxscore.errors import InputError, shortened
 
@@ -39,7 +42,7 @@ def _add(parser: Any, option: Option) -> None:
         how |= {"type": _items(option.kind) if option.commas else _read(option.kind)}
         how |= {"default": option.default, "metavar": option.metavar or None}
         if not option.commas:
-            how["choices"] = option.known() or None
+            how["choices"] = _Known(option) if callable(option.choices) else option.known() or None
         if option.many:
             how |= {"nargs": "+", "action": _Extend}
         elif option.kind is path_of:
@@ -59,6 +62,22 @@ class _HelpAll(argparse.Action):
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         print(parser.format_help_all(), end="")
         parser.exit()
+
+
+class _Known(Collection[str]):
+    """Choices that a function returns, which is called when a value of the option is checked."""
+
+    def __init__(self, option: Option) -> None:
+        self._option = option
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._option.known()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._option.known())
+
+    def __len__(self) -> int:
+        return len(self._option.known())
 
 
 class _Together(argparse.Action):
@@ -258,3 +277,34 @@ class ArgumentParser(argparse.ArgumentParser):
         if missing:
             self.error(f"the following arguments are required: {', '.join(missing)}")
         return parsed
+
+
+def documentation(described: ModuleType | Callable[..., Any]) -> str:
+    """Return a docstring; under ``python -OO``, which has none, as the source says it, if that is there."""
+    text = inspect.getdoc(described)
+    if text is None:
+        import ast
+        import textwrap
+
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(described)))
+        except OSError:
+            return ""
+        text = ast.get_docstring(tree if inspect.ismodule(described) else tree.body[0])  # type: ignore[arg-type]
+    return text or ""
+
+
+def look_for_packages(arguments: argparse.Namespace) -> None:
+    """Look for the packages that the options need before anything is read; name the first that is missing."""
+    given = vars(arguments)
+    report = given.get("report") is not None
+    if given.get("plot") is not None or (report and given.get("plots") is not None):
+        extension("require_matplotlib")()
+    if report and given.get("tables") == "parquet":
+        extension("require_arrow")()
+    if report and given.get("image_folder") is not None:
+        extension("require_pillow")()
+    if given.get("verify"):
+        from boxscore.compat.verification import require_pycocotools
+
+        require_pycocotools()

@@ -17,7 +17,7 @@ from boxscore._utils.given_paths import path_of
 from boxscore.cli import evaluate
 from boxscore.cli.arguments import Form, Option, errors_as_typed, form_of
 from boxscore.cli.overwriting import inputs_protected
-from boxscore.cli.packages import look_for_packages
+from boxscore.cli.parser import look_for_packages
 from boxscore.cli.streams import settings, using
 from boxscore.errors import InputError, ProtocolError
 from boxscore.protocols import load_protocol, read_toml
