@@ -22,11 +22,9 @@ from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.base import neighbours
 from boxscore.data.class_names import likely_classes
-from boxscore.data.image_labels import ImageLabels
 from boxscore.data.image_names import FEW_SHOWN
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.lookup import chosen_images, rows_of_other_images
-from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError
@@ -227,7 +225,11 @@ def joined_labels(
         for table, rows in zip(tables, categories, strict=True)
         if isinstance(table, GroundTruth) and table.image_labels is not None
     ]
-    return {"image_labels": ImageLabels.joined(parts)} if parts else {}
+    if not parts:
+        return {}
+    from boxscore.data.image_labels import ImageLabels
+
+    return {"image_labels": ImageLabels.joined(parts)}
 
 
 def stacked(tables: Sequence[Table]) -> Table:
@@ -258,6 +260,8 @@ def _stacked(tables: Sequence[Table], known: Mapping[str, Any], *, into_views: b
             )
         if not any(absent):
             if column.form == "masks":
+                from boxscore.data.masks import Masks
+
                 columns[column.name] = Masks.concatenate([table.instances[column.name] for table in filled])
             else:
                 columns[column.name] = _joined(filled, column.name, into_views=into_views)

@@ -13,12 +13,13 @@ from boxscore._utils.array_types import FloatArray
 from boxscore._utils.records import record
 from boxscore.data.building import boxes_around
 from boxscore.data.lazy import LazyColumns
-from boxscore.data.masks import Masks
 from boxscore.data.schema import Schema
 from boxscore.data.vocabulary import Categories, Images, positions, read_only
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from boxscore.data.masks import Masks
 
 RowArray = NDArray[np.int32]
 

@@ -22,7 +22,6 @@ from boxscore._utils.checks import Place
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, cause_of_negative, corners_and_sizes
 from boxscore.data.lazy import LazyColumns, Reader
-from boxscore.data.masks import Masks
 from boxscore.data.schema import Column, Schema
 from boxscore.data.scores import all_or_none
 from boxscore.data.user_columns import user_columns
@@ -162,6 +161,8 @@ def _instances(
         if values is None:
             continue
         if column.form == "masks":
+            from boxscore.data.masks import Masks
+
             sizes = rows["images"].sizes[rows["image"]]
             masks = values if isinstance(values, Masks) else Masks(values, image_sizes=sizes, place=place)
             instances[column.name] = masks

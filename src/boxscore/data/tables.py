@@ -39,8 +39,6 @@ from boxscore.data.building import (
     built_columns,
     vocabulary_columns,
 )
-from boxscore.data.image_labels import ImageLabels
-from boxscore.data.masks import MaskLike
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.scores import no_scores
 from boxscore.data.vocabulary import Id
@@ -50,6 +48,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from boxscore.data.column_names import ColumnMap
+    from boxscore.data.image_labels import ImageLabels
+    from boxscore.data.masks import MaskLike
     from boxscore.data.naming import ClassNames
 
 

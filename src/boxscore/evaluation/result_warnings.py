@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from boxscore._utils.text import counted, counted_of, verb
 from boxscore._utils.user_warnings import warn_user
-from boxscore.data.image_labels import ImageLabels
 from boxscore.data.numbering import (
     AS_THEY_ARE,
     BY_EVIDENCE,
@@ -31,6 +31,9 @@ from boxscore.matching.preparing import prepared
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.labels import ANNOTATOR, ANNOTATORS, EXHAUSTIVE
 from boxscore.scoring.summary import summary_total
+
+if TYPE_CHECKING:
+    from boxscore.data.image_labels import ImageLabels
 
 MANY = 0.3
 """Share of the best detections that match their class from which nothing is odd about its number."""

@@ -11,13 +11,16 @@ from __future__ import annotations
 import itertools
 import operator
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.checks import Place
 from boxscore.data.mask_columns import LIST, MISSING, POLYGONS, TEXT, MaskColumns
+from boxscore.data.masks import Masks
 from boxscore.formats._packed import numbers_of
 
 
@@ -32,6 +35,15 @@ _KINDS = {_Code: TEXT, list: POLYGONS, type(None): MISSING}
 
 LARGEST = 1 << 40
 """Numbers beyond it are refused as this one is; it fits an int64."""
+
+
+def masks_of(
+    columns: MaskColumns, image_sizes: Callable[[], NDArray[np.float64]], place: Place
+) -> Masks | None:
+    """Return the masks of all records; None where no record has one."""
+    if (columns.kind == MISSING).all():
+        return None
+    return Masks.of_columns(columns, image_sizes=image_sizes(), place=place)
 
 
 def mask_columns(records: list[Any], name: str) -> MaskColumns:

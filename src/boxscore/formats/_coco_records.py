@@ -40,12 +40,9 @@ from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.processes import Forked, Workers, worker_count
 from boxscore._utils.records import NamedTuple
-from boxscore.data.mask_columns import MISSING, MaskColumns, joined_columns
-from boxscore.data.masks import Masks
 from boxscore.data.vocabulary import as_ids
 from boxscore.errors import FileFormatError
 from boxscore.formats import _json
-from boxscore.formats._coco_masks import Segmentation, mask_columns
 from boxscore.formats._packed import numbers_of, packed_columns
 from boxscore.formats._shares import ROW
 
@@ -127,11 +124,16 @@ class _NumericInstance(msgspec.Struct, gc=False):
     """The numbers of a record that is read for an instance column alone."""
 
 
-_INSTANCE_FIELDS: dict[str, list[tuple[str, Any, Any]]] = {
-    "masks": [("segmentation", Segmentation, None)],
-    "keypoints": [("keypoints", list[float] | None, None), ("num_keypoints", int | float | None, None)],
-}
-"""What a record holds of each instance column beside its box: key, type, default."""
+_KEYPOINTS = (("keypoints", list[float] | None, None), ("num_keypoints", int | float | None, None))
+
+
+def _fields_of(instance: str) -> Sequence[tuple[str, Any, Any]]:
+    """Return what a record holds of an instance column besides its box: key, type, default."""
+    if instance == "masks":
+        from boxscore.formats._coco_masks import Segmentation
+
+        return (("segmentation", Segmentation, None),)
+    return _KEYPOINTS if instance == "keypoints" else ()
 
 
 class FirstRecord(msgspec.Struct):
@@ -380,7 +382,7 @@ def _kept(slices: Iterable[Columns], keeps: Callable[[Columns], BoolArray]) -> C
         count, rows = len(columns["image_id"]), np.flatnonzero(keeps(columns))
         if len(rows) or not parts:
             kept = {
-                name: column.take(rows) if isinstance(column, MaskColumns) else column[rows]
+                name: column[rows] if isinstance(column, np.ndarray) else column.take(rows)
                 for name, column in columns.items()
             }
             parts.append(kept | {ROW: rows + first})
@@ -395,7 +397,9 @@ def _concatenated(parts: Sequence[Columns]) -> Columns:
 def _joined(parts: Sequence[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
-    if isinstance(parts[0], MaskColumns):
+    if not isinstance(parts[0], np.ndarray):
+        from boxscore.data.mask_columns import joined_columns
+
         return joined_columns(parts)
     if any(part.dtype == object for part in parts):
         parts = [_as_objects(part) for part in parts]
@@ -533,11 +537,13 @@ def _kind(
     fields = [
         field
         for name in instances
-        for field in _INSTANCE_FIELDS.get(name, ())
+        for field in _fields_of(name)
         if not (of_results and field[0] == "num_keypoints")
     ]
     readers = {**readers, **dict.fromkeys((name for name, _, _ in fields), _objects)}
     if "segmentation" in readers:
+        from boxscore.formats._coco_masks import mask_columns
+
         readers = {**readers, "segmentation": mask_columns}
     if fields and numeric is not None:
         numeric = _numeric_with(numeric, instances, first, of_results=of_results)
@@ -621,9 +627,9 @@ def instance_columns(
     """Return these instance columns of records; None for one that no record has."""
     arrays: dict[str, Any] = {}
     if "masks" in instances:
-        given = columns["segmentation"]
-        none = bool((given.kind == MISSING).all())
-        arrays["masks"] = None if none else Masks.of_columns(given, image_sizes=image_sizes(), place=place)
+        from boxscore.formats._coco_masks import masks_of
+
+        arrays["masks"] = masks_of(columns["segmentation"], image_sizes, place)
     if "keypoints" in instances:
         arrays |= _keypoints(columns, place)
     return arrays

@@ -49,7 +49,6 @@ from boxscore.data.box_reading import in_pixels
 from boxscore.data.boxes import ROUNDING, BoxFormat, WrittenForm, WrittenFormat, box_convert, written_form
 from boxscore.data.building import built_columns, vocabulary_columns
 from boxscore.data.id_spellings import as_numbers, spelled_as
-from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.lazy import Reader
 from boxscore.data.lookup import DeclaredVocabulary, find_categories, find_images
 from boxscore.data.numbering import match_best
@@ -86,6 +85,7 @@ ROBOFLOW = "_annotations.coco.json"
 COCO_FORM = written_form("xywh")
 
 if TYPE_CHECKING:
+    from boxscore.data.image_labels import ImageLabelKind, ImageLabels
     from boxscore.formats.image_sizes import ImageSizes
 
 
@@ -751,6 +751,8 @@ def _image_labels(content: _File, images: Images, categories: Categories, path: 
             classes += map(whole, values or [])
             kinds += [kind] * count
             places += [key] * count
+    from boxscore.data.image_labels import ImageLabels
+
     return ImageLabels.from_arrays(
         ids,
         spelled_as(as_ids(classes, name="category ids"), categories.ids.tolist())[0],

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.data.masks import Masks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.similarity.pairs import Comparison, PairValues
@@ -135,6 +134,8 @@ def with_masks(detections: Detections) -> Detections:
     masks = detections.masks
     if masks is not None and not masks.missing.any():
         return detections
+    from boxscore.data.masks import Masks
+
     rectangles = Masks.from_boxes(
         detections.boxes,
         detections.images.sizes[detections.image],
