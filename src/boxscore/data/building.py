@@ -22,9 +22,8 @@ from boxscore._utils.checks import Place
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, cause_of_negative, corners_and_sizes
 from boxscore.data.lazy import LazyColumns, Reader
-from boxscore.data.schema import Column, Schema
+from boxscore.data.schema import Column, Schema, user_columns
 from boxscore.data.scores import all_or_none
-from boxscore.data.user_columns import user_columns
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
 

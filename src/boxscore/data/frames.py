@@ -25,9 +25,8 @@ from boxscore.data.box_reading import reading_of
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, check_sizes_fit
 from boxscore.data.building import built_columns, categories_of, images_of, vocabulary_columns
 from boxscore.data.column_names import ColumnMap, absent_of, absent_score, column_parts, say_columns
-from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, Column, Schema
+from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, Column, Schema, check_one_number, in_frame
 from boxscore.data.scores import all_or_none
-from boxscore.data.user_columns import check_one_number, in_frame
 from boxscore.data.vocabulary import Categories, Images, as_ids
 from boxscore.errors import InputError, MissingDependencyError
 

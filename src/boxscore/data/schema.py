@@ -27,6 +27,7 @@ from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.records import record
 from boxscore.data.scores import score_array
+from boxscore.errors import InputError
 
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -258,3 +259,33 @@ IMAGE_NAMES = ("image_id", "file_name", "width", "height")
 """Columns of a DataFrame of images, before the user's own."""
 CATEGORY_NAMES = ("category_id", "class")
 """Columns of a DataFrame of categories."""
+
+
+def user_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> dict[str, NDArray[Any]]:
+    """Return copies of the user's own columns by name; each must have ``count`` values."""
+    arrays = {}
+    for name, values in (columns or {}).items():
+        if not isinstance(name, str):
+            raise InputError("a name in columns", "be a string", got=repr(name))
+        arrays[name] = np.array(checks.any_array(values, name=f"column {name}"))
+        if arrays[name].ndim == 0 or len(arrays[name]) != count:
+            got = f"length {len(arrays[name])}" if arrays[name].ndim else "one value"
+            raise InputError(name, f"be as long as {of} ({count})", got=got)
+    return arrays
+
+
+def in_frame(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the user's own columns; Python objects stay what they are, None among texts too."""
+    import pandas as pd
+
+    return {
+        name: pd.Series(column, dtype=object) if column.dtype == object else column
+        for name, column in columns.items()
+    }
+
+
+def check_one_number(name: str, column: NDArray[Any]) -> None:
+    """Refuse a column with more than one value per row, which a DataFrame cannot hold."""
+    if column.ndim != 1:
+        got = f"shape {list(column.shape)}"
+        raise InputError(f"column {name}", "have one value per row to go into a DataFrame", got=got)

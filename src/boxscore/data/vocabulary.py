@@ -23,8 +23,7 @@ from boxscore._utils import checks
 from boxscore._utils.records import record
 from boxscore._utils.text import html_lines, short_list
 from boxscore.data.class_names import ClassFinder, ambiguous, class_labels
-from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES
-from boxscore.data.user_columns import check_one_number, in_frame, user_columns
+from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, check_one_number, in_frame, user_columns
 from boxscore.errors import InputError
 
 if TYPE_CHECKING:

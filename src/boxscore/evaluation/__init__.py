@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
+from typing import Protocol as Protocol_
 
 from boxscore._utils.given_paths import path_of
 from boxscore._utils.lazy import shortcut
@@ -13,7 +14,6 @@ from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align, select
 from boxscore.data.boxes import WrittenFormat
-from boxscore.data.frame_like import FrameLike, is_frame
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.unlisted import check_how, with_unlisted
 from boxscore.data.vocabulary import Id
@@ -43,6 +43,8 @@ from boxscore.scoring.class_weights import check_class_weights
 from boxscore.similarity.registry import needs_of, similarity_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from boxscore.data.column_names import ColumnMap
 
 __all__ = [
@@ -57,6 +59,17 @@ __all__ = [
 
 SUMMARY_SHARED_FROM = 1_000_000
 """Detections from which workers that are processes share the summary as well."""
+
+
+class _ArrowTable(Protocol_):
+    """A table of Polars or Arrow."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return its stream of batches."""
+
+
+FrameLike: TypeAlias = "pd.DataFrame | _ArrowTable"
+"""A DataFrame of pandas or Polars, or a table of Arrow; none of them is imported."""
 
 
 def evaluate(
@@ -204,9 +217,9 @@ def tables_of(
     truth: Any = ground_truth
     predicted: Any = detections
     names = None if columns is None else _names_of_sides(columns, truth, predicted)
-    if is_frame(truth):
+    if _is_frame(truth):
         truth = GroundTruth.from_pandas(truth, columns=names)
-    if is_frame(predicted):
+    if _is_frame(predicted):
         if class_map is not None:
             rule = "be left out for a DataFrame, whose classes can be renamed"
             raise InputError("class_map", rule, got=repr(class_map)[:60])
@@ -264,7 +277,7 @@ def tables_of(
 def _names_of_sides(columns: Mapping[str, str], *sides: object) -> ColumnMap:
     """Return what is said of columns: all of it must be in the only table, or in one of two."""
     tables = [
-        is_frame(side) or (isinstance(side, (str, Path)) and reading.takes_columns(path_of(side), name))
+        _is_frame(side) or (isinstance(side, (str, Path)) and reading.takes_columns(path_of(side), name))
         for side, name in zip(sides, SIDES, strict=True)
     ]
     if not any(tables):
@@ -298,3 +311,8 @@ def _sizes_of_sides(
     if not any(takes):  # the reader refuses what it has no use for
         takes = [path is not None for path in paths]
     return given if takes[0] else {}, given if takes[1] else {}
+
+
+def _is_frame(value: object) -> TypeGuard[FrameLike]:
+    """Whether a value is a DataFrame, or a table with Arrow's interface."""
+    return hasattr(value, "__arrow_c_stream__") or (hasattr(value, "columns") and hasattr(value, "iloc"))

@@ -20,7 +20,6 @@ from boxscore._utils import checks
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import Columns, printable
 from boxscore.errors import InputError
-from boxscore.protocols.metric_names import metric_meant
 
 COSTS = frozenset(
     {
@@ -95,6 +94,8 @@ def with_rows(columns: Columns, rows: Sequence[int]) -> dict[str, list[Any]]:
 
 def _sense(word: str, columns: Columns, falling: Collection[str]) -> tuple[str, bool]:
     """Return the column that a word names, and whether its largest value comes first."""
+    from boxscore.protocols.metric_names import metric_meant
+
     word = metric_meant(word, list(columns)) or word
     name, _, way = word.rpartition(":")
     name = metric_meant(name, list(columns)) or name

@@ -42,6 +42,9 @@ Repair = Callable[["Context", Detections], Tables]
 SURELY_ANOTHER = ("keypoints-without-effect", "masks-without-effect")
 """Codes of findings of detections that were made for another protocol."""
 
+LOW = 0.05
+"""Value of the metric below which tables may be numbered differently, and are checked in passing too."""
+
 MOST_EXAMPLES = 5
 MOST_NAMED, LONGEST_NAME = 3, 40
 
@@ -267,6 +270,13 @@ class Context:
             )
             self._repaired_values[repaired] = _Measured(value, key if other else "")
         return self._repaired_values[repaired]
+
+    @property
+    def unread_flags(self) -> list[str]:
+        """The flags of annotations that the protocol does not read."""
+        rules = self.protocol.ignore
+        read = {"crowd": rules.crowd, "difficult": rules.difficult, "ignore": rules.flagged}
+        return [name for name, treatment in read.items() if treatment == "count"]
 
     @property
     def chosen_classes(self) -> bool:

@@ -11,7 +11,7 @@ from boxscore._utils.records import NamedTuple
 from boxscore.evaluation.result_warnings import SAID_OF_NUMBERING
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
-from boxscore.validation._findings import WHEN_ASKED, Context, Finding, by_weight
+from boxscore.validation._findings import LOW, WHEN_ASKED, Context, Finding, by_weight
 
 ProtocolLike = str | Path | Mapping[str, Any] | Protocol
 
@@ -29,6 +29,23 @@ class Check(NamedTuple):
         if self.applies is None or self.applies(context):
             module, name = self.function.split(".")
             yield from getattr(importlib.import_module(f"boxscore.validation.{module}"), name)(context)
+
+
+def _holds_what_is_unread(context: Context) -> bool:
+    """Whether detections have more than boxes, or annotations a flag that the protocol does not read."""
+    given = context.detections.instances if context.detections is not None else None
+    shapes = ("quadrilaterals", "rotated", "masks", "keypoints")
+    if given is not None and any(given.shows(name) for name in shapes):
+        return True
+    return any(getattr(context.ground_truth, name).any() for name in context.unread_flags)
+
+
+def _may_be_mismatched(context: Context) -> bool:
+    if context.detections is None or not len(context.ground_truth):
+        return False
+    if not len(context.detections) and context.renumbered is None:
+        return False
+    return context.effort == WHEN_ASKED or context.is_below(LOW)
 
 
 def _has_silent_class(context: Context) -> bool:
@@ -52,16 +69,15 @@ def _may_be_lvis(context: Context) -> bool:
 CHECKS = (
     Check("structural.structural_findings"),
     Check("geometric.geometric_findings"),
-    Check("unread.unread_findings"),
+    Check("unread.unread_findings", _holds_what_is_unread),
     Check("semantic.semantic_findings"),
-    Check("mismatch.mismatch_findings"),
+    Check("mismatch.mismatch_findings", _may_be_mismatched),
     Check("misnamed.misnamed_findings", _has_silent_class),
     Check("image_labels.not_exhaustive_findings", _has_image_labels),
     Check("lvis.lvis_findings", _may_be_lvis),
     Check("image_labels.image_label_findings", _asks_for_image_labels),
 )
 """In the order in which they run."""
-
 
 FORMS = ("annotation-box-order", "detection-box-order")
 """Codes of findings that say which form the boxes have."""

@@ -21,16 +21,13 @@ from boxscore.data.numbering import BY_EVIDENCE, BestMatches, match_best
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.evaluation.result_warnings import SAID_OF_NUMBERING
-from boxscore.validation._findings import IN_PASSING, WHEN_ASKED, Context, Finding, Renumbered, Repair, Tables
+from boxscore.validation._findings import IN_PASSING, LOW, Context, Finding, Renumbered, Repair, Tables
 
 MAJORITY = 0.6
 """Share of a class's detections on annotations from which one other class counts as its true class."""
 
 FEWEST = 3
 """Detections on annotations below which a class is not judged."""
-
-LOW = 0.05
-"""Value of the metric below which a mismatch is likely and is checked in passing too."""
 
 ENOUGH, FEW = 40, 0.25
 """Best detections from which it is odd that so few of them lie on an annotation."""
@@ -44,12 +41,7 @@ SAMPLED = 256
 
 def mismatch_findings(context: Context) -> Iterator[Finding]:
     """Check whether the two tables number their classes and images alike."""
-    if context.detections is None or not len(context.ground_truth):
-        return
-    if not len(context.detections) and context.renumbered is None:
-        return
-    if context.effort < WHEN_ASKED and not context.is_below(LOW):
-        return
+    assert context.detections is not None
     is_said = context.effort == IN_PASSING and context.was_said(SAID_OF_NUMBERING)
     by_class = _classes(context) if len(context.detections) and not is_said else iter(())
     yield from by_class if context.renumbered is None else _class_map(context, context.renumbered, by_class)

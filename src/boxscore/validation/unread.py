@@ -143,9 +143,7 @@ def _flags(context: Context, *, difficult_said: bool) -> Iterator[Finding]:
 
 def _unread_flags(name: str, context: Context, truth: GroundTruth) -> tuple[NDArray[np.intp], float]:
     """Return the rows with a flag, where the protocol does not read it."""
-    rules = context.protocol.ignore
-    read = {"crowd": rules.crowd, "difficult": rules.difficult, "ignore": rules.flagged}[name] != "count"
-    if read:
+    if name not in context.unread_flags:
         return np.empty(0, dtype=np.intp), 0.0
     flags = getattr(truth, name)
     if name == "crowd" and context.protocol.group.treatment == "merge":
