@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 MOST_MODULES = 159
 """Modules of boxscore: the rules of a protocol, a file each, are a quarter of them."""
 
@@ -42,8 +44,24 @@ assert result["AP"] > 0 and len(result.metrics) == 12
 print(json.dumps(sorted(sys.modules)))
 """
 
+COMMAND = """
+import contextlib, io, json, sys
+from boxscore.cli import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    assert main(sys.argv[1:]) == 0
+print(json.dumps(sorted(sys.modules)))
+"""
 
-def test_an_evaluation_of_plain_boxes_loads_what_it_needs(tmp_path: Path) -> None:
+MOST_OF_COMMANDS = {"evaluate": 132, "nms": 78, "fuse": 80}
+"""Modules of boxscore that a command loads for plain boxes."""
+NOT_FOR_SUPPRESSION = ("evaluation", "matching", "protocols", "scoring", "similarity.box", "similarity.mask")
+"""Suppression needs no ground truth, and boxes no measure of other shapes."""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """800 images with a box each, found exactly."""
+    folder = tmp_path_factory.mktemp("files")
     images = [{"id": image, "width": 100, "height": 100, "file_name": f"{image}.jpg"} for image in range(800)]
     boxes = [
         {"image_id": image, "category_id": 1 + image % 3, "bbox": [image % 50, 10, 40, 40]}
@@ -51,12 +69,37 @@ def test_an_evaluation_of_plain_boxes_loads_what_it_needs(tmp_path: Path) -> Non
     ]
     annotations = [{**box, "id": row + 1, "area": 1600, "iscrowd": 0} for row, box in enumerate(boxes)]
     categories = [{"id": number, "name": f"class {number}"} for number in (1, 2, 3)]
-    truth, results = tmp_path / "truth.json", tmp_path / "results.json"
+    truth, results = folder / "truth.json", folder / "results.json"
     truth.write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
     results.write_text(json.dumps([{**box, "score": 1 - row / 1000} for row, box in enumerate(boxes)]))
-    command = [sys.executable, "-c", EVALUATION, str(truth), str(results)]
-    loaded = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    ours = [name.removeprefix("boxscore.") for name in loaded if name.partition(".")[0] == "boxscore"]
+    return str(truth), str(results)
+
+
+def loaded(code: str, *arguments: str) -> tuple[list[str], list[str]]:
+    """Run a program; return the modules that it loads, and those of boxscore without its name."""
+    command = [sys.executable, "-c", code, *arguments]
+    every = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    ours = [name.removeprefix("boxscore.") for name in every if name.partition(".")[0] == "boxscore"]
+    return every, ours
+
+
+def test_an_evaluation_of_plain_boxes_loads_what_it_needs(files: tuple[str, str]) -> None:
+    every, ours = loaded(EVALUATION, *files)
     assert [name for name in OURS_NOT_NEEDED if name in ours] == []
-    assert [name for name in OTHERS_NOT_NEEDED if name in loaded] == []
+    assert [name for name in OTHERS_NOT_NEEDED if name in every] == []
     assert len(ours) <= MOST_MODULES, f"{len(ours)} modules: {' '.join(ours)}"
+
+
+def test_a_command_loads_what_it_needs(files: tuple[str, str], tmp_path: Path) -> None:
+    truth, results = files
+    output = str(tmp_path / "output.json")
+    commands = {
+        "evaluate": [truth, results],
+        "nms": [results, "--output", output, "--iou-threshold", "0.5"],
+        "fuse": [results, results, "--output", output, "--iou-threshold", "0.5"],
+    }
+    for name, arguments in commands.items():
+        _, ours = loaded(COMMAND, name, *arguments)
+        if name != "evaluate":
+            assert [module for module in NOT_FOR_SUPPRESSION if module in ours] == [], name
+        assert len(ours) <= MOST_OF_COMMANDS[name], f"{name}: {len(ours)} modules: {' '.join(ours)}"
