@@ -144,6 +144,7 @@ def _cut(
         crosses = s1 != s2
         t1, t2, at, after = t1[crosses], t2[crosses], here[crosses], after[crosses]
         apart = t2 - t1
+        # Parallel within 1e-8: the devkit leaves the point unset; take the corner instead.
         parallel = np.abs(apart) <= SAME
         slot = raw[at]
         for values, out in ((x, raw_x), (y, raw_y)):

@@ -58,6 +58,7 @@ def inner_runs(
         )
         for one in mask[run_starts(mask)].tolist():
             inner[end[one] : end[one + 1]] = NONE
+        # Runs come by column and row: the first one of each column becomes dense.
         new = run_starts(column)
         inner[column[new], 0], inner[column[new], 1] = -bottom[new] - 1, top[new] - 1
         further = np.delete(column, new), np.delete(bottom, new), np.delete(top, new)

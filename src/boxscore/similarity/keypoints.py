@@ -93,6 +93,7 @@ def object_keypoint_similarity(
         raise InputError("sigmas", "be above 0", got=f"{spread.min():g}")
     areas = checks.float_array(area, name="area")
     checks.same_length(len(truth), of="keypoints2", area=areas)
+    # Every object has as many keypoints as there are sigmas.
     for name, array in (("keypoints1", detections), ("keypoints2", truth)):
         if array.shape[1] != len(spread) and len(array):
             rule = f"have as many keypoints as sigmas ({len(spread)})"

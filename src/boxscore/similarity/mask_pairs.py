@@ -305,6 +305,7 @@ def shared_out(
             counts=comparison.counts[of_second],
             by_foreground=None if comparison.by_foreground is None else comparison.by_foreground[of_second],
         )
+        # Return the areas as well: what a forked process counts is lost with it.
         one, other = first[of_first], second[of_second]
         pairs = compare(one, other, some)
         pairs = pairs._replace(truth=pairs.truth + of_second.start, detection=pairs.detection + low)

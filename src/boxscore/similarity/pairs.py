@@ -194,12 +194,12 @@ def overlapping(
         high_enough = np.flatnonzero(height > 0)
         box, truth = box.take(high_enough), truth.take(high_enough)
 
-        # The order of bbIou: width * height, then the sum of both areas less the shared one. Against a crowd
-        # region, bbIou divides by the area of the detection alone.
+        # The order of bbIou: width * height, then the sum of both areas less the shared one.
         shared = width.take(high_enough)
         shared *= height.take(high_enough)
         area, truth_area = np.take(boxes.area, box), np.take(truths.area, truth)
         denominator = over(shared, truth_area, area)
+        # Against a crowd region, bbIou divides by the area of the detection alone.
         if by_foreground is not None:
             denominator = np.where(np.take(by_foreground, truth), area, denominator)
         if epsilon:

@@ -386,6 +386,7 @@ def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntAr
         copies = np.flatnonzero(first < members)
         if 2 * len(copies) > len(members):
             _staged(block, members.compress(first == members), threshold, suppressor, owners)
+            # Give each copy its best copy as suppressor, or what drops that one.
             best = first.take(copies)
             by = suppressor.take(best)
             suppressor[members.take(copies)] = np.where(by < 0, best, by)
@@ -421,6 +422,7 @@ def _staged(block: Block, members: IntArray, threshold: float, suppressor: IntAr
             better, worse = better.take(undecided), worse.take(undecided)
             above = np.flatnonzero(measure.between(better, worse) > threshold)
             better, worse = better.take(above), worse.take(above)
+            # Without owners, the position of any survivor that overlaps the box is enough.
             if owners:
                 np.minimum.at(best_by, worse, better)
             else:

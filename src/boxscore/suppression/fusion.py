@@ -497,6 +497,8 @@ def _nearest_survivor(block: Block, threshold: float) -> IntArray:
             if walk == 0:
                 np.maximum.at(best, worse, iou)
                 continue
+            # Each pass measures the same bits, so comparing floats for equality finds the pairs of the
+            # maximum.
             most = np.flatnonzero(iou == best.take(worse))
             worse, better = worse.take(most), better.take(most)
             first = owner.copy()

@@ -370,6 +370,7 @@ def _group_of_class(categories: Categories, class_groups: Iterable[Collection[Id
         labels = list(group)
         rows = categories.rows_by_word(labels, what="a class of a group").tolist()
         for label, row in zip(labels, rows, strict=True):
+            # An unknown class is an error that suggests a similar name.
             if row < 0:
                 known = [*categories.labels, *map(str, categories.ids.tolist())]
                 raise InputError(
