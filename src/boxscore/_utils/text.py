@@ -402,6 +402,7 @@ _PLAIN = _AS_THEY_ARE | {float}
 
 def json_value(value: Any) -> Any:
     """Convert NumPy values to what JSON has; NaN and infinities become null, and -0.0 becomes 0.0."""
+    # Lists of plain values, which most are, need no call per item.
     if isinstance(value, (list, tuple, np.ndarray)):
         items = value.tolist() if isinstance(value, np.ndarray) else value
         kinds = set(map(type, items))
@@ -413,6 +414,7 @@ def json_value(value: Any) -> Any:
                 for item in items
             ]
         return [json_value(item) for item in items]
+    # Other values are converted one by one.
     if isinstance(value, Mapping):
         return {str(key): json_value(item) for key, item in value.items()}
     if isinstance(value, np.generic):

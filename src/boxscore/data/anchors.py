@@ -186,12 +186,14 @@ def table_anchors(
     >>> fitted.sizes.tolist(), fitted.boxes.tolist(), fitted.mean_best_iou
     ([[10.0, 10.0], [30.0, 60.0]], [2, 1], 1.0)
     """
+    # Check the options, then take the sizes [N, 2] of the boxes that count, as they are after resizing.
     thresholds = [
         checks.number_between(value, 0, 1, name="iou_thresholds", open_low=True) for value in iou_thresholds
     ]
     ratio = checks.number_between(ratio, 1, 1000, name="ratio", open_low=True)
     seed = checks.whole_number(seed, 0, high=LARGEST_SEED, name="seed")
     sizes, left_out = _sizes(table, image_size)
+    # Cluster the sizes, or rate the anchors that are given.
     if isinstance(anchors, (int, np.integer)):
         number = checks.whole_number(anchors, 1, high=MOST_ANCHORS, name="anchors")
         chosen = _clustered(sizes, number, np.random.default_rng(seed), source=table.source)
@@ -199,7 +201,9 @@ def table_anchors(
         chosen = _given(anchors)
         if not len(sizes):
             raise InputError("a table", "have boxes with area", got="none", place=table.source)
+    # Sort the anchors by area and width, so that equal results list them alike.
     chosen = chosen[np.lexsort((chosen[:, 0], chosen.prod(axis=1)))]
+    # Rate them: the nearest anchor of each box by IoU about one center, and the best ratio of sides, [N].
     nearest, best = _nearest(sizes, chosen)
     ratios, within = _ratios(sizes, chosen, ratio)
     return Anchors(
@@ -252,18 +256,21 @@ def _scales(
     """Return what each box's width and height are multiplied by, [N, 2]."""
     if image_size is None:
         return np.ones((len(table), 2))
+    # One number is the longer side of the resized image, two numbers are both sides.
     sides = image_size if isinstance(image_size, (tuple, list)) else (image_size,)
     if not 1 <= len(sides) <= 2:
         raise InputError("image_size", "be one number, or width and height", got=repr(image_size))
     resized = [
         checks.number_between(side, 0, LARGEST_IMAGE, name="image_size", open_low=True) for side in sides
     ]
+    # Fractions of images of unknown size become pixels only if both sides are given.
     images = table.images.sizes
     if table.units == "fractions":  # of images whose sizes are not known
         if len(resized) == 1:
             rule = "be width and height where boxes are fractions of images of unknown size"
             raise InputError("image_size", rule, got=f"{resized[0]:g}", cause=checks.GIVE_SIZES)
         return np.broadcast_to(np.array(resized), (len(table), 2))
+    # Otherwise every image with a box that counts must have a size.
     known = np.logical_and(images[:, 0] > 0, images[:, 1] > 0)
     unknown = ~known[table.image] & used
     if unknown.any():
@@ -275,6 +282,7 @@ def _scales(
             place=table.source,
             cause=checks.GIVE_SIZES,
         )
+    # Divide once per image, and read the scale of each box [N, 2] by its image.
     scales = np.array(resized) / (images if len(resized) == 2 else images.max(axis=1, keepdims=True))
     return np.broadcast_to(scales[table.image], (len(table), 2))
 
@@ -284,6 +292,7 @@ def _scales(
 
 def _clustered(sizes: FloatArray, number: int, random: np.random.Generator, *, source: str) -> FloatArray:
     """Return the anchors of the best of several starts, [number, 2]."""
+    # Cluster a sample of many boxes; it must hold enough different sizes, or all boxes are used.
     sample = sizes
     if len(sizes) > SAMPLE:
         sample = sizes[np.sort(np.argsort(random.random(len(sizes)))[:SAMPLE])]
@@ -292,6 +301,7 @@ def _clustered(sizes: FloatArray, number: int, random: np.random.Generator, *, s
         if _different(sizes) < number:
             rule = f"be at most the number of different sizes of boxes ({_different(sizes):,})"
             raise InputError("anchors", rule, got=str(number), place=source)
+    # Keep the best of several starts. Anchors of a sample are refined on all boxes.
     results = [_refined(sample, _start(sample, number, random)) for _ in range(STARTS)]
     anchors, _ = max(results, key=lambda result: result[1])
     return anchors if sample is sizes else _refined(sizes, anchors)[0]
@@ -318,6 +328,8 @@ def _refined(sizes: FloatArray, anchors: FloatArray) -> tuple[FloatArray, float]
     """Move anchors to the medians of their boxes until they rest; return the best, and their mean IoU."""
     best_anchors, best_mean, since = anchors, -1.0, 0
     before: NDArray[np.uint16] | None = None
+    # Stop when no box changes its anchor, or when the mean IoU has not improved for some steps; medians can
+    # make it fall.
     for _ in range(MOST_STEPS):
         nearest, best = _nearest(sizes, anchors)
         mean = float(best.mean())
@@ -350,6 +362,8 @@ def _nearest(sizes: FloatArray, anchors: FloatArray) -> tuple[NDArray[np.uint16]
     """Return the anchor nearest to each box and their IoU, both [N]; of equal ones the first."""
     nearest = np.zeros(len(sizes), dtype=np.uint16)  # as short as NumPy sorts by its digits
     best = np.full(len(sizes), -1.0)
+    # Compare one block of boxes with one anchor at a time: the columns fit the cache, and no matrix [N, K] is
+    # made. A strict comparison keeps the first of equal anchors.
     for first in range(0, len(sizes), BLOCK):
         width, height = np.ascontiguousarray(sizes[first : first + BLOCK].T)
         area = width * height

@@ -151,6 +151,7 @@ def _instances(
 ) -> dict[str, Any]:
     """Instance columns, as far as they are given; keypoints are counted where their count is not given."""
     instances: dict[str, Any] = {}
+    # A column counts as given if there are no rows: an empty table then lacks no column.
     for column in schema.instances:
         values = given.get(column.name)
         if values is None and column.plain and not len(rows["image"]):
@@ -159,6 +160,7 @@ def _instances(
             values = (instances["keypoints"][:, :, 2] > 0).sum(axis=1)
         if values is None:
             continue
+        # Masks check themselves, against the sizes of their images [N, 2].
         if column.form == "masks":
             from boxscore.data.masks import Masks
 
@@ -166,6 +168,7 @@ def _instances(
             masks = values if isinstance(values, Masks) else Masks(values, image_sizes=sizes, place=place)
             instances[column.name] = masks
             continue
+        # Other columns are converted, then checked for length and for values.
         array = column.made_of(values)
         checks.same_length(len(rows["image"]), of=f"{schema.noun} boxes", **{column.name: array})
         if column.plain and np.asarray(values).dtype == object:  # with None among them
@@ -173,6 +176,7 @@ def _instances(
             if scores is None:
                 continue
         column.check(array, place)
+        # A column can also look valid and still deserve a warning.
         warning = "" if column.warning is None else column.warning(array)
         if warning:
             warn_user(f"{schema.name}: {warning}")

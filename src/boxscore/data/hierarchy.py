@@ -176,6 +176,7 @@ def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
     >>> expand_classes(men, Hierarchy.of(tree)).to_pandas()[["class", "score"]].values.tolist()
     [['Man', 0.9], ['Person', 0.9]]
     """
+    # Find, for each class, the rows of the classes above and below it in a vocabulary that has them all.
     old = _as_labelled(table.categories, hierarchy)
     names = old.names.tolist()
     hierarchy.check_names(names, source=table.source)
@@ -184,14 +185,18 @@ def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
     class_rows = wider.rows(old.ids).tolist()
     above = _relatives(names, class_rows, hierarchy.ancestors, wider)
     below = _relatives(names, class_rows, hierarchy.descendants, wider)
+    # Copy each row once for every class above its own; the copies follow the row.
     rows, category = _copies(table.category, above)
     expanded = table.take(rows).replaced(categories=wider, category=category)
     if not isinstance(expanded, GroundTruth):
         return expanded
+    # A copy is a row with the same source as the row before it, and gets a new id.
     copies = np.flatnonzero(np.append(False, rows[1:] == rows[:-1]))
     expanded = expanded.replaced(ids=_new_ids(expanded.ids, copies))
     if labels is None:
         return expanded
+    # Expand labels of whole images: an absent class implies that the classes below it are absent, a present
+    # one the classes above it.
     parts = []
     for kind in IMAGE_LABEL_KINDS:
         of_kind = labels.of(kind)

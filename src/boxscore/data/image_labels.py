@@ -107,6 +107,7 @@ class ImageLabels:
         where = place or (lambda row: f"row {row} of {source}")
         ids = as_ids(image_ids, name="image ids")
         checks.same_length(len(ids), of="image ids", category_ids=category_ids, kinds=kinds)
+        # Look up all images and classes in one call each, and refuse the first unknown one.
         image = images.rows(ids)
         category = categories.rows_by_id_or_name(as_ids(category_ids, name="category ids").tolist())
         for rows, given, name in ((image, ids, "image_id"), (category, category_ids, "category_id")):
@@ -114,6 +115,7 @@ class ImageLabels:
                 row = int(np.argmin(rows))
                 got = repr(as_ids(given, name=name).tolist()[row])
                 raise InputError(name, "be in the ground truth", got=got, place=where(row))
+        # Store the kind as a small number.
         number = {kind: position for position, kind in enumerate(IMAGE_LABEL_KINDS)}
         wrong = next((row for row, kind in enumerate(kinds) if kind not in number), None)
         if wrong is not None:

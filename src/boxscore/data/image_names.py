@@ -198,6 +198,7 @@ class ImageNames:
         rows: list[int] = []
         roots: list[tuple[int, tuple[str, str] | None]] = []
         sure: list[bool] = []
+        # Look each name up as it is written; else find the images whose path can end like it.
         for name in names:
             written = _written(name)
             row = self._exact.get(written, UNKNOWN)
@@ -209,6 +210,9 @@ class ImageNames:
                 matched, root = self._match(name)
                 rows.append(matched[0] if len(matched) == 1 else SEVERAL if matched else UNKNOWN)
                 roots.append(root)
+        # Names of one file are in one folder: ``sign`` is 1 if a name has the root of the known names, -1 if
+        # it has another. If both occur, only those with the known root count; if all have another, it is
+        # reported.
         other_root = None
         signs = {sign for sign, _ in roots}
         if -1 in signs:
@@ -216,6 +220,8 @@ class ImageNames:
                 rows = [UNKNOWN if sign < 0 else row for row, (sign, _) in zip(rows, roots, strict=True)]
             else:
                 other_root = next(both for sign, both in roots if sign < 0)
+        # Mark names that lead to the image of another, different name; a name that is written like the
+        # image's own stays.
         clashes = _clashes(names, rows, sure)
         return NameMatches(np.array(rows, dtype=np.int32), np.array(sure, dtype=bool), clashes, other_root)
 
@@ -224,6 +230,7 @@ class ImageNames:
         written = _written(name)
         path = _taken_apart(name)
         entries = self._by_stem.get(path.stem, ())
+        # A name that is written exactly like a known one needs no comparison.
         row = self._exact.get(written, UNKNOWN)
         if row != UNKNOWN:
             same = [row] if row >= 0 else [entry.row for entry in entries if _written(entry.name) == written]
@@ -231,6 +238,8 @@ class ImageNames:
         # Of each image: whether it is in these very folders, how many it shares, and how alike its ending is.
         fits: dict[int, tuple[bool, int, int]] = {}
         roots: dict[int, tuple[int, tuple[str, str] | None]] = {}
+        # Compare the folders from the end, since paths can start anywhere; a shorter path must agree as far
+        # as it goes. An image with several names keeps the best of each measure.
         for row, _, folders, ending, root in entries:
             shared = min(len(folders), len(path.folders))
             if shared and folders[-shared:] != path.folders[-shared:]:
@@ -244,6 +253,7 @@ class ImageNames:
             both = (above[-1], root[-1]) if sign < 0 else None
             if row not in roots or sign > roots[row][0]:
                 roots[row] = (sign, both)
+        # Of several images keep those in these very folders, then those that are best in every measure.
         if len(fits) > 1:
             fits = {row: key for row, key in fits.items() if key[0]} or fits
             best = tuple(max(each) for each in zip(*(key[1:] for key in fits.values()), strict=True))

@@ -88,6 +88,7 @@ def match_best(
 
     Without scores the first of an image in the file stand for its best.
     """
+    # Choose up to ``most`` images with annotations, evenly spread, and sort their annotations by image.
     no_crowds = np.flatnonzero(~ground_truth.crowd)
     with_truth = np.unique(ground_truth.image[no_crowds])
     chosen = with_truth[
@@ -97,6 +98,7 @@ def match_best(
     sampled[chosen] = True
     truths = no_crowds[sampled[ground_truth.image[no_crowds]]]
     truths = truths[np.argsort(ground_truth.image[truths], kind="stable")]
+    # Sort the detections of these images by image and descending score.
     rows = np.flatnonzero(sampled[image])
     keys = (image[rows],) if scores is None else (-scores[rows], image[rows])
     rows = rows[np.lexsort(keys)]
@@ -105,11 +107,13 @@ def match_best(
     end = np.searchsorted(ground_truth.image[truths], chosen, side="right")
     start = np.searchsorted(image[rows], chosen)
     stop = np.minimum(np.searchsorted(image[rows], chosen, side="right"), start + end - first)
+    # Compare a few detections with a few annotations per image, so that one crowded image does not decide.
     detections, annotations = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     stop, end = np.minimum(stop, start + MOST_OF_IMAGE), np.minimum(end, first + MOST_ANNOTATIONS)
     for a, b, c, d in zip(first.tolist(), end.tolist(), start.tolist(), stop.tolist(), strict=True):
         if c == d:
             continue
+        # Each detection belongs to the annotation that it overlaps most, if enough; [n, m] of one image.
         overlaps = _overlaps(boxes[rows[c:d]], ground_truth.boxes[truths[a:b]])
         nearest = overlaps.argmax(axis=1)
         lies = overlaps[np.arange(d - c), nearest] >= LEAST_OVERLAP

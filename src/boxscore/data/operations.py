@@ -73,6 +73,7 @@ def filter_objects(
     >>> len(cats), len(cats.images), len(cats.categories)
     (1, 2, 1)
     """
+    # Restrict the vocabularies first, then the rows.
     if images is not None:
         table = of_images(
             table, _known(chosen_images(images, table.images), images, "image", table.images.ids)
@@ -81,6 +82,8 @@ def filter_objects(
         rows = table.categories.rows_by_word(list(classes), what="a chosen class")
         known = np.array(table.categories.labels, dtype=object)
         table = _of_classes(table, _known(rows, classes, "class", known))
+    # Then select rows: by area, both ends included, and by the crowd flag. Images without rows go last, if at
+    # all.
     if area is not None:
         low, high = (float(bound) for bound in area)
         if not low <= high:
@@ -187,6 +190,7 @@ def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
     >>> remap_classes(truth, {"car": "vehicle", "bus": "vehicle"}).categories.names.tolist()
     ['vehicle']
     """
+    # Find the new name of each class, [K]; a number is the id of the class whose name it takes.
     old = table.categories
     rows = old.rows_by_word(list(mapping), what="a class to rename")
     _known(rows, list(mapping), "class", np.array(old.labels, dtype=object))
@@ -195,6 +199,7 @@ def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
     for row, to in zip(rows.tolist(), mapping.values(), strict=True):
         known = by_id.get(to) if isinstance(to, int) else None
         names[row] = (None if to in (None, "") else str(to)) if known is None else old.names[known]
+    # Unite classes of one new name under the class that had the name, else under the first.
     touched = {names[row] for row in rows.tolist()} - {None}
     target: dict[str, int] = {}  # the row whose id a united class keeps
     for row, (before, name) in enumerate(zip(old.names.tolist(), names, strict=True)):
@@ -204,6 +209,8 @@ def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
             and (name not in target or (before == name and old.names[target[name]] != name))
         ):
             target[name] = row
+    # Number the classes that are left, and map the rows through one array [K + 1]; the last entry is for rows
+    # that are left out.
     new = [-1 if name is None else target.get(name, row) for row, name in enumerate(names)]
     left = np.unique(np.array([row for row in new if row >= 0], dtype=np.int64))
     renamed = Categories(old.ids, np.array([*names, None], dtype=object)[:-1], old.columns).take(left)
@@ -245,6 +252,7 @@ def merge_tables(tables: Sequence[Table]) -> Table:
     >>> merge_tables([truth, truth]).images.ids.tolist()
     [1, 2]
     """
+    # Tables must be in one unit. A single table is the result.
     if not tables:
         raise InputError("tables to merge", "be one at least", got="none")
     if len({table.units for table in tables}) > 1:
@@ -253,6 +261,7 @@ def merge_tables(tables: Sequence[Table]) -> Table:
     if len(tables) == 1:
         return tables[0]
     _warn_of_columns(tables)
+    # Give each table free ids for its images, and join its classes to known ones by name.
     known_images: dict[Id, Any] = {}
     known_classes: dict[Id, tuple[str, int]] = {}
     parts = []
@@ -264,11 +273,13 @@ def merge_tables(tables: Sequence[Table]) -> Table:
             ids, file_names=images.file_names.tolist(), sizes=images.sizes, columns=images.columns
         )
         classes, category = _united(table.categories, known_classes)
+        # Renumber rows and labels of whole images through one array per vocabulary.
         image = merged.rows(as_ids(ids, name="image ids"))
         renumbered = table.replaced(
             images=merged, image=image[table.image], categories=classes, category=category[table.category]
         )
         parts.append(with_labels(renumbered, images=image, categories=category))
+    # Join by image. Annotation ids that occur twice are numbered from 1.
     whole: Any = concatenate(cast(Any, parts))[0]
     source = ", ".join(dict.fromkeys(table.source for table in tables))
     if isinstance(whole, GroundTruth) and len(set(whole.ids.tolist())) < len(whole):

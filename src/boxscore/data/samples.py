@@ -245,9 +245,11 @@ def _checked(
     invalid: Invalid | None,
 ) -> Rows:
     """Check the values of some images, and convert boxes into corners and sizes; arrays are copied."""
+    # Copy the arrays, since the caller may change them later; numbers become float64.
     for key, value in columns.items():
         if isinstance(value, np.ndarray):
             columns[key] = value.astype(np.float64 if value.dtype.kind == "f" else value.dtype)
+    # Drop or move what cannot be scored, or check it and refuse the first wrong row by its place.
     if invalid not in (None, "error"):
         as_false_positives = invalid == "false_positive" and kind == "prediction"
         return _without_invalid(columns, counts, form, as_false_positives=as_false_positives)
@@ -256,6 +258,8 @@ def _checked(
         image = int(np.searchsorted(np.cumsum(counts), number, side="right"))
         return f"row {number - sum(counts[:image])} of the {kind} of {places[image]}"
 
+    # Check the boxes before and after they become corners: a negative size has another cause than a number
+    # that is not finite.
     remedy = REMEDY if invalid == "error" else ""
     if "rotated" in columns:
         DETECTIONS.column("rotated").check(columns["rotated"], row)
@@ -277,10 +281,12 @@ def _without_invalid(
     columns: Columns, counts: Sequence[int], box_format: BoxFormat, *, as_false_positives: bool
 ) -> Rows:
     """Drop rows whose box, score or area means nothing, or make detections of them that match nothing."""
+    # Convert boxes even if some are not finite: those rows are found below.
     if "boxes" in columns:
         with np.errstate(invalid="ignore", over="ignore"):
             corners, sizes = corners_and_sizes(columns["boxes"], box_format, overwrite=True)
         columns["boxes"], columns["sizes"] = corners, sizes
+    # A row is bad if a number is beyond its limit or a side is negative, [N].
     bad = np.zeros(len(columns["labels"]), dtype=bool)
     for key, limit in LIMITS.items():
         if key in columns:
@@ -291,6 +297,7 @@ def _without_invalid(
             bad |= (columns[key][:, sides] < 0).any(axis=1)
     if not bad.any():
         return Rows(counts, columns)
+    # Bad detections stay and match nothing, or their rows go.
     if as_false_positives:
         _match_nothing(columns, bad)
     else:
@@ -403,6 +410,8 @@ def table_columns(
     def place(row: int) -> str:
         return f"row {row} of {source}"
 
+    # Join each column over all images with objects. A column must be in all of them or in none, since nothing
+    # can replace a missing value.
     counts = [count for rows in pieces for count in rows.counts]
     sides = [rows.columns for rows in pieces]
     filled = [side for side in sides if len(side["labels"])]
@@ -421,9 +430,11 @@ def table_columns(
             given[key] = (
                 [mask for part in parts for mask in part] if key == "masks" else np.concatenate(parts)
             )
+    # Flags are false where an image lacks them.
     if schema is GROUND_TRUTH:
         flags = {"crowd": "iscrowd", "difficult": "difficult", "ignore": "ignore"}
         given |= {name: _joined(sides, key) for name, key in flags.items()}
+    # Look up images and labels once for all rows: each id is repeated by the rows of its image.
     boxes, sizes = given.pop("boxes", None if filled else np.empty((0, 4))), given.pop("sizes", None)
     rows = vocabulary_columns(
         np.repeat(as_ids(identifiers, name="image_ids"), counts),
@@ -434,6 +445,7 @@ def table_columns(
         of=f"{schema.noun} boxes",
         place=place,
     )
+    # Build the columns without another copy of the boxes.
     table = built_columns(
         schema, rows, boxes, box_format="xyxy", given=given, sizes=sizes, reuse=True, place=place
     )

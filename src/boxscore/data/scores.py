@@ -49,11 +49,13 @@ def all_or_none(scores: FloatArray | None, place: Place) -> FloatArray | None:
     """
     if scores is None:
         return None
+    # The usual cases cost one pass: every detection has a score, or none has.
     missing = np.isnan(scores)
     if not missing.any():
         return scores
     if missing.all():
         return None
+    # Refuse a mixture, and show one detection of each kind.
     first, with_score = int(np.argmax(missing)), int(np.argmin(missing))
     raise InputError(
         "a detection",

@@ -139,9 +139,11 @@ class TableCounts:
 
 def table_counts(table: GroundTruth | Detections) -> TableCounts:
     """Count what adds up."""
+    # A class counts an image once, so count distinct (class, image) pairs.
     images, classes = len(table.images), len(table.categories)
     pairs = np.unique(table.category.astype(np.int64) * max(images, 1) + table.image)
     of_truth = isinstance(table, GroundTruth)
+    # Every number here is a sum over images, so counts of disjoint images add up.
     return TableCounts(
         images=images,
         without_boxes=int((np.bincount(table.image, minlength=images) == 0).sum()),

@@ -44,10 +44,13 @@ def as_whole_numbers(value: Any, name: str, *, place: str) -> NDArray[Any]:
 
 
 def _of_torch(value: Any, name: str) -> NDArray[Any]:
+    # Most tensors become arrays directly, without a copy on the host.
     try:
         return np.asarray(value.detach().cpu().numpy())
     except (NotImplementedError, RuntimeError, TypeError):  # no type of NumPy's, or no plain layout
         pass
+    # Others first lose what NumPy has no type for: a sparse layout, quantization, lazy conjugates, short
+    # floats.
     try:
         plain = value.detach().cpu()
         if "strided" not in str(getattr(plain, "layout", "strided")):

@@ -42,6 +42,7 @@ def with_unlisted(
     read: Callable[[GroundTruth], Detections], ground_truth: GroundTruth, how: str | None
 ) -> tuple[GroundTruth, Detections]:
     """Read detections; return them with the ground truth that lists their images."""
+    # Read as usual; only if images are not listed does anything else happen.
     try:
         return ground_truth, read(ground_truth)
     except UnlistedImagesError as error:
@@ -49,11 +50,13 @@ def with_unlisted(
             refuse_other_units(read, ground_truth, error.names)
             raise
         names = error.names
+    # Read again with the unlisted images added, without sizes.
     images = _images_called(names, ground_truth.images, np.nan)
     wider = with_images(ground_truth, images, as_written=True)
     try:
         detections = read(wider)
     except InputError:
+        # "background" keeps them as images without objects.
         if how == "background":
             raise
         # fractions of images of unknown size, which are left out: any size will do
@@ -62,6 +65,7 @@ def with_unlisted(
         detections = read(wider)
     if how == "background":
         return wider, detections
+    # "drop" leaves their detections out, and maps the others back to the images that are listed.
     rows = ground_truth.images.rows(wider.images.ids)
     image = rows[detections.image]
     listed = np.flatnonzero(image >= 0)

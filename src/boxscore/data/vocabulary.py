@@ -92,6 +92,7 @@ def rows_where(columns: Mapping[str, NDArray[Any]], selection: str, count: int) 
 
 def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
     """Return ids as an int64 array, or as an object array when any is a string."""
+    # The usual cases return without a look at single ids: an int64 array, or a list of Python integers.
     if type(values) is np.ndarray and values.dtype == np.int64 and values.ndim == 1:
         return values
     if not isinstance(values, np.ndarray):
@@ -102,16 +103,20 @@ def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
     array = (
         np.array(values, dtype=object) if isinstance(values, list) else checks.any_array(values, name=name)
     )
+    # Refuse other shapes, and dates, which NumPy would turn into integers without a word.
     if array.ndim != 1:
         raise InputError(name, "have shape [N]", got=f"shape {list(array.shape)}")
     if array.dtype.kind in "mM":  # some of which become integers
         raise InputError(name, "be integers or strings", got=str(array.dtype))
+    # Smaller integers widen without loss; uint64 may not fit, so it goes id by id.
     if array.dtype.kind == "i" or (array.dtype.kind == "u" and array.dtype.itemsize < 8):
         return array.astype(np.int64, copy=False)
+    # Accept integers and strings only. ``bool`` is a subclass of ``int``, so it is refused by name.
     items = [item.item() if isinstance(item, np.generic) else item for item in array.tolist()]
     for row, item in enumerate(items):
         if isinstance(item, bool) or not isinstance(item, (int, str)):
             raise InputError(name, "be integers or strings", got=repr(item), place=f"row {row}")
+    # Integers beyond 64 bits stay Python integers, in an object array.
     if all(isinstance(item, int) for item in items):
         try:
             return np.array(items, dtype=np.int64)
@@ -359,6 +364,7 @@ class Categories(Vocabulary):
     @classmethod
     def union(cls, parts: Sequence[Categories]) -> Categories:
         """Unite vocabularies, with the columns that all have; a repeated class has its last value."""
+        # Collect the classes in the order in which they occur; one id has one name.
         names: dict[Id, str] = {}
         for part in parts:
             for identifier, name in zip(part.ids.tolist(), part.names.tolist(), strict=True):
@@ -366,6 +372,7 @@ class Categories(Vocabulary):
                     raise InputError(
                         f"class {identifier!r}", "have one name", got=f"{names[identifier]!r} and {name!r}"
                     )
+        # Keep the columns that every vocabulary has; of a repeated class the last value counts.
         shared = [key for key in parts[0].columns if all(key in part.columns for part in parts)]
         columns = {}
         for key in shared:
@@ -374,6 +381,7 @@ class Categories(Vocabulary):
                 for part in parts
                 for identifier, value in zip(part.ids.tolist(), part.columns[key].tolist(), strict=True)
             }
+            # Text columns stay objects, so that no string is cut to the length of others.
             kind = object if any(part.columns[key].dtype.kind in "OU" for part in parts) else None
             columns[key] = np.array([values[identifier] for identifier in names], dtype=kind)
         return cls.build(list(names), names=list(names.values()), columns=columns)

@@ -523,6 +523,7 @@ class Evaluation(PicklesFields):
         """
         import pandas as pd
 
+        # Check what is asked: area range and max detections by name or value.
         self.require_scores()
         names = list(self.protocol.ignore.area_ranges)
         area = names[0] if area == "all" and "all" not in names else area
@@ -539,10 +540,12 @@ class Evaluation(PicklesFields):
                 rule = f"be one of {known}" if known else "be left out: the protocol evaluates all detections"
                 raise InputError("max_detections", rule, got=repr(max_detections))
             position = self.protocol.caps.index(max_detections)
+        # Compute the curves of one area range, and keep the classes that have one, [T, R, K].
         self._check_size("curves", 5)
         curves = self.curves_of(names.index(area), position)
         defined = np.flatnonzero(curves.positive)
         precision, score = curves.interpolated[:, :, defined], curves.reached_scores[:, :, defined]  # [T,R,K]
+        # Lay them out in long form: classes outermost, then thresholds, then recall points.
         points = np.array(self.protocol.ap.recall_points)
         T, R, K = precision.shape
         thresholds = np.array(self.protocol.matching.iou_thresholds)
@@ -568,13 +571,16 @@ class Evaluation(PicklesFields):
         from boxscore.matching.outcomes import OUTCOMES
 
         names = ["image_id", "category_id", "class", "x1", "y1", "x2", "y2"]
+        # Start from the detections in file order.
         frame = self.detections.to_pandas([*names, "score"] if self.detections.scored else names)
         made, matched, count = self.outcomes, self.matched, len(self.detections)
+        # Scatter outcomes and partners by row; a detection beyond max detections has rank -1.
         outcome = np.array(OUTCOMES, dtype=object)[made.detection]
         outcome[made.rank < 0] = "beyond max detections"
         annotation = np.full(count, None, dtype=object)
         rows = np.flatnonzero(made.truth_row >= 0)
         annotation[rows] = self.ground_truth.ids[made.truth_row[rows]]
+        # Add the highest threshold at which each is a true positive.
         highest = np.full(count, np.nan)
         detection, threshold = matched.highest_true(0)
         highest[matched.row[detection]] = np.array(self.protocol.matching.iou_thresholds)[threshold]

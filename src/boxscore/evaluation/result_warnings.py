@@ -122,6 +122,7 @@ def warn_of_annotators(ground_truth: GroundTruth, protocol: Protocol) -> None:
     """Warn where objects of several annotators of an image count together, or columns of images lack."""
     column, images = ground_truth.columns.get(ANNOTATOR), ground_truth.images.columns
     labels, source = protocol.labels, ground_truth.source
+    # Warn where a rule reads a column of the images that is not there.
     if labels.inexhaustive_images == "drop" and EXHAUSTIVE not in images:
         warn_user(
             f"{source}: no image says whether it is annotated in full (the column {EXHAUSTIVE}); "
@@ -134,6 +135,7 @@ def warn_of_annotators(ground_truth: GroundTruth, protocol: Protocol) -> None:
         )
     if column is None or labels.annotators != "all":
         return
+    # Count the images that several annotators labeled, from distinct (image, annotator) pairs.
     names, of_row = np.unique([str(name) for name in column.tolist()], return_inverse=True)
     pairs = np.unique(ground_truth.image.astype(np.int64) * max(len(names), 1) + of_row)
     several = int((np.bincount(pairs // max(len(names), 1)) > 1).sum())
@@ -256,13 +258,18 @@ def _all_looks_right(result: Evaluation) -> bool:
         return True  # too few to judge
     if result.detections.left_out:
         return False
+    # Find the score of about as many best detections as there are objects, from a sample: an exact count is
+    # not needed.
     sample = matched.score[:: len(matched) // SAMPLED + 1]
     below = max(len(sample) - max(counted * len(sample) // len(matched), 1), 0)
+    # Count these detections, and the true positives among them, by class. Both ascend in class order, so
+    # bisection counts them.
     best = np.flatnonzero(matched.score >= np.partition(sample, below)[below])
     starts = matched.class_starts
     of_class = np.diff(np.searchsorted(best, starts))
     true = matched.pair_detection[matched.pairs_ever_true(0)]
     true_of_class = np.searchsorted(true, starts[:-1] + of_class) - np.searchsorted(true, starts[:-1])
+    # A class whose best detections never match can be one; two can be swapped.
     if ((of_class >= FEWEST_OF_CLASS) & (true_of_class == 0)).sum() > 1:
         return False  # two classes may be swapped
     return bool((true_of_class[of_class > 0] / of_class[of_class > 0]).mean() >= MANY)

@@ -490,10 +490,12 @@ class Evaluator:
 
     def _match_waiting(self) -> None:
         """Match the images that wait, and drop what scores and curves do not need."""
+        # Put the waiting images into the order of their ids, as files of the same images would be.
         if not self._waiting.ids:
             return
         images = Images.build(list(self._waiting.ids))
         predictions, targets = self._waiting.in_order(images)
+        # A side may carry numbers and names of its classes: settle on one of them for all images.
         if self.categories is None and {"both"} in self._kinds:
             settle = without_names if names_are_used(*self._kinds) is False else by_name
             _check_key(self._given, "names of classes", settle is by_name, images.ids.tolist()[0])
@@ -501,12 +503,14 @@ class Evaluator:
                 [rows._replace(columns=settle(rows.columns)) for rows in side]
                 for side in (predictions, targets)
             )
+        # Use the classes given, or those that occur.
         labels = labels_of(predictions)
         categories = self.categories
         if categories is None:
             categories = Categories.build([*labels, *labels_of(targets), *listed_by(targets)])
         known = set(labels) <= set(categories.ids.tolist())
         ids = images.ids.tolist()
+        # Make both tables as loaders do, with the same checks.
         if self.ground_truth is None:
             truth = GroundTruth(
                 **table_columns(
@@ -526,6 +530,8 @@ class Evaluator:
                 source="predictions",
             )
         )
+        # Detections of unknown classes are left out and counted per image, so that an image that is evaluated
+        # twice counts once.
         left_out: dict[Id, Mapping[str, int]] = {}
         if not known:
             each = [rows for piece in predictions for rows in piece.each()]
@@ -536,6 +542,8 @@ class Evaluator:
             with warnings.catch_warnings():  # compute warns once, of all that were left out
                 warnings.simplefilter("ignore", BoxscoreWarning)
                 detections = align(detections, truth)
+        # Match these images alone and keep only what scores need. Parts merge later to the bits of one
+        # matching.
         truth, detections = prepared(truth, detections, self.protocol)
         matches = Matcher(truth, detections, self.protocol).match()
         if not self.keep_masks:
@@ -557,6 +565,7 @@ class Evaluator:
         return part, left_out
 
     def _evaluate(self) -> Evaluation:
+        # Merge all parts, and warn once of what concerns all images.
         part, left_out = self._whole()
         warn_left_out(left_out, "predictions")
         warn_of_invalid(part, self.invalid)
@@ -564,11 +573,13 @@ class Evaluator:
         warn_of_fractions(part)
         if self.expected is not None:
             warn_of_missing(part, self.expected, numbered=bool(self._numbered))
+        # Labels from a training loop have no ids, so they are numbered here.
         truth = part.ground_truth
         if self.ground_truth is None:
             truth = dataclasses.replace(truth, ids=np.arange(1, len(truth) + 1))
         check_class_weights(self.protocol.ap, truth.categories)
         check_class_labels(truth.source, truth.categories, truth.image_labels, self.protocol)
+        # The result is an evaluation like that of files; its warnings follow.
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         result = Evaluation(truth, detections, self.protocol, part.matches)
         warn_of_id_zero(result)
