@@ -113,7 +113,7 @@ class Diagnostic(NamedTuple):
     def run(self, arguments: argparse.Namespace) -> int:
         """Read, evaluate, print; return the exit status."""
         from boxscore.cli.digests import digest_of
-        from boxscore.cli.larger import evaluation_in_parts
+        from boxscore.cli.inputs import evaluate_inputs, read_inputs
         from boxscore.cli.output import Digest, refuse_errors, remembered_warnings, rows_of
         from boxscore.cli.streams import say
         from boxscore.reports.rows import ALL_ROWS
@@ -123,8 +123,13 @@ class Diagnostic(NamedTuple):
         in_memory = arguments.memory_limit is None
         with contextlib.ExitStack() as stack:
             with remembered_warnings(hold_box_forms=in_memory and not arguments.strict) as messages:
-                evaluation = stack.enter_context(evaluation_in_parts(arguments))
-                digest = digest_of(evaluation, warned=messages) if in_memory else Digest([], {})
+                if in_memory:
+                    evaluation = evaluate_inputs(read_inputs(arguments))
+                    digest = digest_of(evaluation, warned=messages)
+                else:
+                    from boxscore.cli.larger import evaluation_in_parts
+
+                    evaluation, digest = stack.enter_context(evaluation_in_parts(arguments)), Digest([], {})
             if arguments.strict:
                 refuse_errors(digest)
             if self.sort_without_scores and not evaluation.has_scores:
