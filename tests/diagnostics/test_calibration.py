@@ -13,12 +13,11 @@ import pytest
 import boxscore
 from boxscore._utils.resampling import Draws, interval
 from boxscore.diagnostics import calibration_error, reliability
-from boxscore.diagnostics._pieces import Pieces
 from boxscore.diagnostics._residuals import BinnedResiduals, half_sampled
 from boxscore.diagnostics._score_bins import ScoredRows, sums_of_cells
+from boxscore.evaluation.source import OnePiece
 from support.each import each
 from support.examples import first_of
-from support.insides import Here
 
 
 def direct(evaluation, label, bins):
@@ -179,7 +178,7 @@ def residuals_of(random, images, curve):
     score = random.random(len(image))
     true = random.random(len(image)) < curve(score)
     nothing = np.zeros(len(image), dtype=np.int64)
-    rows = Pieces(Here(), [ScoredRows(nothing, image, score, true, np.zeros(len(image)))])
+    rows = OnePiece(ScoredRows(nothing, image, score, true, np.zeros(len(image))))
     ends = np.linspace(0, 1, 11)
     return BinnedResiduals.of(rows, ends, sums_of_cells(rows, ends), images, 1)
 

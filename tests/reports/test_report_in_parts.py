@@ -176,7 +176,7 @@ def test_the_images_that_are_shown_are_read_alone(tmp_path: Path) -> None:
     truth = whole.ground_truth
     with asked_again(truth, tmp_path / "found.parquet", load_protocol("coco"), partition=40) as result:
         rows = np.array([0, 3, 17, 39])
-        alone = result.of_images(rows)
+        alone, _ = result.source.tables_of(rows)
         assert alone.ground_truth.images.ids.tolist() == truth.images.ids[rows].tolist()
         for name in ("ground_truth", "detections"):
             table, every = getattr(alone, name), getattr(whole, name)
@@ -186,4 +186,4 @@ def test_the_images_that_are_shown_are_read_alone(tmp_path: Path) -> None:
         chosen = np.flatnonzero(np.isin(whole.detections.image, rows))
         np.testing.assert_array_equal(alone.outcomes.detection, whole.outcomes.detection[chosen])
     with pytest.raises(InputError, match="still be where they were matched"):
-        type(result).of(result._numbers).of_images(rows)
+        type(result).of_numbers(result._numbers).source.tables_of(rows)

@@ -54,10 +54,10 @@ LAYERS = [
 """From left to right. A package imports from packages to its left; inside a package, from anywhere in it."""
 
 BACKWARDS = {
-    ("boxscore.evaluation", "validation"),  # what is found in passing
-    ("boxscore.evaluation.result", "diagnostics"),  # compare
+    ("boxscore.evaluation.result", "diagnostics"),  # compare, plan
     ("boxscore.evaluation.result", "distributed"),  # save_part
     ("boxscore.evaluation.result", "reports"),  # to_json, to_latex, plot, report
+    ("boxscore.evaluation.result", "validation"),  # what is found in passing
     ("boxscore.evaluator.evaluating", "distributed"),  # save_part
     ("boxscore.diagnostics._result", "reports"),  # plot
     ("boxscore.diagnostics.compare", "reports"),  # to_latex, to_markdown, report

@@ -27,13 +27,14 @@ from typing import Any
 from boxscore.distributed import DistributedEvaluation, local
 from boxscore.distributed.cluster import evaluate_tasks, local_cluster
 from boxscore.distributed.engine import Here
+from boxscore.distributed.headers import headers_of
 from boxscore.distributed.local import Load, LocalEngine, plan_within
 from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import check_mergeable, match_part
 from boxscore.distributed.pieces import Cut, cut
 from boxscore.distributed.plan import asked_keys, most_of, partition_of
 from boxscore.distributed.reduction import score_classes
-from boxscore.distributed.result import evaluation_of, headers_of
+from boxscore.distributed.result import evaluation_of
 from boxscore.distributed.scanning import streamed
 from boxscore.distributed.streaming import StreamTask
 from boxscore.matching.assignment import components

@@ -15,6 +15,7 @@ from boxscore.distributed import (
     reduction,
     result,
     score_ranges,
+    source,
     weighing,
 )
 from boxscore.scoring import shared, under_weights, weight_sums, weighted_curves
@@ -44,7 +45,7 @@ def small_partitions(patch: pytest.MonkeyPatch, boxes: int) -> None:
 
 def long_rows_of_images(patch: pytest.MonkeyPatch, size: int) -> None:
     """Take the row of an image for so many bytes."""
-    patch.setattr(result, "PER_ROW", size)
+    patch.setattr(source, "PER_ROW", size)
 
 
 def few_scores_together(patch: pytest.MonkeyPatch, count: int) -> None:

@@ -19,7 +19,7 @@ from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.errors import InputError
 
 if TYPE_CHECKING:
-    from boxscore.distributed.result import DistributedEvaluation
+    from boxscore.distributed.result import MergedEvaluation
 
 LOCAL = "local"
 """In place of an address: a cluster on this machine for this command, of ``--workers`` processes."""
@@ -37,7 +37,7 @@ NOT_ON_CLUSTER = (
 """Options that need the rows here."""
 
 
-def evaluate_on_cluster(arguments: argparse.Namespace) -> DistributedEvaluation:
+def evaluate_on_cluster(arguments: argparse.Namespace) -> MergedEvaluation:
     """Evaluate on the cluster that ``--scheduler`` names."""
     refuse_needs_of_rows(arguments)
     with cluster_of(arguments) as client:
@@ -66,7 +66,7 @@ def cluster_of(arguments: argparse.Namespace) -> Iterator[Any]:
         yield client
 
 
-def evaluate_by(client: Any, arguments: argparse.Namespace) -> DistributedEvaluation:
+def evaluate_by(client: Any, arguments: argparse.Namespace) -> MergedEvaluation:
     """Evaluate on a cluster; its parts stay there for as long as the result is held."""
     from boxscore.distributed.cluster import evaluate
 

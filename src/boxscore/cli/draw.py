@@ -56,7 +56,7 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, draw; return the exit status."""
-    from boxscore.reports.choices import images_alone, worst_images
+    from boxscore.reports.choices import worst_images
     from boxscore.reports.plots._style import pyplot
 
     pyplot()
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not chosen:
             say("no image has a mistake to draw")
             return 0
-        evaluation, among = images_alone(evaluation, np.array(chosen))
+        evaluation, among = evaluation.source.tables_of(np.array(chosen))
         rows = chosen if among is None else np.searchsorted(among, chosen).tolist()
         images = evaluation.ground_truth.images
         stems = [plain_file_name(str(images.file_names[row] or images.ids[row])) for row in rows]

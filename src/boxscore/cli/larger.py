@@ -26,19 +26,14 @@ from boxscore.cli.inputs import (
 )
 from boxscore.cli.streams import say
 from boxscore.distributed.engine import value_of
+from boxscore.distributed.headers import headers_of
 from boxscore.distributed.image_ranges import WHOLE, Shard
 from boxscore.distributed.local import Load, LocalEngine, Plan, bytes_of_text, check_scoring, plan_within
 from boxscore.distributed.parts import check_mergeable, save_parts
 from boxscore.distributed.plan import asked_keys
-from boxscore.distributed.result import (
-    NO_ROWS,
-    OF_PARTS,
-    DistributedEvaluation,
-    evaluation_of,
-    headers_of,
-    warn_of_parts,
-)
+from boxscore.distributed.result import MergedEvaluation, evaluation_of, warn_of_parts
 from boxscore.distributed.scanning import Task, streamed, table_tasks
+from boxscore.distributed.source import NO_ROWS, OF_PARTS
 from boxscore.distributed.streaming import StreamTask
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -104,7 +99,7 @@ def is_larger(arguments: argparse.Namespace) -> bool:
 
 def evaluated_elsewhere(
     arguments: argparse.Namespace, then: Callable[[Evaluation], None]
-) -> DistributedEvaluation | None:
+) -> MergedEvaluation | None:
     """Evaluate on a cluster or in partitions; None where the rows are read into this process.
 
     ``then`` is called with a result of partitions while they can be read again.
@@ -116,9 +111,7 @@ def evaluated_elsewhere(
     return evaluate_larger(arguments, then) if is_larger(arguments) else None
 
 
-def evaluate_larger(
-    arguments: argparse.Namespace, then: Callable[[Evaluation], None]
-) -> DistributedEvaluation:
+def evaluate_larger(arguments: argparse.Namespace, then: Callable[[Evaluation], None]) -> MergedEvaluation:
     """Evaluate in partitions, by as many processes as ``--workers`` says.
 
     ``then`` is called with the result while partitions can be read again.
@@ -192,7 +185,7 @@ def _scored(
     tasks: Sequence[Task] = (),
     *,
     later: bool = False,
-) -> DistributedEvaluation:
+) -> MergedEvaluation:
     headers = headers_of(engine, parts)
     warn_of_parts(headers)
     check_scoring(headers, plan)

@@ -24,6 +24,7 @@ from boxscore.cli.output import evaluation_as, remembered_warnings, rows_of
 from boxscore.cli.streams import show
 from boxscore.distributed import merge
 from boxscore.distributed.engine import Call
+from boxscore.distributed.headers import headers_of
 from boxscore.distributed.local import (
     LocalEngine,
     bytes_of_text,
@@ -34,7 +35,7 @@ from boxscore.distributed.local import (
 from boxscore.distributed.merging import check_shares
 from boxscore.distributed.parts import load_one_of, parts_in
 from boxscore.distributed.plan import asked_keys
-from boxscore.distributed.result import evaluation_of, headers_of, warn_of_parts
+from boxscore.distributed.result import evaluation_of, warn_of_parts
 from boxscore.evaluation import Evaluation
 
 OPTIONS = (

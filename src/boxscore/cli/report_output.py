@@ -27,7 +27,7 @@ WHOLE_TABLES, WHOLE_PLOTS = ("matches", "confidence_curve"), ("f1_curve",)
 def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> None:
     """Write the report folder that ``--report`` names."""
     paths = write_report(evaluation, arguments.report, **_content(arguments, messages))
-    if evaluation.has_partitions:
+    if not evaluation.source.is_here:
         _say_left_out(arguments, {(path.parent.name, path.stem) for path in paths})
 
 

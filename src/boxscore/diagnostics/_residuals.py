@@ -39,7 +39,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -50,9 +49,9 @@ from boxscore._utils.array_types import FloatArray, IntArray, Positions
 from boxscore._utils.exact_sums import added, digits_of, rounded
 from boxscore._utils.ordering import stable_order
 from boxscore._utils.resampling import Units, WeightSets, unit_count
-from boxscore.diagnostics._pieces import Pieces
 from boxscore.diagnostics._result import mean_over_classes
 from boxscore.diagnostics._score_bins import CellSums, ScoredRows, cells_of, numbered
+from boxscore.evaluation.source import Pieces
 from boxscore.matching.extra import narrowed
 
 DIGITS = 2
@@ -165,7 +164,7 @@ class BinnedResiduals:
         """Add up the rows of pieces by units and cells, and find the noise of the cells."""
         cells = Cells.of(sums.cell, classes, len(ends) - 1)
         by_unit = rows.then(_unit_sums, ends, sums.cell, units)
-        if units is not None and len(rows.held) > 1:
+        if units is not None and rows.count > 1:
             by_unit = _gathered(by_unit, units, unit_count(images, units))
         counts, most, spans = zip(*by_unit.results(_counted, cells), strict=True)
         total = Counted(*(functools.reduce(np.add, column) for column in zip(*counts, strict=True)))
@@ -209,14 +208,11 @@ class BinnedResiduals:
 
     def _weighed(self, weights: Any) -> tuple[IntArray, IntArray]:
         """Add up residuals and detections of all pieces, [digits, sets, P] and [sets, P]."""
-        submit, (sets, P) = self.pieces.engine.submit, (len(weights), len(self.cells.category))
-        tasks = [
-            submit("weigh", _weighed, piece, weights[:, first:end], first)
-            for piece, (first, end) in zip(self.pieces.held, self.spans, strict=True)
-        ]
+        sets, P = len(weights), len(self.cells.category)
+        own = [(weights[:, first:end], first) for first, end in self.spans]
         residual = np.zeros((DIGITS, sets, P), dtype=np.int64)
         detections = np.zeros((sets, P), dtype=np.int64)
-        for places, some, count in self.pieces.engine.results(tasks, shown="weighing"):
+        for places, some, count in self.pieces.results_with(_weighed, own):
             residual[..., places] += some
             detections[:, places] += count
         return residual, detections
@@ -292,15 +288,9 @@ def _groups(high: IntArray, low: IntArray) -> tuple[Positions, Positions]:
 def _gathered(by_unit: Pieces, units: Units, count: int) -> Pieces:
     """Gather what units have in several pieces: as many pieces, each of some units."""
     images = np.cumsum(np.bincount(units, minlength=count))
-    shares = np.arange(1, len(by_unit.held)) / len(by_unit.held) * images[-1]
+    shares = np.arange(1, by_unit.count) / by_unit.count * images[-1]
     ends = [0, *(np.searchsorted(images, shares) + 1).tolist(), count]
-    ordered = by_unit.then(_in_order_of_units)
-    submit = by_unit.engine.submit
-    tasks = [
-        submit("gather", _of_units, [submit("cut", _cut, one, low, high) for one in ordered.held])
-        for low, high in itertools.pairwise(ends)
-    ]
-    return by_unit._replace(held=by_unit.engine.held(tasks))
+    return by_unit.then(_in_order_of_units).exchanged(_cut, ends, _of_units)
 
 
 def _in_order_of_units(sums: UnitSums) -> UnitSums:

@@ -221,26 +221,6 @@ def mean_over_classes(values: NDArray[np.float64], weights: NDArray[np.float64] 
     return mean
 
 
-def over_images(
-    join: Callable[[Sequence[Answer]], Answer],
-    *,
-    rows_of_images: bool = False,
-) -> Callable[[Question[Options, Answer]], Question[Options, Answer]]:
-    """Let a question be asked of partitions; ``join`` takes their answers, in the order of the images.
-
-    ``rows_of_images`` says that an answer grows with the images.
-    """
-
-    def decorated(question: Question[Options, Answer]) -> Question[Options, Answer]:
-        def asked(evaluation: Evaluation, *none: Options.args, **options: Options.kwargs) -> Answer:
-            answers = evaluation.of_each_partition(asked, options, rows_of_images=rows_of_images)
-            return question(evaluation, *none, **options) if answers is None else join(answers)
-
-        return cast("Question[Options, Answer]", functools.update_wrapper(asked, question))
-
-    return decorated
-
-
 def once_per_evaluation(function: Question[Options, Answer]) -> Question[Options, Answer]:
     """Compute a diagnostic once per evaluation and options; its arrays are shared, so read-only."""
     signature = inspect.signature(function)

@@ -22,6 +22,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.vocabulary import rows_among_all
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.evaluation.source import Place
 from boxscore.matching.matches import Matches
 from boxscore.protocols.summary import SummaryRow
 
@@ -120,11 +121,7 @@ def units_of_values(
     areas = [evaluation.protocol.position_of(row)[0] for row in rows]
     distinct = sorted(set(areas))
     options: dict[str, Any] = {"areas": distinct, "units": units}
-    if evaluation.holds_overlaps:
-        answers = [_with_objects(evaluation.matched, **options)]
-    else:
-        parted: Any = evaluation
-        answers = parted.of_each_part(_with_objects, options)
+    answers = evaluation.source.over_images(_with_objects, options)
     known = {
         area: _joined([one[number] for one in answers], disjoint=units is None)
         for number, area in enumerate(distinct)
@@ -142,7 +139,7 @@ class _WithObjects(NamedTuple):
 
 
 def _with_objects(
-    matched: Matches, place: Any = 0, *, areas: Sequence[int], units: Units | None
+    matched: Matches, place: Place, *, areas: Sequence[int], units: Units | None
 ) -> list[_WithObjects]:
     """Find the units in some images, for each area range; without groups only their counts are kept."""
     K, found = len(matched.categories), []

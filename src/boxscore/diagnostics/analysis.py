@@ -37,7 +37,6 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore.data.class_names import MEAN
 from boxscore.data.vocabulary import SUPERCATEGORY, Categories
-from boxscore.diagnostics._matched_anew import curves_matched_anew
 from boxscore.diagnostics._reading import warn_of_subsets
 from boxscore.diagnostics._result import ClassResult, DiagnosticResult, Floats, once_per_evaluation
 from boxscore.diagnostics.tide import Absent
@@ -216,7 +215,7 @@ def error_curves(
     evaluation.require_scores()
     warn_of_subsets(evaluation, "curves of errors are")
     protocol = _protocol_of_steps(evaluation.protocol, max_detections)
-    curves = curves_matched_anew(evaluation, "curves of errors", _matches_of_steps, protocol)
+    curves = evaluation.source.matched_anew("curves of errors", _matches_of_steps, protocol)
     precision = np.stack(_steps(curves), axis=1)  # [K,7,R]
     counted, weights = _in_means(precision, absent_classes, evaluation.class_weights)
     mean = np.full(precision.shape[1:], np.nan)

@@ -49,7 +49,6 @@ from boxscore._utils.resampling import (
     spread,
     unit_count,
 )
-from boxscore.diagnostics._pieces import Pieces, pieces_of
 from boxscore.diagnostics._reading import area_index, threshold_index
 from boxscore.diagnostics._residuals import BinnedResiduals, Errors
 from boxscore.diagnostics._result import (
@@ -70,6 +69,7 @@ from boxscore.diagnostics._score_bins import (
 )
 from boxscore.diagnostics._units import Group, enough_units, units_of_images, warn_of_frames
 from boxscore.evaluation import Evaluation
+from boxscore.evaluation.source import Pieces
 
 METHOD: Method = "expanded_percentile"
 
@@ -205,7 +205,7 @@ def _binned(
         "area": area_index(evaluation, area),
         "score_threshold": score_threshold,
     }
-    with pieces_of(evaluation, "calibration", scored_rows, options) as rows:
+    with evaluation.source.pieces("calibration", scored_rows, options) as rows:
         check_probabilities(rows)
         ends = ends_of_bins(rows, bins, binning)
         yield rows, ends, sums_of_cells(rows, ends)

@@ -26,15 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.array_types import IntArray
 from boxscore._utils.text import counted
 from boxscore.data.class_names import BACKGROUND, TRUTH
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import rows_among_all
-from boxscore.diagnostics._pieces import Place, answers_of
 from boxscore.diagnostics._reading import greedy_one_to_one, least_score, warn_of_subsets
-from boxscore.diagnostics._result import SHOWN_ROWS, DiagnosticResult, once_per_evaluation, over_images
+from boxscore.diagnostics._result import SHOWN_ROWS, DiagnosticResult, once_per_evaluation
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.evaluation.source import Place
 from boxscore.matching.matcher import CrossPairs
 
 if TYPE_CHECKING:
@@ -242,18 +243,21 @@ class TopConfusions(DiagnosticResult):
         )
 
 
-def _added(answers: Sequence[ConfusionMatrix]) -> ConfusionMatrix:
+def _counted_cells(evaluation: Evaluation, place: Place, **options: Any) -> tuple[IntArray, IntArray]:
+    """Return the numbers of the cells of some images, row by row, and count what is in each."""
+    cells = _checked_cells(evaluation, **options)
+    return np.unique(cells.truth * len(_labels(evaluation)) + cells.predicted, return_counts=True)
+
+
+def _added(answers: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
     """Add up the cells of disjoint images."""
-    first = answers[0]
-    n = len(first.labels)
-    cells = np.concatenate([one.truth * n + one.predicted for one in answers])
+    cells, counts = (np.concatenate(column) for column in zip(*answers, strict=True))
     cell, where = np.unique(cells, return_inverse=True)
     count = np.zeros(len(cell), dtype=np.int64)
-    np.add.at(count, where, np.concatenate([one.count for one in answers]))
-    return ConfusionMatrix(first.labels, *np.divmod(cell, n), count, first.normalise)
+    np.add.at(count, where, counts)
+    return cell, count
 
 
-@over_images(_added)
 @once_per_evaluation
 def confusion_matrix(
     evaluation: Evaluation,
@@ -288,9 +292,9 @@ def confusion_matrix(
         When an option is out of range: so is a score threshold above 0 where detections have no scores.
     """
     checks.one_of(normalise, get_args(Normalise), name="normalise")
-    cells = _checked_cells(evaluation, iou_threshold, score_threshold, assign)
+    options = {"iou_threshold": iou_threshold, "score_threshold": score_threshold, "assign": assign}
+    cell, count = _added(evaluation.source.answers("confusions", _counted_cells, options))
     labels = _labels(evaluation)
-    cell, count = np.unique(cells.truth * len(labels) + cells.predicted, return_counts=True)
     return ConfusionMatrix(labels, *np.divmod(cell, len(labels)), count, normalise)
 
 
@@ -336,9 +340,11 @@ def top_confusions(
     last, chosen = len(matrix.labels) - 1, matrix.largest(limit, background=background)
     truth, predicted = matrix.truth[chosen], matrix.predicted[chosen]
     asked = {**options, "truth": truth, "predicted": predicted}
-    _check_room(evaluation, int(matrix.count[chosen].sum()))
+    listed = int(matrix.count[chosen].sum())
+    what = f"the images of {counted(listed, 'confusion')}"
+    evaluation.source.check_room(PER_LISTED * listed, what, "fewer cells (--top), or a larger limit")
     # Each partition names the images of each cell; the lists are joined and sorted.
-    every = answers_of(evaluation, "confusions", _images_among_all, asked)
+    every = evaluation.source.answers("confusions", _images_among_all, asked)
     images = [np.sort(np.concatenate(same)) for same in zip(*every, strict=True)]
     return TopConfusions(
         matrix.labels,
@@ -385,24 +391,9 @@ def _images_among_all(
     return [rows_among_all(one, place).astype(np.int32) for one in rows]
 
 
-def _check_room(evaluation: Evaluation, listed: int) -> None:
-    """Refuse a list of images that does not fit, before partitions are read for it."""
-    if not evaluation.has_partitions:
-        return
-    parted: Any = evaluation
-    needed, room = PER_LISTED * listed, parted.partitions_again("confusions").room
-    if room is not None and needed > room:
-        raise InputError(
-            "--memory-limit",
-            f"leave a process {needed / 1e6:,.0f} MB for the images of {counted(listed, 'confusion')}",
-            got=f"{room / 1e6:,.0f} MB",
-            cause="fewer cells (--top), or a larger limit",
-        )
-
-
 def _labels(evaluation: Evaluation) -> list[str]:
     """Return the classes and the background; none is called as the column of the true classes."""
-    return [*evaluation.ground_truth.categories.labels_beside(TRUTH), BACKGROUND]
+    return [*evaluation.categories.labels_beside(TRUTH), BACKGROUND]
 
 
 def _checked_cells(

@@ -96,7 +96,7 @@ def _cross_fitted(
 
 def _check(name: str, evaluation: Evaluation, protocol: Protocol) -> None:
     """Refuse what cannot be counted again without its files."""
-    if not evaluation.holds_overlaps:
+    if not evaluation.source.is_here:
         rule = "be evaluated at once where others have no scores"
         cause = "its boxes are counted again from its best F1, and parts do not hold them"
         raise InputError("a result with scores", rule, got=f"parts of {name!r}", cause=cause)

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore.diagnostics._reading import area_index, least_score, threshold_index
-from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation, over_images
+from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
 from boxscore.evaluation import Evaluation
+from boxscore.evaluation.source import Place
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE, outcomes_by_row
 from boxscore.matching.ranking import ranked_by
 from boxscore.scoring.counts import Outcomes, TruePositiveCounts
@@ -92,7 +93,6 @@ def _joined(answers: Sequence[ImageScores]) -> ImageScores:
     return ImageScores(**columns, scored=all(one.scored for one in answers))
 
 
-@over_images(_joined, rows_of_images=True)
 @once_per_evaluation
 def image_scores(
     evaluation: Evaluation,
@@ -134,7 +134,14 @@ def image_scores(
     >>> scores.average_precision.round(6).tolist()
     [0.5, 1.0]
     """
-    evaluation.require_overlaps("scores of images")
+    options = {"iou_threshold": iou_threshold, "area": area, "score_threshold": score_threshold}
+    return _joined(evaluation.source.answers("scores of images", _scores_of, options, rows_of_images=True))
+
+
+def _scores_of(
+    evaluation: Evaluation, place: Place, *, iou_threshold: float | None, area: str, score_threshold: float
+) -> ImageScores:
+    """Score some images."""
     t, a = threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
     least = least_score(evaluation, score_threshold)
     images, truth, table = evaluation.ground_truth.images, evaluation.ground_truth, evaluation.detections

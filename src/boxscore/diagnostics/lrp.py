@@ -106,8 +106,7 @@ def localisation_recall_precision(
     >>> round(float(result.total.lrp), 6)  # (.2 / .5 + 0 + 1) / 2
     0.7
     """
-    if not evaluation.has_partitions:
-        evaluation.require_overlaps("LRP")
+    evaluation.source.require("LRP")
     # Check the options; LRP divides by 1 - threshold.
     t = threshold_index(evaluation, iou_threshold)
     threshold = evaluation.protocol.matching.iou_thresholds[t]

@@ -30,9 +30,10 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.exact_sums import DIGITS, added, rounded
-from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation, over_images
+from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.evaluation.source import Place
 from boxscore.matching.matcher import Matcher
 from boxscore.protocols.protocol import Protocol
 
@@ -109,13 +110,13 @@ def keypoint_errors(evaluation: Evaluation) -> KeypointErrors:
             cause="take --protocol coco-keypoints or --iou-type keypoints",
         )
     names = protocol.keypoints.names or tuple(str(n + 1) for n in range(len(protocol.keypoints.sigmas)))
-    found = compared_keypoints(evaluation)
+    found = _added(evaluation.source.answers("keypoint errors", _compared, {}))
     total = found.counts.sum(axis=1)
     mean = np.divide(rounded(found.digits), total, out=np.full(len(names), np.nan), where=total > 0)
     return KeypointErrors(np.array(names, dtype=object), found.counts, mean, found.matched, found.analysed)
 
 
-class Compared(NamedTuple):
+class _Compared(NamedTuple):
     """What images say of J keypoints; those of disjoint images add up."""
 
     counts: IntArray
@@ -126,13 +127,12 @@ class Compared(NamedTuple):
     analysed: int
 
 
-def _added(answers: Sequence[Compared]) -> Compared:
+def _added(answers: Sequence[_Compared]) -> _Compared:
     counts, digits, matched, analysed = zip(*answers, strict=True)
-    return Compared(np.sum(counts, axis=0), np.sum(digits, axis=0), sum(matched), sum(analysed))
+    return _Compared(np.sum(counts, axis=0), np.sum(digits, axis=0), sum(matched), sum(analysed))
 
 
-@over_images(_added)
-def compared_keypoints(evaluation: Evaluation) -> Compared:
+def _compared(evaluation: Evaluation, place: Place) -> _Compared:
     """Compare the keypoints of matched detections with all keypoints that they can be confused with."""
     # Match at the lowest OKS; persons without a labeled keypoint are counted and not analyzed.
     protocol, truth, found = evaluation.protocol, evaluation.ground_truth, evaluation.detections
@@ -141,7 +141,7 @@ def compared_keypoints(evaluation: Evaluation) -> Compared:
     own, keypoint = [np.empty(0)], [np.empty(0, dtype=np.intp)]
     pairs = _matched(evaluation)
     if truth.keypoints is None or found.keypoints is None:
-        return Compared(counts, np.zeros((DIGITS, J), dtype=np.int64), 0, 0)
+        return _Compared(counts, np.zeros((DIGITS, J), dtype=np.int64), 0, 0)
     stated = truth.keypoint_count
     has_points = np.ones(len(truth), dtype=bool) if stated is None else stated > 0
     analysed = [(d, g) for d, g in pairs if has_points[g]]
@@ -172,7 +172,7 @@ def compared_keypoints(evaluation: Evaluation) -> Compared:
         keypoint.append(labelled)
     # Similarities are added up as exact digits, so that images can come in any order.
     digits = added(np.concatenate(keypoint), np.concatenate(own), J)
-    return Compared(counts, digits, len(pairs), len(analysed))
+    return _Compared(counts, digits, len(pairs), len(analysed))
 
 
 def _kinds(similarity: FloatArray, objects: int) -> NDArray[np.intp]:

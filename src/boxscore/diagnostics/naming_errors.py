@@ -59,14 +59,16 @@ class _Matching(NamedTuple):
 def named_errors(
     evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
 ) -> Errors:
+    """Match and name every error, by options that are checked."""
+    options = {"iou_threshold": iou_threshold, "background_iou": background_iou}
+    check_options(evaluation, **options, max_detections=max_detections, ranked=evaluation.detections.scored)
+    return errors_of(evaluation, **options, max_detections=max_detections)
+
+
+def errors_of(
+    evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
+) -> Errors:
     """Match and name every error, once per evaluation and options."""
-    check_options(
-        evaluation,
-        iou_threshold=iou_threshold,
-        background_iou=background_iou,
-        max_detections=max_detections,
-        ranked=evaluation.detections.scored,
-    )
     return evaluation.once(
         ("errors of TIDE", iou_threshold, background_iou, max_detections),
         lambda: _named(evaluation, iou_threshold, background_iou, max_detections),

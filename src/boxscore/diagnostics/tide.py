@@ -39,6 +39,7 @@ D. Bolya et al., "TIDE: A General Toolbox for Identifying Object Detection Error
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -47,15 +48,16 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
-from boxscore._utils.ordering import descending_order, group_order
+from boxscore._utils.ordering import descending_order
 from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats, once_per_evaluation
-from boxscore.diagnostics.errors_in_parts import Fix, Fixes, curves_of_fixes
+from boxscore.diagnostics.fixes import Fix, Fixes, curves_of_fixes
 from boxscore.diagnostics.naming_errors import (
     ERROR_TYPES,
     MOST_DETECTIONS,
     NO_ERROR,
     Errors,
     check_options,
+    errors_of,
     named_errors,
 )
 from boxscore.errors import InputError
@@ -63,7 +65,6 @@ from boxscore.evaluation import Evaluation
 from boxscore.matching.ranking import listed_scores, ranked_by
 from boxscore.protocols.tables.ap import ApRules
 from boxscore.scoring.blocks import mean_of_defined, weighted_mean
-from boxscore.scoring.counts import Outcomes, TruePositiveCounts
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import kind_of
 
@@ -210,13 +211,9 @@ def error_types(
     # Refuse what cannot be computed: without scores, or in partitions.
     checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
     names = (*ERROR_TYPES, *SPECIAL_ERRORS)
-    parted: Any = evaluation if evaluation.has_partitions else None
-    in_parts = parted is not None
-    if not in_parts:
-        evaluation.require_overlaps("error types")
+    evaluation.source.require("error types")
     ranked = evaluation.has_scores
-    # Name the errors once, here or in the partitions.
-    if in_parts and not ranked:
+    if not ranked and not evaluation.source.is_here:
         rule, cause = "have scores with --memory-limit", "leave the limit out"
         raise InputError("detections", rule, got="none", cause=cause)
     if absent_classes == "zero" and not ranked:
@@ -229,17 +226,12 @@ def error_types(
         "background_iou": background_iou,
         "max_detections": max_detections,
     }
-    if in_parts:
-        check_options(evaluation, **options, ranked=True)
-        curves, count = curves_of_fixes(parted, every_fix, options, RULES)
-    else:
-        errors = named_errors(evaluation, **options)
-        orders = _Orders.of(evaluation, errors)
-        count = _all_counts(evaluation, errors)
+    check_options(evaluation, **options, ranked=ranked)
+    curves, count = curves_of_fixes(evaluation, every_fix, options, RULES)
 
     def values(fixed: str) -> FloatArray:
         """Return the metric of each class and, last, of all, [K + 1]."""
-        of_fix = curves[fixed] if in_parts else _curves(evaluation, errors, orders, fixed)
+        of_fix = curves[fixed]
         return _ap(evaluation, of_fix, absent_classes) if ranked else _f1(evaluation, of_fix)
 
     # Compute the metric without a fix and with each fix, [K + 1, E]; a cost is the difference. The six kinds
@@ -335,17 +327,9 @@ def confusion_cost(
         "background_iou": background_iou,
         "max_detections": max_detections,
     }
-    names = (NOTHING, "classification")
-    if evaluation.has_partitions:
-        parted: Any = evaluation
-        by_name, _ = curves_of_fixes(parted, _fixes_of_confusion, options, RULES)
-        curves = [by_name[name] for name in names]
-    else:
-        only = _only_confusion(evaluation, **options)
-        orders = _Orders.of(evaluation, only)
-        curves = [_curves(evaluation, only, orders, name) for name in names]
+    curves, _ = curves_of_fixes(evaluation, _fixes_of_confusion, options, RULES)
     metric = _ap if evaluation.has_scores else _f1
-    value, fixed = (float(metric(evaluation, one)[-1]) for one in curves)
+    value, fixed = (float(metric(evaluation, curves[name])[-1]) for name in (NOTHING, "classification"))
     return max(fixed - value, 0.0)
 
 
@@ -359,9 +343,11 @@ def _only_confusion(evaluation: Evaluation, *, pair: tuple[int, int], **options:
 
 
 def _fixes_of_confusion(evaluation: Evaluation, **options: Any) -> Fixes:
-    """Return what the fix of these errors makes of a partition; nothing is counted."""
+    """Return what the fix of these errors makes of some images; nothing is counted."""
     errors = _only_confusion(evaluation, **options)
-    every = {name: _fixed(evaluation, errors, name) for name in (NOTHING, "classification")}
+    every = {
+        name: functools.partial(_fixed, evaluation, errors, name) for name in (NOTHING, "classification")
+    }
     return Fixes(errors.rows, every, np.empty(0, dtype=np.int64))
 
 
@@ -404,46 +390,6 @@ def _where(condition: BoolArray, values: NDArray[np.object_], rows: NDArray[np.i
     return chosen
 
 
-class _Order(NamedTuple):
-    """Detections that took part, by class and descending score."""
-
-    rows: NDArray[np.intp]
-    category: NDArray[np.int32]
-    score: FloatArray
-
-    @classmethod
-    def of(cls, rows: NDArray[np.intp], category: NDArray[np.int32], score: FloatArray) -> _Order:
-        """Sort rows; equal ones stay in order."""
-        category, score = category[rows], score[rows]
-        order = group_order(category, score)
-        return cls(rows[order], category[order], score[order])
-
-    def errors_first(self, true: BoolArray) -> _Order:
-        """Put errors before what is true, [D], where scores of a class are equal; else they stay in order."""
-        equal = (self.score[1:] == self.score[:-1]) & (self.category[1:] == self.category[:-1])
-        tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
-        key = 2 * np.append(0, np.cumsum(~equal))[tied] + true[self.rows[tied]]
-        rows = self.rows.copy()
-        rows[tied] = rows[tied[np.argsort(key, kind="stable")]]
-        return self._replace(rows=rows)
-
-
-class _Orders(NamedTuple):
-    """Orders of curves."""
-
-    as_ranked: _Order
-    """Equal scores by image."""
-    errors_first: _Order
-    """Of equal scores tidecv lists the errors first where something is fixed, and these by image."""
-
-    @classmethod
-    def of(cls, evaluation: Evaluation, errors: Errors) -> _Orders:
-        """Sort once for all that may be fixed."""
-        detections = evaluation.detections
-        as_ranked = _Order.of(errors.rows, detections.category, ranked_by(detections))
-        return cls(as_ranked, as_ranked.errors_first(errors.true))
-
-
 def _fixed(evaluation: Evaluation, errors: Errors, fixed: str) -> Fix:
     """Fix one kind of error; ``NOTHING`` leaves all as they are."""
     truth, detections = evaluation.ground_truth, evaluation.detections
@@ -463,31 +409,6 @@ def _fixed(evaluation: Evaluation, errors: Errors, fixed: str) -> Fix:
     elif fixed == "false_negatives":
         counted = counted & errors.matched
     return Fix(category, true, keep, counted, errors_last=fixed == "false_positives")
-
-
-def _curves(evaluation: Evaluation, errors: Errors, orders: _Orders, fixed: str) -> Curves:
-    """Compute the curves with one kind fixed."""
-    # Equal scores: without a fix by image, with one the errors first, as tidecv lists them. The orders are
-    # sorted once for all fixes.
-    truth, detections = evaluation.ground_truth, evaluation.detections
-    fix, K = _fixed(evaluation, errors, fixed), len(truth.categories)
-    order = orders.as_ranked if fixed == NOTHING else orders.errors_first
-    if fixed == "classification":  # classes change
-        right = errors.true[errors.rows]
-        errors_first = np.concatenate([errors.rows[~right], errors.rows[right]])
-        order = _Order.of(errors_first, fix.category, ranked_by(detections))
-    # Keep the rows of the fix, in class order, and count them as one threshold.
-    keep, true = fix.keep[order.rows], fix.true[order.rows]
-    if fix.errors_last and detections.scored:
-        # Behind all that is true no other changes a curve: one of a class says that it has detections.
-        kept = np.flatnonzero(keep)
-        of_kept = order.category[kept]
-        keep = true.copy()
-        keep[kept[np.append(of_kept[1:] != of_kept[:-1], True)[: len(kept)]]] = True
-    positive = np.bincount(truth.category[fix.positive], minlength=K)
-    kept = np.flatnonzero(keep)
-    outcomes = Outcomes.all_counted(order.category[kept], order.score[kept], true[None, kept], positive)
-    return Curves(TruePositiveCounts(outcomes), RULES)
 
 
 def _ap(evaluation: Evaluation, curves: Curves, absent_classes: Absent = "skip") -> FloatArray:
@@ -511,12 +432,12 @@ def _f1(evaluation: Evaluation, curves: Curves) -> FloatArray:
 def every_fix(
     evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
 ) -> Fixes:
-    """Return what each fix makes of a partition, and its counts, [K + 1, E]."""
-    errors = named_errors(
+    """Return what each fix makes of some images, and their counts of errors, [K + 1, E]."""
+    errors = errors_of(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
     )
     names = (NOTHING, *ERROR_TYPES, *SPECIAL_ERRORS)
-    every = {name: _fixed(evaluation, errors, name) for name in names}
+    every = {name: functools.partial(_fixed, evaluation, errors, name) for name in names}
     return Fixes(errors.rows, every, _all_counts(evaluation, errors))
 
 

@@ -36,14 +36,17 @@ from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_e
 from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.evaluation.source import Place
 from boxscore.matching.greedy import MOST_HELD
+from boxscore.matching.matches import Matches
 from boxscore.protocols.summary import SummaryRow
 from boxscore.protocols.tables.ap import TieOrder
+from boxscore.scoring.blocks import HeldValues
 from boxscore.scoring.counts import tie_starts
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.orderless import standard_error_of_mean
 from boxscore.scoring.summary import summary_total, summary_values, with_values
-from boxscore.scoring.tied import NoExpectationError, TiedExpectation, expected_over_ties
+from boxscore.scoring.tied import NoExpectationError, expected_over_ties
 
 
 class Bounds(NamedTuple):
@@ -105,21 +108,20 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
     InputError
         When a metric is unknown.
     """
-    if not evaluation.has_partitions:
-        evaluation.require_overlaps("bounds over ties")
+    evaluation.source.require("bounds over ties")
     # Value, lowest and highest come from curves under other orders of ties: nothing is matched again.
     ends = ends_of_ties(evaluation, metrics)
     rows, K, M = ends.rows, len(evaluation.labels), len(ends.rows)
     per_class, total = np.empty((4, K, M)), np.empty((4, M))
     others = [0, 2, 3]
     per_class[others], total[others] = ends.per_class, ends.total
-    errors = [evaluation.expected_error]
+    errors, too_large = [evaluation.expected_error], 0
     # The expectation takes its own computation, metric by metric; without scores it is the value.
     if _ordered(evaluation):
-        expected = [_expected(evaluation, row) for row in rows]
-        for m, (of_classes, of_all, error) in enumerate(expected):
-            per_class[1, :, m], total[1, m] = of_classes, of_all
+        for m, row in enumerate(rows):
+            per_class[1, :, m], total[1, m], error, large = _expected(evaluation, row)
             errors.append(error)
+            too_large = too_large or large
     else:
         per_class[1], total[1] = per_class[0], total[0]
     # Count the tied detections, and those whose ties can change a match.
@@ -129,7 +131,7 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
         Bounds(*per_class, *(np.repeat(count[:, None], M, axis=1) for count in counts)),
         Bounds(*total, *(np.repeat(count.sum(), M) for count in counts)),
         [row.key for row in rows],
-        _note(max(errors), evaluation.once("too large for expectations", lambda: 0)),
+        _note(max(errors), too_large),
     )
 
 
@@ -150,8 +152,8 @@ def _ordered(evaluation: Evaluation) -> bool:
 
 def ends_of_ties(evaluation: Evaluation, metrics: Sequence[str] | None = None) -> Ends:
     """Compute what :func:`tie_bounds` has, but the expectation, which takes longer; once."""
-    if not evaluation.has_partitions and not evaluation.has_parts:
-        evaluation.require_overlaps("bounds over ties")
+    if not knows_ties(evaluation):
+        evaluation.source.require("bounds over ties")
     key = ("ends of ties", None if metrics is None else tuple(metrics))
     return evaluation.once(key, lambda: _ends(evaluation, metrics))
 
@@ -173,44 +175,58 @@ def _ends(evaluation: Evaluation, metrics: Sequence[str] | None) -> Ends:
     return Ends(rows, per_class, total)
 
 
-def _expected(evaluation: Evaluation, row: SummaryRow) -> tuple[FloatArray, float, float]:
-    """Return the expectation of each class, [K], and of all, and the standard error of that."""
+def _expected(evaluation: Evaluation, row: SummaryRow) -> tuple[FloatArray, float, float, int]:
+    """Return the expectation of each class, [K], and of all, its standard error, and how many have none."""
     protocol = evaluation.protocol
+    known: list[_Expectation] = []
     # Replace the values of each set of curves by their expectation, once per curves, and let the summary take
     # its usual mean.
-    errors: list[FloatArray] = []
 
     def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
         curves = evaluation.curves_of(area, cap, pooled)
-        values, error = evaluation.once(
-            ("expected over ties", area, cap, pooled),
-            lambda: _expectation(evaluation, curves, area, cap, pooled),
+        known.append(
+            evaluation.once(
+                ("expected over ties", area, cap, pooled), lambda: _expectation(evaluation, area, cap, pooled)
+            )
         )
-        errors.append(error)
-        return with_values(curves, protocol, row.metric, values)
+        return with_values(curves, protocol, row.metric, known[-1].values)
 
     # If AP is not a mean of precision, there is no expectation.
     try:
         of_classes = summary_values(row, protocol, curves_of)
         total = summary_total(row, protocol, curves_of)
     except NoExpectationError:
-        return np.full(len(evaluation.labels), np.nan), float("nan"), 0.0
-    error = errors[-1]
+        return np.full(len(evaluation.labels), np.nan), float("nan"), 0.0, 0
+    error = known[-1].error
     if row.iou is not None:
         error = error[[protocol.matching.iou_thresholds.index(row.iou)]]
-    return of_classes, total, standard_error_of_mean(error)
+    return of_classes, total, standard_error_of_mean(error), known[0].too_large
 
 
-def _expectation(
-    evaluation: Evaluation, curves: Curves, area: int, cap: int, pooled: str | None
-) -> TiedExpectation:
-    if not evaluation.has_partitions:
-        return expected_over_ties(curves)
-    from boxscore.diagnostics.ties_in_parts import expected_in_parts
+class _Expectation(NamedTuple):
+    """What is expected of the curves of all classes."""
 
-    expected, too_large = expected_in_parts(evaluation, (area, cap), pooled)
-    evaluation.once("too large for expectations", lambda: too_large)
-    return expected
+    values: HeldValues
+    error: FloatArray
+    too_large: int
+    """Classes that no process can hold, whose expectation is NaN."""
+
+
+def _expectation(evaluation: Evaluation, area: int, cap: int, pooled: str | None) -> _Expectation:
+    found = evaluation.source.over_curves("ties", _expected_of, area, cap, pooled)
+    thresholds = len(evaluation.protocol.matching.iou_thresholds)
+    shape = next((values.shape[:-1] for values, _ in filter(None, found)), (thresholds,))
+    unknown = np.full((*shape, 1), np.nan), np.zeros((thresholds, 1))
+    values, errors = (
+        np.concatenate(side, axis=-1) for side in zip(*(one or unknown for one in found), strict=True)
+    )
+    return _Expectation(HeldValues(values), errors, found.count(None))
+
+
+def _expected_of(curves: Curves, classes: int) -> tuple[FloatArray, FloatArray]:
+    """Return the expectations of some of so many classes, and their standard errors."""
+    values, error = expected_over_ties(curves, classes)
+    return values.values, error
 
 
 def _note(error: float, too_large: int) -> str:
@@ -224,8 +240,8 @@ def _note(error: float, too_large: int) -> str:
 
 
 def knows_ties(evaluation: Evaluation) -> bool:
-    """Whether bounds over ties can be computed: from overlaps, or from parts that are still there."""
-    return evaluation.has_parts or evaluation.holds_overlaps
+    """Whether bounds over ties can be computed: from matches, which can be asked class by class."""
+    return evaluation.source.keeps_matches
 
 
 def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
@@ -236,40 +252,37 @@ def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
 
 
 def _reordered(evaluation: Evaluation, order: TieOrder) -> Evaluation:
-    if evaluation.has_partitions or evaluation.has_parts:
-        from boxscore.diagnostics.ties_in_parts import with_tie_order
-
-        return evaluation.once(("tie order", order), lambda: with_tie_order(evaluation, order))
-    rules = evaluation.protocol.ap.replaced(tie_order=order)
-    return dataclasses.replace(evaluation, protocol=evaluation.protocol.replaced(ap=rules))
+    reordered: Evaluation = evaluation.source.under(evaluation.protocol.ap.replaced(tie_order=order))
+    return reordered
 
 
 def _counts_of_tied(evaluation: Evaluation) -> NDArray[np.int64]:
     """Count the detections of each class that share their score with another, [K]."""
-    if evaluation.has_partitions:
-        from boxscore.diagnostics.ties_in_parts import tied_in_parts
+    counts = np.zeros(len(evaluation.labels), dtype=np.int64)
+    for (low, high), some in evaluation.source.over_classes("ties", _tied):
+        counts[low:high] += some
+    return counts
 
-        return tied_in_parts(evaluation)
-    category = evaluation.matched.category
-    return np.bincount(category[_tied(evaluation)], minlength=len(evaluation.labels))
+
+def _tied(matched: Matches) -> NDArray[np.int64]:
+    """Count in some classes, or in a range of scores, which has all detections of a score."""
+    starts = tie_starts(matched.category, matched.score)
+    sizes = np.diff(np.append(starts, len(matched)))
+    tied = np.flatnonzero(np.repeat(sizes, sizes) > 1)
+    return np.bincount(matched.category[tied], minlength=len(matched.categories))
 
 
 def counts_of_contested(evaluation: Evaluation) -> NDArray[np.int64]:
     """Count the contested detections of each class, [K]: each is of one image."""
-    parts = evaluation.of_each_partition(counts_of_contested, {})
-    if parts is not None:
-        counts: NDArray[np.int64] = np.sum(parts, axis=0, dtype=np.int64)
-        return counts
+    counts: NDArray[np.int64] = np.sum(
+        evaluation.source.answers("contested detections", _contested, {}), axis=0, dtype=np.int64
+    )
+    return counts
+
+
+def _contested(evaluation: Evaluation, place: Place) -> NDArray[np.int64]:
     category = evaluation.matched.category
     return np.bincount(category[contested_detections(evaluation)], minlength=len(evaluation.labels))
-
-
-def _tied(evaluation: Evaluation) -> NDArray[np.intp]:
-    """Positions, in class order, of the detections that share their class and score with another."""
-    matched = evaluation.matched
-    starts = tie_starts(matched.category, matched.score)
-    sizes = np.diff(np.append(starts, len(matched)))
-    return np.flatnonzero(np.repeat(sizes, sizes) > 1)
 
 
 def contested_detections(evaluation: Evaluation) -> NDArray[np.intp]:

@@ -39,9 +39,10 @@ from boxscore._utils.progress import progress
 from boxscore._utils.unfinished import unfinished
 from boxscore._version import __version__
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.distributed.headers import headers_of
 from boxscore.distributed.parts import Part, check_mergeable
 from boxscore.distributed.plan import MOST, most_of, partition_of
-from boxscore.distributed.result import DistributedEvaluation, evaluation_of, headers_of, warn_of_parts
+from boxscore.distributed.result import MergedEvaluation, evaluation_of, warn_of_parts
 from boxscore.distributed.scanning import Task, run_task, streamed, table_tasks
 from boxscore.distributed.streaming import PARTITION, StreamTask
 from boxscore.errors import InputError, MissingDependencyError
@@ -89,7 +90,7 @@ def evaluate(
     scratch: str | Path | None = None,
     truth_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
-) -> DistributedEvaluation:
+) -> MergedEvaluation:
     """Evaluate on a Dask cluster.
 
     Parameters
@@ -114,7 +115,7 @@ def evaluate(
 
     Returns
     -------
-    DistributedEvaluation
+    MergedEvaluation
         With the bits of :func:`boxscore.evaluate`, whatever the partitions and workers.
 
     Raises
@@ -168,7 +169,7 @@ def evaluate(
         return evaluate_tasks(tasks, client)
 
 
-def evaluate_tasks(tasks: Sequence[Task], client: Any) -> DistributedEvaluation:
+def evaluate_tasks(tasks: Sequence[Task], client: Any) -> MergedEvaluation:
     """Evaluate the tasks of a data set on a cluster; as :func:`evaluate`."""
     with _answering():
         engine = DaskEngine(client)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from boxscore._utils.array_types import IntArray
 from boxscore.data.vocabulary import Categories, Id
+from boxscore.distributed.engine import Engine
 from boxscore.distributed.merging import check_headers
 from boxscore.distributed.parts import COUNTED, Part, TruthIdentity
 from boxscore.protocols.protocol import Protocol
@@ -74,6 +75,11 @@ def header_of(part: Part) -> PartHeader:
         part.fallbacks,
         part.shard,
     )
+
+
+def headers_of(engine: Engine, parts: Sequence[Any]) -> list[PartHeader]:
+    """Return the headers of parts, wherever they are."""
+    return engine.results([engine.submit("header", header_of, part) for part in parts], shown="matching")
 
 
 def added_headers(headers: Sequence[PartHeader]) -> PartHeader:

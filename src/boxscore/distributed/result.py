@@ -1,21 +1,22 @@
-"""Results of merged parts: an :class:`~boxscore.Evaluation` of numbers, without rows.
+"""The result of parts: an :class:`~boxscore.Evaluation` of numbers, whose rows are elsewhere.
 
 Conventions
 -----------
 - Metrics, per-class values, curves and arrays have the bits of one process. So has what weighs images
   (bootstrap intervals, slices, comparisons), which is computed where the parts are. What needs boxes or
-  overlaps is refused by name.
+  overlaps is asked of partitions, or refused by name (:mod:`boxscore.distributed.source`).
+- Parts that were merged are in this process; those of an engine are where it holds them. Only there does the
+  number of detections limit what is brought together.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,24 +27,22 @@ from boxscore._utils.resampling import WeightSets
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import warn_left_out
-from boxscore.data.operations import of_one_data_set
 from boxscore.data.scores import no_scores
-from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images, rows_among_all
 from boxscore.distributed.engine import Engine, Here
 from boxscore.distributed.headers import PartHeader, added_fallbacks, added_headers, header_of
 from boxscore.distributed.merging import MergedParts, check_shares, images_in_order, numbered_images
 from boxscore.distributed.parts import Part, TruthIdentity, load_one_of, parts_in
-from boxscore.distributed.plan import MOST, asked_keys, every_key, most_within
+from boxscore.distributed.plan import MOST, asked_keys, every_key
 from boxscore.distributed.reduction import Numbers, reduced
 from boxscore.distributed.score_ranges import Reading, can_be_thinned, thinned_counts
+from boxscore.distributed.source import InParts, no_rows, reads_all_scores
 from boxscore.distributed.weighing import HeldParts, weighted_parts
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
-from boxscore.protocols.tables.ap import ApRules
 from boxscore.scoring.class_weights import differing_weights
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.score_counts import ScoreCounts
@@ -56,17 +55,11 @@ FETCHED = 1 << 24
 PER_FETCHED = 400
 """Bytes of each of them while they are used."""
 
-PER_ROW = 700
-"""Bytes of the row of an image in a table."""
-
 GATHERED = 1 << 20
 """Detections whose matches are brought together for intervals and verdicts, unasked."""
 
 RATED = 1 << 19
 """Most detections that are brought together for precision, recall and F1 per class."""
-
-OF_PARTS = " of merged parts"
-NO_ROWS = "merged parts hold scores and outcomes only: evaluate these images by themselves, boxscore.evaluate"
 
 
 def merge(parts: Iterable[Part | str | Path]) -> MergedEvaluation:
@@ -115,92 +108,79 @@ def merge(parts: Iterable[Part | str | Path]) -> MergedEvaluation:
 
 
 class MergedEvaluation(Evaluation):
-    """The result of merging parts: an :class:`~boxscore.Evaluation` without rows.
+    """The result of parts: an :class:`~boxscore.Evaluation` of numbers, whose rows are elsewhere.
 
-    Metrics, per-class values, curves, arrays, bootstrap intervals and slices by image are there, with the
-    bits of one process. What needs boxes or overlaps is refused by name.
+    Metrics, per-class values, curves, arrays, bootstrap intervals, slices by image and comparisons are there,
+    with the bits of one process, as long as the parts are where they were. What needs boxes or overlaps is
+    asked of partitions where they can be read again, and else refused by name. Where an engine holds the
+    parts, operating points and FROC fetch them, of up to 16 million detections.
 
     Parameters
     ----------
     parts : MergedParts
+        In this process.
     """
 
     def __init__(self, parts: MergedParts) -> None:
-        vars(self).update(parts=parts, protocol=parts.protocol, chosen_classes=False)
+        held = HeldParts(Here(), parts.parts, [header_of(part) for part in parts.parts])
+        compute = functools.partial(
+            reduced, Here(), parts.parts, headers=held.headers, keys=asked_keys(parts.protocol)
+        )
+        self._begin(held, compute, parts.protocol, is_here=True)
+        vars(self).update(parts=parts)
 
-    parts: MergedParts
+    @classmethod
+    def of_numbers(cls, numbers: Numbers, held: HeldParts | None = None) -> MergedEvaluation:
+        """Make a result of numbers, and of the parts where they are."""
+        self = cls.__new__(cls)
+        self._begin(held, lambda: numbers, numbers.protocol)
+        _ = self._numbers, self._rates  # while the parts are there
+        return self
+
+    @classmethod
+    def later(cls, compute: Callable[[], Numbers], held: HeldParts) -> MergedEvaluation:
+        """Make a result of parts; its numbers are computed when they are asked for, while parts are there."""
+        self = cls.__new__(cls)
+        self._begin(held, compute, held.headers[0].protocol)
+        return self
+
+    def _begin(
+        self,
+        held: HeldParts | None,
+        compute: Callable[[], Numbers],
+        protocol: Protocol,
+        *,
+        is_here: bool = False,
+    ) -> None:
+        vars(self).update(protocol=protocol, chosen_classes=False)
+        vars(self).update(_held=held, _compute=compute, _is_here=is_here)
+
+    _held: HeldParts | None
+    _compute: Callable[[], Numbers]
+    _is_here: bool
+    """Whether the parts are in this process: values, which can all be read and travel with the result."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"parts": self.parts, "protocol": self.protocol, "chosen_classes": False}
+        if self._is_here:
+            return {"parts": self.parts}
+        known = {"_numbers": self._numbers, "_rates": self._rates}
+        kept = {name: value for name, value in vars(self).items() if name != "_compute"}
+        return {**kept, **known, "_held": None}
 
-    def _refuse(self, name: str) -> NoReturn:
-        raise InputError(
-            f"{name}{OF_PARTS}", "be asked of tables", got="parts, which hold no boxes", cause=NO_ROWS
-        )
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make a result of parts anew; of numbers take what is known."""
+        if "parts" in state and "_numbers" not in state:
+            MergedEvaluation.__init__(self, state["parts"])
+        else:
+            super().__setstate__(state)
 
-    @property
-    def ground_truth(self) -> Any:
-        """Not stored."""
-        self._refuse("the ground truth")
-
-    @property
-    def detections(self) -> Any:
-        """Not stored."""
-        self._refuse("the detections")
+    # ------------------------------------------------------------ rows
 
     @property
-    def answers(self) -> Mapping[str, Any]:
-        """Nothing: parts do not keep how answers were read."""
-        return {}
-
-    @property
-    def matches(self) -> Any:
-        """Not stored."""
-        self._refuse("the rows of matches")
-
-    @property
-    def outcomes(self) -> Any:
-        """Not stored."""
-        self._refuse("the outcomes of rows")
-
-    @property
-    def matcher(self) -> Any:
-        """Not stored."""
-        self._refuse("a second matching")
-
-    @property
-    def images(self) -> Images:
-        """All images, with the columns that every part has."""
-        return self.parts.images
-
-    def image_names(self, pattern: str) -> list[str]:
-        """Refuse to read groups off file names, which parts do not hold.
-
-        Parameters
-        ----------
-        pattern : str
-        """
-        raise InputError(
-            "group",
-            "be a column of the images, or a label for each image",
-            got=repr(pattern),
-            cause="merged parts hold no file names",
-        )
-
-    @property
-    def categories(self) -> Categories:
-        """The classes of the ground truth, also where the protocol pools them."""
-        return self.identity.categories
-
-    @property
-    def holds_overlaps(self) -> bool:
-        """No."""
-        return False
-
-    @property
-    def holds_matches(self) -> bool:
-        """Whether all matches are few enough to be held at once."""
-        return int(self.class_counts["detections"].sum()) <= min(GATHERED, FETCHED)
+    def source(self) -> InParts:
+        """Where the parts are, and the partitions that can be read again."""
+        kept = self._held is not None and not self._is_here and not reads_all_scores(self.protocol)
+        return InParts(self, self._held, keeps_matches=kept)
 
     def require_overlaps(self, what: str) -> None:
         """Refuse what parts do not hold.
@@ -209,12 +189,96 @@ class MergedEvaluation(Evaluation):
         ----------
         what : str
         """
-        self._refuse(what)
+        raise no_rows(what)
 
-    def require_scores(self) -> None:
-        """Refuse what only scores can answer."""
-        if not self.has_scores:
-            raise no_scores("")
+    @property
+    def ground_truth(self) -> Any:
+        """Not stored."""
+        raise no_rows("the ground truth")
+
+    @property
+    def detections(self) -> Any:
+        """Not stored."""
+        raise no_rows("the detections")
+
+    @property
+    def matches(self) -> Any:
+        """Not stored."""
+        raise no_rows("the rows of matches")
+
+    @property
+    def outcomes(self) -> Any:
+        """Not stored."""
+        raise no_rows("the outcomes of rows")
+
+    @property
+    def matcher(self) -> Any:
+        """Not stored."""
+        raise no_rows("a second matching")
+
+    @property
+    def answers(self) -> Mapping[str, Any]:
+        """Nothing: parts do not keep how answers were read."""
+        return {}
+
+    @property
+    def sources(self) -> tuple[str, str]:
+        """Where the ground truth and the detections come from."""
+        self.source.require("the names of files")
+        sources: tuple[str, str] = self.source.there.tasks[0].sources
+        return sources
+
+    # ------------------------------------------------------------ images
+
+    @functools.cached_property
+    def images(self) -> Images:
+        """All images, with the columns that every part has; their ids and columns are brought here."""
+        held = self.source.there
+        with held.engine.asked_again():
+            tables = held.engine.results(
+                [held.engine.submit("images", _images_of, part) for part in held.parts], shown="images"
+            )
+        named = [SimpleNamespace(image_ids=ids, source="") for ids, _ in tables]
+        ids, places = numbered_images(named)
+        order = np.empty(len(ids), dtype=np.int64)
+        order[np.concatenate(places)] = np.arange(len(ids))
+        return images_in_order(ids, order, [columns for _, columns in tables])
+
+    @property
+    def image_count(self) -> int:
+        """Images that were evaluated, those without objects too."""
+        return self.counts["images"]
+
+    @property
+    def image_fingerprint(self) -> str:
+        """A digest of the ids of all images, which are not brought here."""
+        return f"{self.identity.names_digest:064x}"
+
+    def image_names(self, pattern: str) -> list[str]:
+        """Read the file names of all images in the partitions again; parts do not hold them.
+
+        Parameters
+        ----------
+        pattern : str
+            What is looked for in them.
+
+        Returns
+        -------
+        list of str
+        """
+        held = self._held
+        if held is None or not held.tasks:
+            raise InputError(
+                "group",
+                "be a column of the images, or a label for each image",
+                got=repr(pattern),
+                cause="merged parts hold no file names",
+            )
+        tasks = [held.engine.submit("names", _names_of, task) for task in held.tasks]
+        names = np.empty(self.image_count, dtype=object)
+        for place, some in zip(held.places(), held.engine.results(tasks, shown="names"), strict=True):
+            names[rows_among_all(np.arange(len(some)), place)] = some
+        return names.tolist()
 
     def has_same_truth(self, other: Evaluation) -> bool:
         """Whether another result is of the same images, classes and objects, by a digest of the objects.
@@ -236,7 +300,42 @@ class MergedEvaluation(Evaluation):
     @property
     def identity(self) -> TruthIdentity:
         """What identifies the ground truth."""
-        return self._numbers.identity
+        if self._held is None:
+            return self._numbers.identity
+        return TruthIdentity.joined(header.identity for header in self._held.headers)
+
+    # ------------------------------------------------------------ matches
+
+    @property
+    def holds_matches(self) -> bool:
+        """Whether all matches are few enough to be held at once."""
+        return int(self.class_counts["detections"].sum()) <= min(GATHERED, FETCHED)
+
+    @functools.cached_property
+    def parts(self) -> MergedParts:
+        """The parts, brought here from where they are."""
+        held, count = self.source.there, int(self.class_counts["detections"].sum())
+        most = FETCHED if held.room is None else min(FETCHED, held.room // PER_FETCHED)
+        if count > most:
+            raise InputError(
+                "detections whose parts are fetched",
+                f"be at most {most:,}",
+                got=f"{count:,}",
+                cause="metrics, curves, bootstrap intervals, slices by image and comparisons need no parts "
+                "here, nor does what is given --score-threshold; for anything else evaluate some of the "
+                "images by themselves",
+            )
+        return MergedParts(held.engine.gather(held.parts))
+
+    @functools.cached_property
+    def matched(self) -> Matches:
+        """All classes merged, for what reads every score; made when it is first asked for."""
+        return self.parts.matches()
+
+    def require_scores(self) -> None:
+        """Refuse what only scores can answer."""
+        if not self.has_scores:
+            raise no_scores("")
 
     def weighted_metrics(
         self,
@@ -262,46 +361,16 @@ class MergedEvaluation(Evaluation):
         -------
         WeightedMetrics
         """
-        held = self._there
+        held = self.source.there
         own_bar = progress and isinstance(held.engine, Here)  # others show their tasks
         return weighted_parts(held, rows, weights, progress=own_bar)
 
-    def of_each_part(self, function: Callable[..., Any], options: Mapping[str, Any]) -> list[Any]:
-        """Return what a function says of the matches of each part, where the parts are.
-
-        Parameters
-        ----------
-        function : callable
-            Takes matches, the rows that their images have among all, and ``options``; pickles.
-        options : mapping
-        """
-        held = self._there
-        with held.engine.asked_again():
-            asked = [
-                held.engine.submit("ask", _asked_of_part, part, place, function, options)
-                for part, place in zip(held.parts, held.places(), strict=True)
-            ]
-            return held.engine.results(asked, shown="counting")
-
-    @functools.cached_property
-    def _there(self) -> HeldParts:
-        parts = self.parts.parts
-        return HeldParts(Here(), parts, [header_of(part) for part in parts])
-
-    @property
-    def image_count(self) -> int:
-        """Images that were evaluated, those without objects too."""
-        return self.counts["images"]
-
-    @functools.cached_property
-    def matched(self) -> Matches:
-        """All classes merged, for what reads every score; made when it is first asked for."""
-        return self.parts.matches()
+    # ------------------------------------------------------------ numbers
 
     @functools.cached_property
     def _numbers(self) -> Numbers:
         """What the summary asks for."""
-        return reduced(Here(), self.parts.parts, keys=asked_keys(self.protocol))
+        return self._compute()
 
     @functools.cached_property
     def _curves(self) -> dict[tuple[int, int, str | None], Curves]:
@@ -311,6 +380,11 @@ class MergedEvaluation(Evaluation):
     def labels(self) -> list[str]:
         """A name for each class, [K]; the axis K of every array here."""
         return read_only(self._numbers.labels)
+
+    @property
+    def categories(self) -> Categories:
+        """The classes of the ground truth, also where the protocol pools them."""
+        return self.identity.categories
 
     @property
     def class_columns(self) -> dict[str, NDArray[Any]]:
@@ -326,7 +400,14 @@ class MergedEvaluation(Evaluation):
     @property
     def counts(self) -> dict[str, int]:
         """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
-        return read_only(dict(self._numbers.counts))
+        if self._held is None:
+            return read_only(dict(self._numbers.counts))
+        return read_only(added_headers(self._held.headers).result_counts)
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Detections of classes that the ground truth does not have."""
+        return dict(self._numbers.left_out)
 
     @property
     def class_counts(self) -> dict[str, NDArray[Any]]:
@@ -353,178 +434,39 @@ class MergedEvaluation(Evaluation):
             self._curves.update(reduced(Here(), self.parts.parts, keys=rest).curves)
         return self._curves[key]
 
-
-class DistributedEvaluation(MergedEvaluation):
-    """What an engine brought back: numbers, of parts that stay where they are.
-
-    Bootstrap intervals, slices by image and comparisons count where the parts are, as long as they are still
-    there. Operating points and FROC fetch the parts, of up to 16 million detections.
-    """
-
-    def __init__(self) -> None:
-        raise InputError("a DistributedEvaluation", "be made by boxscore.distributed.evaluate", got="a call")
-
-    @classmethod
-    def of(cls, numbers: Numbers, held: HeldParts | None = None) -> DistributedEvaluation:
-        """Make a result of numbers, and of the parts where they are."""
-        self = cls._of_parts(numbers.protocol, held)
-        vars(self)["_numbers"] = numbers
-        _ = self._rates  # while the parts are there
-        return self
-
-    @classmethod
-    def later(cls, compute: Callable[[], Numbers], held: HeldParts) -> DistributedEvaluation:
-        """Make a result of parts; its numbers are computed when they are asked for, while parts are there."""
-        self = cls._of_parts(held.headers[0].protocol, held)
-        vars(self)["_compute"] = compute
-        return self
-
-    @classmethod
-    def _of_parts(cls, protocol: Protocol, held: HeldParts | None) -> DistributedEvaluation:
-        self = cls.__new__(cls)
-        vars(self).update(protocol=protocol, chosen_classes=False, _held=held)
-        return self
-
-    _held: HeldParts | None
-    _compute: Callable[[], Numbers]
-
-    @functools.cached_property
-    def _numbers(self) -> Numbers:
-        """What the summary asks for."""
-        return self._compute()
+    # ------------------------------------------------------------ numbers at score thresholds
 
     @functools.cached_property
     def _rates(self) -> tuple[float, dict[str, NDArray[Any]]]:
-        """The score of the best F1, and what it makes of each class; nothing of very many detections."""
-        held = self._held
-        if held is None or int(self.class_counts["detections"].sum()) > RATED:
+        """The score of the best F1, and what it makes of each class; nothing of very many detections.
+
+        The best F1 over all classes needs all scores in one place.
+        """
+        if self._held is None or int(self.class_counts["detections"].sum()) > RATED:
             return -np.inf, {}
-        whole = MergedEvaluation(MergedParts(held.engine.gather(held.parts)))
+        whole = MergedEvaluation(MergedParts(self._held.engine.gather(self._held.parts)))
         return whole.operating_score, whole.class_rates
-
-    def __getstate__(self) -> dict[str, Any]:
-        known = {"_numbers": self._numbers, "_rates": self._rates}
-        return {
-            **{name: value for name, value in vars(self).items() if name != "_compute"},
-            **known,
-            "_held": None,
-        }
-
-    @property
-    def identity(self) -> TruthIdentity:
-        """What identifies the ground truth."""
-        if self._held is None:
-            return self._numbers.identity
-        return TruthIdentity.joined(header.identity for header in self._held.headers)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
-        if self._held is None:
-            return super().counts
-        return read_only(added_headers(self._held.headers).result_counts)
-
-    @property
-    def left_out(self) -> dict[str, int]:
-        """Detections of classes that the ground truth does not have."""
-        return dict(self._numbers.left_out)
-
-    @functools.cached_property
-    def images(self) -> Images:
-        """All images, with the columns that every part has; their ids and columns are brought here."""
-        held = self._there
-        with held.engine.asked_again():
-            tables = held.engine.results(
-                [held.engine.submit("images", _images_of, part) for part in held.parts], shown="images"
-            )
-        named = [SimpleNamespace(image_ids=ids, source="") for ids, _ in tables]
-        ids, places = numbered_images(named)
-        order = np.empty(len(ids), dtype=np.int64)
-        order[np.concatenate(places)] = np.arange(len(ids))
-        return images_in_order(ids, order, [columns for _, columns in tables])
-
-    def image_names(self, pattern: str) -> list[str]:
-        """Read the file names of all images in the partitions again.
-
-        Parameters
-        ----------
-        pattern : str
-            What is looked for in them.
-
-        Returns
-        -------
-        list of str
-        """
-        if not self.has_partitions:
-            return super().image_names(pattern)
-        held = self._there
-        tasks = [held.engine.submit("names", _names_of, task) for task in held.tasks]
-        names = np.empty(self.image_count, dtype=object)
-        for place, some in zip(held.places(), held.engine.results(tasks, shown="names"), strict=True):
-            names[rows_among_all(np.arange(len(some)), place)] = some
-        return names.tolist()
-
-    def of_images(self, rows: NDArray[np.int64]) -> Evaluation:
-        """Return the evaluation of some images alone, which are read again; with rows, and by the same rules.
-
-        Parameters
-        ----------
-        rows : ndarray of int64
-            Of the images among all, ascending.
-        """
-        held = self.partitions_again("images")
-        with held.engine.asked_again():
-            asked = [
-                held.engine.submit("images", _tables_of, task, place, header.images, rows)
-                for task, place, header in zip(held.tasks, held.places(), held.headers, strict=True)
-            ]
-            tables = held.engine.results(asked, shown="reading images again")
-        truth, detections = (of_one_data_set(side) for side in zip(*tables, strict=True))
-        evaluation: Evaluation = held.tasks[0].evaluation_of(truth, detections)
-        return evaluation
-
-    @property
-    def image_fingerprint(self) -> str:
-        """A digest of the ids of all images, which are not brought here."""
-        return f"{self.identity.names_digest:064x}"
-
-    @functools.cached_property
-    def parts(self) -> MergedParts:  # type: ignore[override]
-        """The parts, brought here from where they are."""
-        held, count = self._there, int(self.class_counts["detections"].sum())
-        most = FETCHED if held.room is None else min(FETCHED, held.room // PER_FETCHED)
-        if count > most:
-            raise InputError(
-                "detections whose parts are fetched",
-                f"be at most {most:,}",
-                got=f"{count:,}",
-                cause="metrics, curves, bootstrap intervals, slices by image and comparisons need no parts "
-                "here, nor does what is given --score-threshold; for anything else evaluate some of the "
-                "images by themselves",
-            )
-        return MergedParts(held.engine.gather(held.parts))
 
     @property
     def class_rates(self) -> dict[str, NDArray[np.float64]]:
-        """Precision, recall and F1 of each class; none of more than half a million detections.
-
-        The score of the best F1 over all classes needs all scores in one place.
-        """
-        return read_only(self._rates[1])
+        """Precision, recall and F1 of each class; none of more than half a million detections elsewhere."""
+        return super().class_rates if self._is_here else read_only(self._rates[1])
 
     @property
     def without_class_rates(self) -> str:
         """Say of how many detections there are no :attr:`class_rates`."""
         count = int(self.class_counts["detections"].sum())
-        if self._rates[1] or count <= RATED:
+        if self._is_here or self._rates[1] or count <= RATED:
             return ""
         return f"precision, recall and F1 are left out of {count:,} detections, more than {RATED:,}"
 
     @property
     def operating_score(self) -> float:
         """The score threshold of the best F1 of all classes together; minus infinity where there is none."""
-        if self._rates[1] or not self.has_scores:
-            return self._rates[0] if self._rates[1] else super().operating_score
+        if self._is_here or not self.has_scores:
+            return super().operating_score
+        if self._rates[1]:
+            return self._rates[0]
         best = self.score_counts(keep=_best).best_score(len(self.labels))
         return best if best == best else -np.inf
 
@@ -550,8 +492,8 @@ class DistributedEvaluation(MergedEvaluation):
         -------
         ScoreCounts
         """
-        held = self.partitions_again("LRP") if overlaps else self._held
-        thinned = keep is not None and held is not None and can_be_thinned(held)
+        held = self.source.with_own_scores("LRP") if overlaps else self._held
+        thinned = held is not None and not self._is_here and can_be_thinned(held)
         if overlaps and not thinned:
             raise InputError(
                 "LRP",
@@ -564,85 +506,9 @@ class DistributedEvaluation(MergedEvaluation):
         self.require_scores()
         return thinned_counts(held, Reading(threshold, area, keep, overlaps))
 
-    def curves_under(self, ap: ApRules) -> Curves:
-        """Compute curves as :meth:`boxscore.Evaluation.curves_under`, where the parts are."""
-        held, protocol = self._there, self.protocol.replaced(ap=ap)
-        key = 0, len(protocol.caps) - 1
-        with held.engine.asked_again():
-            parts = [held.engine.submit("rules", _under, part, protocol) for part in held.parts]
-            headers = [header._replace(protocol=protocol) for header in held.headers]
-            numbers = reduced(held.engine, parts, most=most_within(held.room), headers=headers, keys=[key])
-        return numbers.curves[(*key, None)]
 
-    def of_each_partition(
-        self, function: Callable[..., Any], options: Mapping[str, Any], *, rows_of_images: bool = False
-    ) -> list[Any] | None:
-        """Ask partitions as :meth:`boxscore.Evaluation.of_each_partition`; None where boxes are gone."""
-        if not self.has_partitions:
-            return None
-        held = self.partitions_again(function.__name__)
-        count = sum(header.images for header in held.headers)
-        needed = 4 * PER_ROW * count if rows_of_images else 0
-        if held.room is not None and needed > held.room:
-            raise InputError(
-                "--memory-limit",
-                f"leave a process {needed / 1e6:,.0f} MB for the rows of {counted(count, 'image')}",
-                got=f"{held.room / 1e6:,.0f} MB",
-                cause="a larger limit, or a part of the data",
-            )
-        asked = [held.engine.submit("ask", _asked, task, function, options) for task in held.tasks]
-        return held.engine.results(asked, shown="reading again")
-
-    @property
-    def sources(self) -> tuple[str, str]:
-        """Where the ground truth and the detections come from."""
-        sources: tuple[str, str] = self.partitions_again("the names of files").tasks[0].sources
-        return sources
-
-    @property
-    def has_partitions(self) -> bool:
-        """Whether partitions can be read again, for questions about boxes."""
-        return self._held is not None and bool(self._held.tasks)
-
-    def partitions_again(self, name: str, rules: Protocol | None = None) -> HeldParts:
-        """Return what reads partitions again; refuse rules that one image alone cannot keep.
-
-        Parameters
-        ----------
-        name : str
-            Of the question.
-        rules : Protocol, optional
-            By which partitions are matched for it; the protocol when not given.
-        """
-        if _reads_all_scores(rules or self.protocol):
-            raise InputError(
-                name,
-                "be asked of all images at once",
-                got="partitions",
-                cause=f"rules of the protocol {self.protocol.name} read the scores of the whole data set",
-            )
-        return self._there
-
-    @property
-    def has_parts(self) -> bool:
-        """Whether parts are still there, for another order of equal scores."""
-        return self._held is not None and not _reads_all_scores(self.protocol)
-
-    @property
-    def _there(self) -> HeldParts:
-        if self._held is None:
-            raise InputError(
-                "the parts of a result",
-                "still be where they were matched",
-                got="numbers only",
-                cause="ask before the client is closed, or save parts and merge them",
-            )
-        return self._held
-
-
-def _reads_all_scores(rules: Protocol) -> bool:
-    """Whether one image alone cannot keep the rules."""
-    return bool(rules.matching.caps_data_set or rules.rounding.stretch_scores)
+DistributedEvaluation = MergedEvaluation
+"""What an engine brought back: numbers, of parts that stay where they are."""
 
 
 def _best(counts: ScoreCounts) -> list[int]:
@@ -650,30 +516,9 @@ def _best(counts: ScoreCounts) -> list[int]:
     return [int(np.argmax(counts.f_score()))] if len(counts.score) and counts.positive[0] else []
 
 
-def _asked_of_part(part: Part, place: Any, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
-    return function(MergedParts([part]).matches(), place, **options)
-
-
-def _under(part: Part, protocol: Protocol) -> Part:
-    return dataclasses.replace(part, protocol=protocol)
-
-
 def _names_of(task: Any) -> list[str]:
     names: list[str] = task.image_names()
     return names
-
-
-def _tables_of(
-    task: Any, place: int | NDArray[np.int64], count: int, rows: NDArray[np.int64]
-) -> tuple[GroundTruth, Detections]:
-    """Read the images of a partition that are among some rows of all."""
-    images = np.flatnonzero(np.isin(rows_among_all(np.arange(count), place), rows))
-    tables: tuple[GroundTruth, Detections] = task.tables_of(images)
-    return tables
-
-
-def _asked(task: Any, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
-    return task.asked(function, options)
 
 
 def _images_of(part: Part) -> tuple[NDArray[Any], Mapping[str, NDArray[Any]]]:
@@ -682,11 +527,6 @@ def _images_of(part: Part) -> tuple[NDArray[Any], Mapping[str, NDArray[Any]]]:
 
 
 # ---------------------------------------------------------------- from parts to a result
-
-
-def headers_of(engine: Engine, parts: Sequence[Any]) -> list[PartHeader]:
-    """Return the headers of parts, wherever they are."""
-    return engine.results([engine.submit("header", header_of, part) for part in parts], shown="matching")
 
 
 def warn_of_parts(headers: Sequence[PartHeader | Part]) -> None:
@@ -711,7 +551,7 @@ def evaluation_of(
     room: int | None = None,
     tasks: Sequence[Any] = (),
     later: bool = False,
-) -> DistributedEvaluation:
+) -> MergedEvaluation:
     """Reduce parts to a result; arguments as for :func:`~boxscore.distributed.reduction.reduced`.
 
     ``room`` are the bytes that one process may take for later questions, and ``tasks`` read the partitions
@@ -719,4 +559,4 @@ def evaluation_of(
     """
     held = HeldParts(engine, list(parts), headers, room, tasks)
     compute = functools.partial(reduced, engine, parts, most=most, headers=headers, keys=keys)
-    return DistributedEvaluation.later(compute, held) if later else DistributedEvaluation.of(compute(), held)
+    return MergedEvaluation.later(compute, held) if later else MergedEvaluation.of_numbers(compute(), held)

@@ -19,15 +19,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.exact_sums import added
-from boxscore._utils.ordering import descending_order, group_order
+from boxscore._utils.ordering import descending_order
 from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import Part
-from boxscore.distributed.pieces import Cut, edges_between, range_bounds, sample_of
+from boxscore.distributed.pieces import Cut, edges_between, sample_of
 from boxscore.distributed.plan import MOST, ClassPlan, name_of
+from boxscore.distributed.source import cut_rows, joined_rows
 from boxscore.distributed.weighing import HeldParts
 from boxscore.evaluation import Evaluation
+from boxscore.evaluation.source import ClassRows
 from boxscore.matching.matches import Matches
 from boxscore.scoring.score_counts import DIGITS, CountsBefore, ScoreCounts, counted_detections, counts_up_to
 
@@ -57,46 +59,11 @@ class Kept(NamedTuple):
     distance: FloatArray
 
 
-class CountedRows(NamedTuple):
-    """The counted detections of a partition, or of a piece of one, with their overlaps; in class order."""
-
-    bounds: IntArray
-    """Where each class starts, and the end."""
-    score: FloatArray
-    true: BoolArray
-    iou: FloatArray
-    """NaN unless a true positive."""
-
-    @classmethod
-    def of(cls, evaluation: Evaluation, threshold: int, area: int) -> CountedRows:
-        """Select the detections of a partition."""
-        return cls.of_matches(evaluation.matched, threshold, area)
-
-    @classmethod
-    def of_matches(cls, matches: Matches, threshold: int, area: int) -> CountedRows:
-        """Select the counted detections."""
-        counted = counted_detections(matches, threshold, area)
-        bounds = np.searchsorted(counted.category, np.arange(len(counted.positive) + 1))
-        return cls(bounds, counted.score, counted.true, counted.iou)
-
-    def cut(self, piece: Cut) -> CountedRows:
-        """Take some classes, and a range of their scores."""
-        first, end = range_bounds(self.score, self.bounds[piece.low : piece.high + 1], piece)
-        columns = [
-            np.concatenate([one[low:high] for low, high in zip(first, end, strict=True)]) for one in self[1:]
-        ]
-        return CountedRows(np.cumsum([0, *(end - first)]), *columns)
-
-    @classmethod
-    def merged(cls, pieces: Sequence[CountedRows]) -> CountedRows:
-        """Put pieces of the same classes together, by descending scores in each."""
-        category = np.concatenate(
-            [np.repeat(np.arange(len(one.bounds) - 1), np.diff(one.bounds)) for one in pieces]
-        )
-        score, true, iou = (np.concatenate([one[side] for one in pieces]) for side in (1, 2, 3))
-        order = group_order(category, score) if len(score) else np.empty(0, dtype=np.intp)
-        bounds = np.sum([one.bounds for one in pieces], axis=0)
-        return cls(bounds, score[order], true[order], iou[order])
+def counted_rows(matches: Matches, threshold: int, area: int) -> ClassRows:
+    """Select the counted detections, with whether each is true, and its overlap: NaN unless it is true."""
+    counted = counted_detections(matches, threshold, area)
+    bounds = np.searchsorted(counted.category, np.arange(len(counted.positive) + 1))
+    return ClassRows(bounds, counted.score, (counted.true, counted.iou))
 
 
 def can_be_thinned(held: HeldParts) -> bool:
@@ -165,7 +132,7 @@ class _Source(NamedTuple):
         """Cut all."""
         if self.rows is None:
             return self.plan.pieces(piece, name)
-        return [self.plan.engine.submit(f"cut-{name}", CountedRows.cut, one, piece) for one in self.rows]
+        return [self.plan.engine.submit(f"cut-{name}", cut_rows, one, piece) for one in self.rows]
 
     def each(self, piece: Cut, name: str) -> list[Any]:
         """Cut all, each for itself."""
@@ -179,9 +146,13 @@ def _rows_again(held: HeldParts, reading: Reading) -> list[Any]:
     return held.engine.held(tasks, shown="reading again")
 
 
-def _asked(task: Any, options: Mapping[str, Any]) -> CountedRows:
-    rows: CountedRows = task.asked(CountedRows.of, options)
+def _asked(task: Any, options: Mapping[str, Any]) -> ClassRows:
+    rows: ClassRows = task.asked(_rows_of, options)
     return rows
+
+
+def _rows_of(evaluation: Evaluation, threshold: int, area: int) -> ClassRows:
+    return counted_rows(evaluation.matched, threshold, area)
 
 
 class _Job(NamedTuple):
@@ -236,19 +207,19 @@ def _up_to(pieces: Sequence[Any], scores: Sequence[float], reading: Reading) -> 
     # Count by the range that each score falls into, then add up from the highest range down.
     rows = _rows(pieces, reading)
     at = np.searchsorted(-np.array(scores), -rows.score)  # of the first edge that a score reaches
-    size, true = len(scores) + 1, rows.true
+    size, (true, iou) = len(scores) + 1, rows.columns
     overlaps = np.zeros((DIGITS, size), dtype=np.int64)
     if reading.overlaps:
-        overlaps = added(at[true], 1 - rows.iou[true], size, DIGITS)
+        overlaps = added(at[true], 1 - iou[true], size, DIGITS)
     counts = [np.bincount(at[side], minlength=size) for side in (true, ~true)]
     return np.cumsum([*counts, *overlaps], axis=1)[:, :-1]
 
 
-def _rows(pieces: Sequence[Any], reading: Reading) -> CountedRows:
+def _rows(pieces: Sequence[Any], reading: Reading) -> ClassRows:
     """Merge pieces of parts or of rows."""
-    if isinstance(pieces[0], CountedRows):
-        return CountedRows.merged(pieces)
-    return CountedRows.of_matches(MergedParts(pieces).matches(), reading.threshold, reading.area)
+    if isinstance(pieces[0], ClassRows):
+        return joined_rows(pieces)
+    return counted_rows(MergedParts(pieces).matches(), reading.threshold, reading.area)
 
 
 def _kept(
@@ -262,9 +233,9 @@ def _kept(
     else:
         parts = [slice(*ends) for ends in itertools.pairwise(rows.bounds.tolist())]
         objects = positive[job.block.low : job.block.high].tolist()
-    answer = []
+    answer, (true, iou) = [], rows.columns
     for part, count in zip(parts, objects, strict=True):
-        columns = counts_up_to(rows.score[part], rows.true[part], rows.iou[part], before=higher)
+        columns = counts_up_to(rows.score[part], true[part], iou[part], before=higher)
         ends = np.array([0, len(columns[0])])
         at = np.unique(np.array(reading.keep(ScoreCounts(*columns, ends, np.array([count]))), dtype=np.intp))
         answer.append(Kept._make(column[at] for column in columns))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 from typing import Protocol as Protocol_
 
 from boxscore._utils.given_paths import path_of
-from boxscore._utils.lazy import shortcut
 from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import align, select
@@ -22,6 +21,7 @@ from boxscore.evaluation.result import (
     Evaluation,
     counts_of_classes,
     counts_of_tables,
+    extension,
     matched_tables,
     without_matches_of_id_zero,
 )
@@ -187,7 +187,7 @@ def evaluate(
         if fallbacks and not both_rotated:  # a finding, with the number of the protocol that compares them
             warn_user(fallbacks)
         if digest:
-            codes = shortcut("boxscore.validation.digest", "warn_of_findings")(result)
+            codes = extension("warn_of_findings")(result)
             held[:] = [warning for warning in held if warning.code not in codes]
         return result
 

@@ -42,9 +42,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from boxscore._utils.resampling import WeightSets
+    from boxscore.evaluation.source import Source
     from boxscore.matching.outcomes import Outcomes
     from boxscore.scoring.score_counts import ScoreCounts
     from boxscore.scoring.under_weights import WeightedMetrics
+
+EXTENSIONS = {
+    "as_json": "boxscore.reports",
+    "as_latex": "boxscore.reports.text",
+    "compare_detectors": "boxscore.diagnostics",
+    "part_of": "boxscore.distributed.parts",
+    "plan_comparison": "boxscore.diagnostics",
+    "plot_of": "boxscore.reports.plots",
+    "warn_of_findings": "boxscore.validation.digest",
+    "write_report": "boxscore.reports",
+}
+"""Functions of the packages above, by name, and their modules, which load when one is called.
+
+Methods that forward to them name no package: this table alone does.
+"""
 
 Answer = TypeVar("Answer")
 MOST_BYTES = 4 << 30
@@ -122,7 +138,7 @@ class Evaluation(PicklesFields):
 
         The form is described on the page "JSON output"; undefined is ``null``.
         """
-        text: str = shortcut("boxscore.reports", "as_json")(self)
+        text: str = extension("as_json")(self)
         return text
 
     def to_latex(self, *, per_class: bool = False) -> str:
@@ -137,7 +153,7 @@ class Evaluation(PicklesFields):
         -------
         str
         """
-        text: str = shortcut("boxscore.reports.text", "as_latex")(self, per_class=per_class)
+        text: str = extension("as_latex")(self, per_class=per_class)
         return text
 
     def compare(
@@ -167,7 +183,7 @@ class Evaluation(PicklesFields):
         if len(names) != 2 or names[0] == names[1]:
             raise InputError("names", "be two different names", got=repr(names))
         pair = dict(zip(names, (self, other), strict=True))
-        return shortcut("boxscore.diagnostics", "compare_detectors")(pair, **options)
+        return extension("compare_detectors")(pair, **options)
 
     def plan(self, other: Evaluation, **options: Any) -> Any:
         """Say which difference from another result these images can show, and how many images one takes.
@@ -190,7 +206,7 @@ class Evaluation(PicklesFields):
             few images to plan from.
         """
         _check_is_evaluation(other)
-        return shortcut("boxscore.diagnostics", "plan_comparison")(self, other, **options)
+        return extension("plan_comparison")(self, other, **options)
 
     def plot(self, kind: str = "pr_curve", **options: Any) -> Any:
         """Draw the result with matplotlib; a notebook shows the figure.
@@ -214,7 +230,7 @@ class Evaluation(PicklesFields):
         MissingDependencyError
             When matplotlib is not installed.
         """
-        return shortcut("boxscore.reports.plots", "plot_of")(self, kind, **options)
+        return extension("plot_of")(self, kind, **options)
 
     def report(self, folder: str | Path, **options: Any) -> None:
         """Write a report folder: an HTML page that opens offline, tables and JSON.
@@ -231,7 +247,7 @@ class Evaluation(PicklesFields):
         InputError
             When an option breaks a rule or a file cannot be written.
         """
-        shortcut("boxscore.reports", "write_report")(self, folder, **options)
+        extension("write_report")(self, folder, **options)
 
     def save_part(self, path: str | Path) -> None:
         """Save what scores need of this result, to be merged with that of other images.
@@ -251,7 +267,7 @@ class Evaluation(PicklesFields):
         ProtocolError
             When the protocol's rules cannot be met part by part.
         """
-        shortcut("boxscore.distributed.parts", "part_of")(self).save(path)
+        extension("part_of")(self).save(path)
 
     @property
     def signature(self) -> str:
@@ -674,7 +690,8 @@ class Evaluation(PicklesFields):
         -------
         Curves
         """
-        return dataclasses.replace(self, protocol=self.protocol.replaced(ap=ap)).curves_of()
+        curves: Curves = self.source.under(ap, [(0, len(self.protocol.caps) - 1)]).curves_of()
+        return curves
 
     def weighted_metrics(
         self,
@@ -759,9 +776,11 @@ class Evaluation(PicklesFields):
         return self.images.fingerprint()
 
     @property
-    def holds_overlaps(self) -> bool:
-        """Whether overlaps and every candidate are there; merged parts hold outcomes alone."""
-        return True
+    def source(self) -> Source:
+        """Where the rows are, and how questions reach them."""
+        from boxscore.evaluation.source import InMemory
+
+        return InMemory(self)
 
     @property
     def has_scores(self) -> bool:
@@ -777,35 +796,6 @@ class Evaluation(PicklesFields):
     def sources(self) -> tuple[str, str]:
         """Where the ground truth and the detections come from."""
         return self.ground_truth.source, self.detections.source
-
-    @property
-    def has_partitions(self) -> bool:
-        """Whether questions about boxes are asked of partitions, which are read again."""
-        return False
-
-    def of_each_partition(
-        self, function: Callable[..., Any], options: Mapping[str, Any], *, rows_of_images: bool = False
-    ) -> list[Any] | None:
-        """Return what a function says of the evaluation of each partition; None where there are none.
-
-        Parameters
-        ----------
-        function : callable
-            Takes an evaluation, and pickles.
-        options : mapping
-        rows_of_images : bool, default False
-            Whether what it says has a row for each image.
-
-        Returns
-        -------
-        list or None
-        """
-        return None
-
-    @property
-    def has_parts(self) -> bool:
-        """Whether parts are still there, for another order of equal scores."""
-        return False
 
     @property
     def holds_matches(self) -> bool:
@@ -837,7 +827,7 @@ class Evaluation(PicklesFields):
         -------
         bool
         """
-        if not other.holds_overlaps:
+        if not other.source.is_here:
             return other.has_same_truth(self)
         mine, yours = self.ground_truth, other.ground_truth
         return (
@@ -923,6 +913,11 @@ class Evaluation(PicklesFields):
     @functools.cached_property
     def _cache(self) -> dict[Hashable, Any]:
         return {}
+
+
+def extension(name: str) -> Any:
+    """Return one of the functions of :data:`EXTENSIONS`."""
+    return shortcut(EXTENSIONS[name], name)
 
 
 def _check_is_evaluation(other: Any) -> None:

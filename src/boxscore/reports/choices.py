@@ -19,7 +19,7 @@ Conventions
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,10 @@ from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.ordering import descending_order
 from boxscore.data.vocabulary import rows_among_all
 from boxscore.diagnostics import confusion_matrix
-from boxscore.diagnostics._pieces import Place, answers_of
 from boxscore.diagnostics.confusion import EVERY_SCORE, ConfusionMatrix, images_of_cells
 from boxscore.diagnostics.tide import missed_objects
 from boxscore.evaluation import Evaluation
+from boxscore.evaluation.source import Place
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
 from boxscore.matching.ranking import ranked_by
 from boxscore.reports.worst import MOST_SUREST, ClassMistakes, lowest_classes
@@ -204,7 +204,7 @@ class Choices(NamedTuple):
             "truth": matrix.truth[cells],
             "predicted": matrix.predicted[cells],
         }
-        answer = Answer.joined(answers_of(evaluation, "a report", _answer_of, options), most)
+        answer = Answer.joined(evaluation.source.answers("a report", _answer_of, options), most)
         return cls(
             score,
             matrix,
@@ -328,7 +328,7 @@ def _at_score(evaluation: Evaluation, score_threshold: float) -> tuple[BoolArray
 def worst_images(evaluation: Evaluation, *, score_threshold: float = -np.inf, most: int = 48) -> list[int]:
     """Row numbers of the images with most mistakes, worst first."""
     options = {"score": score_threshold, "most": most}
-    counts = np.concatenate(answers_of(evaluation, "the worst images", _worst_of, options))
+    counts = np.concatenate(evaluation.source.answers("the worst images", _worst_of, options))
     worst: list[int] = _with_most(counts, slice(1, 3), most)[:, 0].tolist()
     return worst
 
@@ -337,15 +337,3 @@ def _worst_of(evaluation: Evaluation, place: Place, *, score: float, most: int) 
     """Image, false positives, missed and true positives of those with most mistakes, [n, 4]."""
     images = rows_among_all(np.arange(evaluation.image_count), place)
     return _with_most(np.column_stack([images, image_errors(evaluation, score)]), slice(1, 3), most)
-
-
-def images_alone(evaluation: Evaluation, rows: IntArray) -> tuple[Evaluation, IntArray | None]:
-    """Return an evaluation that has the tables of some images, and their rows among all, ascending.
-
-    One process has all of them, and None; of partitions those of these images are read again.
-    """
-    if not evaluation.has_partitions:
-        return evaluation, None
-    parted: Any = evaluation
-    rows = np.unique(rows)
-    return parted.of_images(rows), rows

@@ -97,7 +97,7 @@ def _of_ties(comparison: DetectorComparison, best: int, second: int) -> str:
     """Say that an order of equal scores decides, if it does."""
     results = list(comparison.evaluations.values())
     row = next(row for row in results[0].protocol.rows if row.key == comparison.metrics[0])
-    known = row.metric == "AP" and all(results[i].holds_overlaps for i in (best, second))
+    known = row.metric == "AP" and all(results[i].source.is_here for i in (best, second))
     if known and decided_by_ties(results[best], results[second], row.key):
         return " Another order of equally scored detections could reverse this."
     return ""

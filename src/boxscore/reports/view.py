@@ -31,7 +31,7 @@ from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.summary import named_kind
 from boxscore.reports import diagnosis
-from boxscore.reports.choices import Choices, images_alone
+from boxscore.reports.choices import Choices
 from boxscore.reports.conclusions import conclusions, threshold_advice
 from boxscore.reports.curve_view import curve_view, significant
 from boxscore.reports.gallery import Gallery
@@ -179,15 +179,14 @@ def _sentence(text: str) -> str:
 def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None) -> dict[str, Any]:
     """Collect everything the page of one evaluation shows, as JSON values and notes."""
     options = options or ReportOptions()
-    if not evaluation.has_partitions:
-        evaluation.require_overlaps("a report")
+    evaluation.source.require("a report")
     # Error types need the lowest overlaps across classes: computed first, they serve the others.
     stage("error types")
     error_costs = diagnosis.errors_view(evaluation)
     stage("images to show")
     choices = Choices.of(evaluation, most=options.gallery)
     score = choices.score_threshold
-    alone, among = images_alone(evaluation, choices.images)
+    alone, among = evaluation.source.tables_of(choices.images)
     gallery = Gallery(alone, score_threshold=score, among=among)
     pointed = worst_classes(evaluation, choices.mistakes, score_threshold=score)
     shown: dict[str, Any] = {

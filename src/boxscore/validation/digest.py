@@ -83,7 +83,7 @@ def findings_of(evaluation: Evaluation, *, effects: bool = True) -> list[Finding
 
 def page_findings(evaluation: Evaluation) -> tuple[list[Finding], str]:
     """Return the findings of a page, and what partitions do not say; empty in one process."""
-    if not evaluation.has_partitions:
+    if evaluation.source.is_here:
         return findings_of(evaluation), ""
     from boxscore.validation.in_parts import findings_of_partitions, note_of_shares
 

@@ -232,8 +232,9 @@ def findings_of_shares(shares: Iterable[Share], protocol: Protocol) -> tuple[lis
 
 def findings_of_partitions(evaluation: Evaluation) -> tuple[list[Finding], int]:
     """Return the findings of an evaluation in partitions, which are read again, and the sample's images."""
-    parted: Any = evaluation
-    held = parted.partitions_again("findings about the input")
+    source: Any = evaluation.source
+    source.require("findings about the input")
+    held = source.there
     options = {"protocol": evaluation.protocol, "partitions": len(held.tasks)}
     with held.engine.asked_again():
         calls = [held.engine.submit("check", _share_of_task, task, options) for task in held.tasks]
