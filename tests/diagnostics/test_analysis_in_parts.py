@@ -19,7 +19,7 @@ from boxscore import Detections, GroundTruth
 from boxscore.data.vocabulary import SUPERCATEGORY
 from boxscore.diagnostics import error_areas, error_curves
 from diagnostics.test_calibration_in_parts import drawn as drawn_classes
-from diagnostics.test_errors_in_parts import scene
+from diagnostics.test_tide import crowded_scene as scene
 from support.drawn import drawn, each_protocol
 from support.examples import examples
 from support.insides import asked_again

@@ -24,7 +24,7 @@ from boxscore.diagnostics import (
 )
 from boxscore.errors import InputError
 from diagnostics.test_calibration_in_parts import drawn
-from diagnostics.test_errors_in_parts import scene
+from diagnostics.test_tide import crowded_scene as scene
 from support import limits
 from support.examples import examples
 from support.insides import asked_again

@@ -16,7 +16,7 @@ import boxscore
 from boxscore import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.diagnostics import bootstrap_intervals, calibration_error, reliability
-from diagnostics.test_errors_in_parts import scene
+from diagnostics.test_tide import crowded_scene as scene
 from support.examples import examples
 from support.insides import asked_again
 from support.limits import few_weights_together

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore import Detections, GroundTruth
 from boxscore.diagnostics import error_list, error_types
 from boxscore.errors import InputError
+from diagnostics.test_tide import crowded_scene as scene
 from support.insides import asked_again
 from support.limits import few_detections_asked_again
 from support.running import Run
@@ -21,35 +21,6 @@ pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
 
 from boxscore.formats.parquet import FORMAT
 from boxscore.protocols import load_protocol
-
-
-def scene(seed: int) -> tuple[GroundTruth, Detections]:
-    """Draw near misses, wrong classes, duplicates and noise, with scores of one decimal."""
-    rng = np.random.default_rng(seed)
-    images, objects = 30, 120
-    image = rng.integers(0, images, objects)
-    corner = rng.integers(0, 60, (objects, 2)).astype(float)
-    boxes = np.hstack([corner, corner + rng.integers(10, 30, (objects, 2))])
-    names = np.array(["a", "b", "c", "A never seen"], dtype=object)
-    label = rng.integers(0, 3, objects)
-    truth = GroundTruth.from_arrays(
-        image.tolist(),
-        names[label].tolist(),
-        boxes,
-        crowd=(rng.random(objects) < 0.1).tolist(),
-        images=list(range(images)),
-        categories=["A never seen", "a", "b", "c", "only detected"],
-    )
-    chosen = rng.integers(0, objects, 500)
-    found = boxes[chosen] + rng.integers(-6, 7, (500, 4))
-    found[:, 2:] = np.maximum(found[:, 2:], found[:, :2])
-    wrong = rng.random(500) < 0.3
-    kind = np.where(wrong, rng.integers(0, 3, 500), label[chosen])
-    names = np.array(["a", "b", "c", "only detected"], dtype=object)
-    kind[rng.random(500) < 0.03] = 3
-    scores = rng.integers(0, 11, 500) / 10
-    return truth, Detections.from_arrays(image[chosen].tolist(), names[kind].tolist(), found, scores)
-
 
 OPTIONS: list[dict[str, Any]] = [
     {},

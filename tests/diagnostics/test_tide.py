@@ -7,6 +7,7 @@ import pytest
 
 import boxscore
 from boxscore.diagnostics import error_list, error_types
+from oracles import tide as slow
 
 TOLERANCE = 1e-12
 KINDS = ["classification", "localisation", "both", "duplicate", "background", "missed"]
@@ -83,6 +84,62 @@ def test_recorded_numbers_of_tidecv_on_voc(voc):
     ours = error_types(boxscore.evaluate(*voc, protocol=WITH_DIFFICULT), absent_classes="zero").total
     recorded = [2.3409, 7.6281, 0.7749, 0.1070, 2.7832, 2.7627, 11.5121, 11.4987]
     np.testing.assert_allclose(100 * ours.cost, recorded, atol=5e-4)
+
+
+def crowded_scene(seed: int) -> tuple[boxscore.GroundTruth, boxscore.Detections]:
+    """Draw near misses, wrong classes, duplicates and noise, with scores of one decimal."""
+    rng = np.random.default_rng(seed)
+    images, objects = 30, 120
+    image = rng.integers(0, images, objects)
+    corner = rng.integers(0, 60, (objects, 2)).astype(float)
+    boxes = np.hstack([corner, corner + rng.integers(10, 30, (objects, 2))])
+    names = np.array(["a", "b", "c", "A never seen"], dtype=object)
+    label = rng.integers(0, 3, objects)
+    truth = boxscore.GroundTruth.from_arrays(
+        image.tolist(),
+        names[label].tolist(),
+        boxes,
+        crowd=(rng.random(objects) < 0.1).tolist(),
+        images=list(range(images)),
+        categories=["A never seen", "a", "b", "c", "only detected"],
+    )
+    chosen = rng.integers(0, objects, 500)
+    found = boxes[chosen] + rng.integers(-6, 7, (500, 4))
+    found[:, 2:] = np.maximum(found[:, 2:], found[:, :2])
+    wrong = rng.random(500) < 0.3
+    kind = np.where(wrong, rng.integers(0, 3, 500), label[chosen])
+    names = np.array(["a", "b", "c", "only detected"], dtype=object)
+    kind[rng.random(500) < 0.03] = 3
+    scores = rng.integers(0, 11, 500) / 10
+    return truth, boxscore.Detections.from_arrays(image[chosen].tolist(), names[kind].tolist(), found, scores)
+
+
+def boxes_of(table, crowd=None, scores=None):
+    columns = table.image.tolist(), table.category.tolist(), map(tuple, table.boxes.tolist())
+    marks = crowd if crowd is not None else [False] * len(table)
+    scores = scores if scores is not None else [0.0] * len(table)
+    return [slow.Box(row, *one) for row, one in enumerate(zip(*columns, marks, scores, strict=True))]
+
+
+@pytest.mark.parametrize("options", [{}, {"iou": 0.75, "least": 0.3}, {"most": 4}])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_slow_lists_and_loops_say_the_same(seed, options):
+    """Crowds, classes that are only detected or never seen, and many equal scores."""
+    evaluation = boxscore.evaluate(*crowded_scene(seed))
+    truth, found = evaluation.ground_truth, evaluation.detections
+    names = {"iou": "iou_threshold", "least": "background_iou", "most": "max_detections"}
+    result = error_types(evaluation, **{names[name]: value for name, value in options.items()})
+    objects = boxes_of(truth, truth.crowd.tolist())
+    answer = slow.costs(
+        objects, boxes_of(found, scores=found.scores.tolist()), len(result.classes), **options
+    )
+    _, plain = answer.pop("")
+    np.testing.assert_allclose(result.per_class.value[:, 0], plain, rtol=TOLERANCE)
+    for number, name in enumerate(result.errors):
+        count, values = answer[name]
+        assert result.total.counts[number] == count, name
+        np.testing.assert_allclose(result.per_class.value_without[:, number], values, rtol=TOLERANCE)
+        assert result.total.value_without[number] == pytest.approx(np.nanmean(values), rel=TOLERANCE)
 
 
 def test_absent_classes_only_change_the_mean(scene):
