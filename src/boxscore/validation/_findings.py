@@ -305,6 +305,7 @@ class Context:
 
     def locate(self, table: BoxTable, row: int) -> str:
         """Name a row by its position in the file."""
+        # Name the row by its number in the file: rows of a partition have their numbers in the whole.
         image = table.images.ids.tolist()[table.image[row]]
         rows = self.truth_rows if isinstance(table, GroundTruth) else self.file_rows
         number = row if rows is None else int(rows[row])
@@ -314,6 +315,7 @@ class Context:
             name = f"detection {number}"
         if not self.is_file(table):
             name = f"row {number}"
+        # Write the box as the file does, so that a search for the numbers finds it.
         numbers = table.boxes[row]
         form = "x1,y1,x2,y2"
         if self.is_file(table):

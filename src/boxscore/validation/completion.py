@@ -104,6 +104,7 @@ def reaches(evaluation: Evaluation, bound: float) -> bool:
     Interpolated precision is at least P at every recall up to R, so AP is at least P R, but for the recall
     points (a hundredth).
     """
+    # The bound holds for COCO's AP alone: other rules could rank or count in another way.
     protocol, matched = evaluation.protocol, evaluation.matched
     if not _starts_with_coco_ap(protocol) or matched.extra or not len(matched):
         return False
@@ -112,14 +113,19 @@ def reaches(evaluation: Evaluation, bound: float) -> bool:
         return False
     if most is not None and int(matched.rank.max()) >= most:
         return False
+    # Take the best detections of each class, as many as it has objects: positions [first, end) in class
+    # order.
     positive, starts = matched.positives(0), matched.class_starts
     first, end = starts[:-1], np.minimum(starts[:-1] + positive, starts[1:])
     defined = positive > 0
     share, reached = 1.0 / (np.maximum(positive, 1) * np.maximum(end - first, 1.0)), 0.0
+    # Count true positives among them by bisection. Their square over both numbers is precision times recall,
+    # a lower bound of AP.
     for threshold in range(matched.threshold_count):
         true = matched.pair_detection[matched.pairs_true(threshold, 0)]
         true = np.searchsorted(true, end) - np.searchsorted(true, first)
         reached += float((true.astype(float) ** 2 * share)[defined].sum()) / max(int(defined.sum()), 1)
+        # Stop at the first threshold that proves the bound.
         if BUT_POINTS * reached / matched.threshold_count >= bound:
             return True
     return False

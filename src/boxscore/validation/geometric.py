@@ -86,6 +86,7 @@ def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
     sizes, evidence = _has_sizes(table), _evidence(table)
     if evidence is None:
         return
+    # Fractions concern every row; another order of the four numbers shows in boxes outside their image.
     noun, name = _what(table)
     reading = evidence.reading
     rows = np.arange(len(table)) if reading == FRACTIONS else _rows_outside(table)
@@ -96,6 +97,7 @@ def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
             table=table, rows=rows,
         )  # fmt: skip
         return
+    # The repair reads the same numbers in the other order.
     corners = reread(table, reading, given_sizes=sizes)
     # The loader refuses boxes of negative size, which the repair leaves out: the option then helps nobody.
     as_typed = context.was_read(table) and len(_regular(corners)) == len(table)

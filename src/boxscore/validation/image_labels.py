@@ -55,6 +55,7 @@ def not_exhaustive_findings(context: Context) -> Iterator[Finding]:
     """Check that no class is labelled both absent and not exhaustive in one image, whatever the protocol."""
     truth, labels = context.ground_truth, context.ground_truth.image_labels
     assert labels is not None
+    # Look up each absent (image, class) pair among the pairs that are not annotated in full.
     negative = labels.of("negative")
     both = labels.says(negative.image, negative.category, "not_exhaustive")
     if both.any():
@@ -74,6 +75,7 @@ def not_exhaustive_findings(context: Context) -> Iterator[Finding]:
 
 
 def _missing(context: Context) -> Iterator[Finding]:
+    # Without any list, every false positive of a class without an object is dropped.
     truth = context.ground_truth
     labels = truth.image_labels
     if labels is None or not len(labels):
@@ -92,6 +94,7 @@ def _missing(context: Context) -> Iterator[Finding]:
         return
     if context.effort == IN_PASSING:
         return
+    # An image counts as listed if it has a label or an object, [I].
     known = np.zeros(len(truth.images), dtype=bool)
     known[labels.image] = known[truth.image] = True
     silent = np.flatnonzero(~known)
@@ -112,6 +115,7 @@ def _contradictions(context: Context) -> Iterator[Finding]:
     labels = truth.image_labels
     if labels is None:
         return
+    # Both checks ask about the absent (image, class) pairs: is there a positive label, or an object?
     absent = labels.of("negative")
     kinds: tuple[tuple[str, NDArray[np.bool_], str], ...] = (
         ("image-label-contradicts", _says(context, absent, "positive"), "labelled both present and absent"),
@@ -125,6 +129,7 @@ def _contradictions(context: Context) -> Iterator[Finding]:
         rows = np.flatnonzero(wrong)
         if not len(rows):
             continue
+        # Report each kind once, with a few of its pairs.
         names = truth.categories.labels
         yield context.finding(
             code,
@@ -158,12 +163,14 @@ def _unlisted(context: Context) -> Iterator[Finding]:
     truth, detections = context.ground_truth, context.detections
     if detections is None or not len(detections):
         return
+    # Apply this one rule alone, so that no other rule drops a detection first.
     alone = Protocol(
         "labels", labels=LabelRules(unlisted="drop", listed_by=context.protocol.labels.listed_by)
     )
     evaluated = eligible(truth, detections, lambda: np.empty(0), ignoring(truth, alone), alone)
     if evaluated is None or evaluated.all():
         return
+    # If most detections are dropped, the labels probably belong to other images or classes.
     rows = np.flatnonzero(~evaluated)
     share = len(rows) / len(detections)
     severity: Severity = "error" if share == 1 else "warning" if share >= MOSTLY else "info"
@@ -193,10 +200,13 @@ def _expansion(context: Context, detections: Detections) -> Iterator[Finding]:
     truth = context.ground_truth
     if not len(truth) or not len(detections):
         return
+    # Measure on each side the share of rows that have a copy under another class; expansion makes such
+    # copies.
     of_truth = _copied(truth, np.zeros(len(truth)))
     given = detections.given_scores
     of_detections = _copied(detections, np.zeros(len(detections)) if given is None else given)
     sides = {"objects": of_truth, "detections": of_detections}
+    # Report only a clear difference: one side expanded, the other not.
     if of_truth >= EXPANDED and of_detections <= NOT_EXPANDED:
         code, wide, narrow = "detections-not-expanded", "objects", "detections"
         effect = "what stands above the classes that the model names counts as missed"

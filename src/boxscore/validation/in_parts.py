@@ -128,25 +128,30 @@ def share_of(
     partitions: int,
 ) -> Share:
     """Count what the images of one of so many partitions have."""
+    # Run the checks of rows on both sides. Detections without boxes are checked for repeats only.
     context = Context(truth, detections, protocol, file_rows=rows, truth_rows=truth_rows, measured=False)
     sides: list[tuple[BoxTable, tuple[RowCheck, ...]]] = [(truth, OF_TRUTH)]
     if len(detections):
         drawn = detections.boxes_given
         sides.append((detections, OF_DETECTIONS if drawn else (semantic.REPEATED,)))
+    # Keep counts, the largest value and a few examples: these add up over partitions.
     tallies = {one.code: Tally() for one in (*OF_TRUTH, *OF_DETECTIONS)}
     for table, checks in sides:
         for one in checks:
             found, most = one.rows(context, table)
             examples = tuple(context.locate(table, row) for row in found[:MOST_EXAMPLES].tolist())
             tallies[one.code] = Tally(len(found), most, examples)
+    # Count images without objects, and images with objects and no detection.
     per_truth, per_image = np.bincount(truth.image, minlength=len(truth.images)), context.per_image
     for name, chosen in (("empty", per_truth == 0), ("silent", (per_truth > 0) & (per_image == 0))):
         images = np.flatnonzero(chosen)
         tallies[name] = Tally(len(images), 0.0, tuple(image_rows(truth.images, images)))
+    # Count scores outside [0, 1]; the least and the largest of all partitions follow from those of each.
     scores = detections.scores if detections.scored else np.empty(0)
     outside = np.flatnonzero((scores < 0) | (scores > 1))
     located = tuple(context.locate(detections, row) for row in outside[:MOST_EXAMPLES].tolist())
     tallies["score-outside-0-1"] = Tally(len(outside), 0.0, located)
+    # Take a small, even sample of images for checks that need whole images.
     K = len(truth.categories)
     return Share(
         tallies,
@@ -203,12 +208,14 @@ def _sampled(truth: GroundTruth, detections: Detections, partitions: int) -> tup
 
 def findings_of_shares(shares: Iterable[Share], protocol: Protocol) -> tuple[list[Finding], int]:
     """Return the findings of all partitions, errors first, and how many images the sample has."""
+    # Add up what all partitions counted, and join their samples.
     each = iter(shares)
     whole = next(each)
     for one in each:
         whole += one
     truth, detections = (of_one_data_set(tables) for tables in zip(*whole.sample, strict=True))
     nothing = np.empty(0, dtype=np.int64)
+    # Checks of counts read no row, so the tables are empty.
     context = Context(
         of_images(truth, nothing, nothing),
         of_images(detections, nothing, nothing).replaced(left_out=whole.left_out),
@@ -217,6 +224,8 @@ def findings_of_shares(shares: Iterable[Share], protocol: Protocol) -> tuple[lis
     )
     objects, found = whole.per_class["objects"], whole.per_class["detections"]
     vars(context).update(objects_per_class=objects, silent_classes=found == 0)
+    # Findings that add up come from the counts, the others from the sample. A wrong box order explains boxes
+    # outside the image.
     known = list(_of_all(context, whole))
     sampled = list(_of_sample(truth, detections, protocol, whole))
     wrong = {one.code for one in sampled}

@@ -99,6 +99,8 @@ def _classes(context: Context) -> Iterator[Finding]:
     detections, evaluation = context.detections, context.evaluation
     assert detections is not None
     assert evaluation is not None
+    # A class counts as misplaced if most of its detections on annotations are on those of one other class,
+    # [K].
     K = len(context.ground_truth.categories)
     if K < 2 or not context.protocol.matching.per_class or context.protocol.similarity == "keypoints":
         return
@@ -106,6 +108,7 @@ def _classes(context: Context) -> Iterator[Finding]:
     moved = (totals >= FEWEST) & (best != np.arange(K)) & (most > MAJORITY * totals)
     if not moved.any():
         return
+    # Rename such classes, and report them only if the metric rises.
     names = np.where(moved, best, np.arange(K)).astype(np.int32)
 
     def repaired(c: Context, given: Detections) -> Tables:
@@ -134,6 +137,8 @@ def _classes(context: Context) -> Iterator[Finding]:
 def _placed(context: Context, K: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Count the detections of each class that lie on annotations, [K]; the class with most, and how many."""
     assert context.evaluation is not None
+    # Find the class of the annotation that each detection overlaps most: sorted by overlap, the last write
+    # stays.
     truth, detections = context.ground_truth, context.evaluation.detections
     pairs = context.evaluation.matcher.across_classes(iou_threshold=0.5)
     order = np.argsort(pairs.iou, kind="stable")
@@ -142,6 +147,8 @@ def _placed(context: Context, K: int) -> tuple[NDArray[np.int64], NDArray[np.int
     # An annotation of its class explains a detection, whatever else it overlaps.
     same = detections.category[pairs.detection] == truth.category[pairs.truth]
     on[pairs.detection[same]] = detections.category[pairs.detection[same]]
+    # Count (predicted, annotated) pairs of classes, and take the largest count of each predicted class the
+    # same way.
     rows = np.flatnonzero(on >= 0)
     predicted, on_class = detections.category[rows].astype(np.int64), on[rows]
     keys, counts = np.unique(predicted * K + on_class, return_counts=True)
@@ -199,9 +206,11 @@ def _images(context: Context) -> Iterator[Finding]:
     images = context.ground_truth.images
     if images.ids.dtype == object or not context.value < 0.5:
         return
+    # Try ids that are one too low and one too high, on the best detections of some images first.
     truth, given = context.ground_truth, context.detections
     here = None if given is None else _best(truth, given, given.image)
     for step in (1, -1):
+        # ``shifted`` gives the row of the image with the next id, or -1, [I].
         shifted = images.rows(images.ids + step)
         if given is not None and here is not None:
             there = _best(truth, given, shifted[given.image])

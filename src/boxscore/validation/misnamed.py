@@ -51,6 +51,7 @@ class _Called(NamedTuple):
 
 def misnamed_findings(context: Context) -> Iterator[Finding]:
     """Check whether classes without a detection are called another class."""
+    # Only classes with enough objects and without a detection are candidates, [K].
     truth, detections = context.ground_truth, context.detections
     K, protocol = len(truth.categories), context.protocol
     if detections is None or K < 2 or not protocol.matching.per_class or protocol.similarity == "keypoints":
@@ -62,11 +63,13 @@ def misnamed_findings(context: Context) -> Iterator[Finding]:
     silent &= np.bincount(truth.category[counted_truth], minlength=K) >= FEWEST_RELATED
     if not silent.any():
         return
+    # Find the detections on their objects, and what these are called instead.
     objects = np.flatnonzero(counted_truth & silent[truth.category])
     pairs = _pairs_on(context, detections, objects)
     called = list(_called(truth.categories.labels, truth.category[pairs.truth], detections, pairs))
     if not called:
         return
+    # Rename detections on such objects, unless an annotation of their own class explains them.
     new = detections.category.copy()
     for one in called:
         moved = (truth.category[pairs.truth] == one.row) & (detections.category[pairs.row] == one.other)
@@ -75,6 +78,7 @@ def misnamed_findings(context: Context) -> Iterator[Finding]:
     def repaired(c: Context, given: Detections) -> Tables:
         return c.ground_truth, dataclasses.replace(given, category=new), c.protocol
 
+    # Describe each class, and guess the cause from how alike the names are.
     labels = truth.categories.labels
     texts = [
         f"{one.times:,} of {one.located:,} localised objects of class {labels[one.row]} are predicted as "
@@ -113,6 +117,7 @@ class _Pairs(NamedTuple):
 
 def _pairs_on(context: Context, detections: Detections, objects: NDArray[np.intp]) -> _Pairs:
     """Pairs of ``objects`` and detections of any class, in at most :data:`MOST_IMAGES` images."""
+    # Choose images with such objects, evenly; sort annotations and detections by image.
     truth = context.ground_truth
     images = distinct(truth.image[objects])
     images = images[distinct(np.linspace(0, len(images) - 1, min(len(images), MOST_IMAGES)).astype(int))]
@@ -121,6 +126,8 @@ def _pairs_on(context: Context, detections: Detections, objects: NDArray[np.intp
     truths, starts, ends = _by_image(truth.image, images)
     detected, first, last = _by_image(detections.image, images)
     boxes, truth_boxes = without_inverted(detections.boxes[detected]), truth.boxes[truths]
+    # Compare every detection with every annotation of its image, in chunks of images: pairs are made,
+    # overlaps computed, and only near ones kept.
     widths, counts = ends - starts, last - first
     parts = [(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), np.empty(0))]
     for low, high in chunks(widths * counts, MOST_AT_ONCE):
@@ -132,6 +139,7 @@ def _pairs_on(context: Context, detections: Detections, objects: NDArray[np.intp
         near = np.flatnonzero(iou >= LEAST_OVERLAP)
         parts.append((detected[row[near]], truths[on[near]], iou[near]))
     row, on, overlap = (np.concatenate(column) for column in zip(*parts, strict=True))
+    # A detection on an annotation of its class is explained. Sort the pairs of each object by overlap.
     explained = np.zeros(len(detections), dtype=bool)
     explained[row[detections.category[row] == truth.category[on]]] = True
     wanted = np.flatnonzero(chosen[on])

@@ -166,10 +166,13 @@ AREAS = (
 
 def _areas(context: Context) -> Iterator[Finding]:
     truth = context.ground_truth
+    # Check the areas against the boxes, row by row.
     for one in AREAS:
         yield from one.finding(context, truth)
     by_masks = "masks" in similarity_of(context.protocol).needed_columns and truth.units == "pixels"
     if by_masks and truth.masks is not None:
+        # Where masks are compared, check them against the masks too, if the row has one. The ratio is the
+        # same both ways; small differences come from rounding.
         mask_area = truth.area.copy()
         with_mask = np.flatnonzero(~truth.masks.missing)
         mask_area[with_mask] = truth.masks[with_mask].area
@@ -260,6 +263,7 @@ def odd_scores(
 ) -> Iterator[Finding]:
     """Report scores that are no probabilities, of which ``rows`` are, and those that are all equal."""
     if outside:
+        # The range of the scores suggests what they are.
         guess = ""
         if lowest >= 0 and 1 < highest <= 100:
             guess = ". Are they percentages?"
@@ -312,11 +316,13 @@ def _score_floor(context: Context, floor: float, count: int) -> Iterator[Finding
 
 def _tied_scores(context: Context, detections: Detections) -> Iterator[Finding]:
     """Report many equal scores per class: AP then depends on their order."""
+    # Sort by class and score; equal neighbors are tied, on either side.
     scores, category = detections.scores, detections.category
     order = np.lexsort((scores, category))
     scores_up, category_up = scores[order], category[order]
     same = (scores_up[1:] == scores_up[:-1]) & (category_up[1:] == category_up[:-1])
     tied = np.append(same, False) | np.insert(same, 0, False)
+    # Report only if many detections are tied; scores that are all equal have a finding of their own.
     share = float(tied.mean())
     if len(scores) < FEWEST or share < TIED or scores.min() == scores.max():
         return
@@ -373,6 +379,7 @@ def _cap_scope(protocol: Protocol) -> str:
 
 def counts_beyond(protocol: Protocol, detections: Detections) -> Capped:
     """Count the detections beyond max detections."""
+    # Count the detections of each group that the limit is for: images, classes, or both.
     limit, scope = protocol.caps[-1], _cap_scope(protocol)
     if limit is None:
         return Capped()
@@ -390,6 +397,7 @@ def counts_beyond(protocol: Protocol, detections: Detections) -> Capped:
         image = "" if scope == "data_set_class" else f"image {ids[number // K]}, "
         return f"{image}class {labels[number % K]}"
 
+    # Name the largest groups first; a stable sort keeps equal ones in order.
     worst = np.flatnonzero(over)[np.argsort(-counts[over], kind="stable")][:MOST_EXAMPLES]
     named = [(int(counts[at]), name(int(numbers[at]))) for at in worst]
     beyond = int((counts[over] - limit).sum())

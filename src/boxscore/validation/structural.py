@@ -54,6 +54,7 @@ def structural_findings(context: Context) -> Iterator[Finding]:
 
 def _annotation_ids(context: Context) -> Iterator[Finding]:
     truth = context.ground_truth
+    # Find the last row of each id; every earlier row with it is repeated, and pycocotools replaces it.
     ids = truth.ids.tolist()
     last = {identifier: row for row, identifier in enumerate(ids)}
     repeated = np.array([row for row, identifier in enumerate(ids) if last[identifier] != row], dtype=int)
@@ -102,6 +103,7 @@ ID_ZERO = RowCheck(
 def of_classes(context: Context) -> Iterator[Finding]:
     """Report classes that share a name, and those without annotations."""
     truth = context.ground_truth
+    # Classes of one name are scored apart, which few data sets intend.
     names = truth.categories.names.tolist()
     if len(set(names)) < len(names):
         counts, labels = Counter(names), truth.categories.labels
@@ -114,6 +116,7 @@ def of_classes(context: Context) -> Iterator[Finding]:
             f"{counted(len(shared), 'class')} share a name with another; each is scored on its own",
             examples=[f"class {labels[row]}" for row in shared],
         )
+    # Classes without annotations are legal, and what they do depends on the metric.
     empty = np.flatnonzero(context.objects_per_class == 0)
     if len(empty):
         labels = truth.categories.labels
@@ -232,6 +235,7 @@ def _by_names(
 def _silent_images(context: Context) -> Iterator[Finding]:
     truth, detections = context.ground_truth, context.detections
     assert detections is not None
+    # Compare two flags per image, [I]: annotated, and without a detection.
     annotated = np.zeros(len(truth.images), dtype=bool)
     annotated[truth.image] = True
     silent = annotated & (context.per_image == 0)
@@ -290,11 +294,13 @@ def silent_classes(context: Context) -> Iterator[Finding]:
     """Report classes with annotations and without a detection."""
     truth, detections = context.ground_truth, context.detections
     assert detections is not None
+    # Compare two flags per class, [K]: annotated, and without a detection.
     K = len(truth.categories)
     annotated = context.objects_per_class > 0
     silent = annotated & context.silent_classes
     if not silent.any():
         return
+    # A class whose results file is missing gets its own finding and leaves the other.
     absent = (
         np.zeros(K, dtype=bool) if context.chosen_classes else _without_file(context, detections) & silent
     )
@@ -313,6 +319,7 @@ def silent_classes(context: Context) -> Iterator[Finding]:
         silent &= ~absent
     if not silent.any():
         return
+    # Report the others together; the repair leaves them out.
     share, count = silent.sum() / annotated.sum(), int(silent.sum())
     loud = np.flatnonzero(~silent)
     labels = truth.categories.labels

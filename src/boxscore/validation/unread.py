@@ -46,6 +46,8 @@ def _oriented(context: Context) -> Iterator[Finding]:
         return
     if _form(truth) is None or _form(detections) is None:
         return
+    # Name the protocol that compares the form of these boxes, and count the difficult objects that it would
+    # ignore.
     corners = "quadrilaterals" in (_form(truth), _form(detections))
     other = load_protocol("dota" if corners else "coco-rotated")
     flagged = int(truth.difficult.sum()) if protocol.ignore.difficult == "count" else 0
@@ -82,6 +84,8 @@ def _stood_in(context: Context, detections: Detections) -> Iterator[Finding]:
     ):
         if not (detections.instances.shows(name) and truth.instances.shows(name)):
             continue
+        # Suggest the other protocol only if it can read both tables; in a quick check no column is read for
+        # it.
         known = context.effort > IN_PASSING or all(t.instances.is_read(name) for t in (truth, detections))
         other = _of_type(protocol, iou_type)
         fits = other is not None and _fits(other, detections, truth if known else None)
