@@ -24,6 +24,7 @@ from typing import Any, get_args
 from boxscore._utils.checks import nearest
 from boxscore._utils.given_paths import path_of
 from boxscore._utils.records import NamedTuple
+from boxscore.cli.sockets import extension
 from boxscore.errors import FileFormatError, InputError
 
 OUTPUT_FORMS = ("text", "json", "csv", "markdown", "latex")
@@ -481,12 +482,6 @@ COLUMNS = Option(
 )
 
 
-def _coordinates() -> Sequence[str]:
-    from boxscore.formats.coordinates import COORDINATES
-
-    return tuple(COORDINATES)
-
-
 def _unlisted() -> Sequence[str]:
     from boxscore.data.unlisted import HOW
 
@@ -621,7 +616,7 @@ DETECTION_FILES = (
         "coordinates",
         "what the numbers of boxes in a language model's answers are, where neither tags nor the numbers of "
         "the whole file decide it",
-        choices=_coordinates,
+        choices=lambda: tuple(extension("COORDINATES")),
         metavar="NAME",
         key="detections.coordinates",
         group=NOT_IN_FILES,

@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 FUNCTIONS = {
+    "COORDINATES": "boxscore.formats.coordinates:COORDINATES",
     "digest_of": "boxscore.cli.digests:digest_of",
     "evaluated_elsewhere": "boxscore.cli.larger:evaluated_elsewhere",
     "report_written": "boxscore.cli.report_output:report_written",
@@ -14,7 +15,7 @@ FUNCTIONS = {
     "require_pillow": "boxscore.reports.pictures:require_pillow",
     "save_report": "boxscore.cli.report_output:save_report",
 }
-"""Functions of extensions that commands of the core call where an option asks for it."""
+"""What commands of the core take from extensions where an option asks for it."""
 
 
 def extension(name: str) -> Any:
