@@ -30,6 +30,7 @@ from boxscore.cli.arguments import (
     Option,
 )
 from boxscore.cli.choices import readers
+from boxscore.cli.sockets import extension
 from boxscore.cli.streams import say
 from boxscore.errors import InputError
 from boxscore.suppression.fusion import Confidence
@@ -91,10 +92,9 @@ def run(arguments: argparse.Namespace) -> int:
     options |= {name: getattr(arguments, name) for name in ("method", "weights")}
     options |= {name: getattr(arguments, name) for name in ("iou_threshold", "score_threshold")}
     if arguments.memory_limit is not None:
-        from boxscore.cli.rewriting import rewritten_in_parts
         from boxscore.suppression.tables import fused_part
 
-        counts = rewritten_in_parts(arguments, files, fused_part, lambda _: options)
+        counts = extension("rewritten_in_parts")(arguments, files, fused_part, lambda _: options)
         _say(counts.made, counts.given, len(files), arguments.output)
         return 0
     how = read_options(processes=readers(arguments), box_format=arguments.dt_box_format)

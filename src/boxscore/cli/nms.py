@@ -36,6 +36,7 @@ from boxscore.cli.arguments import (
     Option,
 )
 from boxscore.cli.choices import group_options, readers
+from boxscore.cli.sockets import extension
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.errors import InputError
 from boxscore.suppression.methods import METHODS, check_method
@@ -113,9 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     table = results.table
     if arguments.merge_patches is not None:
-        from boxscore.data.patches import merge_patches
-
-        table = merge_patches(table, arguments.merge_patches)
+        table = extension("merge_patches")(table, arguments.merge_patches)
     _progress(f"suppressing {counted(len(table), 'detection')} of {counted(len(table.images), 'image')}")
     left = suppress(
         table,
@@ -144,14 +143,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_in_parts(arguments: argparse.Namespace, options: dict[str, Any]) -> int:
     """Suppress detections partition by partition."""
-    from boxscore.cli.rewriting import rewritten_in_parts
     from boxscore.suppression.tables import suppressed_table
 
     if arguments.merge_patches is not None:
         cause = "patches of an image are in several partitions"
         raise InputError("--merge-patches", "be left out with --memory-limit", got="both", cause=cause)
     options |= {name: getattr(arguments, name) for name in ("method", "sigma", "score_threshold")}
-    counts = rewritten_in_parts(
+    counts = extension("rewritten_in_parts")(
         arguments,
         [arguments.detections],
         suppressed_table,
