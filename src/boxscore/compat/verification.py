@@ -114,6 +114,7 @@ def _compare(evaluation: Evaluation, reference: Any) -> Verification:
 def check_protocol(protocol: Protocol) -> None:
     """Check that pycocotools can compute a protocol."""
     per_class = protocol.matching.per_class
+    # Each rule that pycocotools has built in must be the protocol's rule too.
     reasons = {
         f"similarity {' or '.join(map(repr, _IOU_TYPES))}": protocol.similarity in _IOU_TYPES,
         "boxes.pixel_offset = 0": protocol.boxes.pixel_offset == 0,
@@ -150,10 +151,13 @@ def require_pycocotools() -> tuple[Any, Any]:
 
 def _run_pycocotools(evaluation: Evaluation) -> Any:
     COCO, COCOeval = require_pycocotools()
+    # Numbers come from the tables as evaluated, so both sides see the same boxes, areas and scores.
     truth, protocol = evaluation.ground_truth, evaluation.protocol
     keypoint_counts = truth.keypoint_count if "keypoints" in similarity_of(protocol).needed_columns else None
     counts = [1] * len(truth) if keypoint_counts is None else keypoint_counts.tolist()
     detections, areas = evaluation.matcher.detections, evaluation.matcher.areas
+    # Images, classes and detections are numbered from 1. Annotations keep ids that are numbers, since
+    # pycocotools reads id 0 as no match.
     dataset = {
         "images": [
             {"id": row, "width": width, "height": height}
@@ -181,6 +185,7 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
             strict=True,
         )
     ]
+    # Build both indices in memory: a file would round numbers.
     with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
         reference = COCO()
         reference.dataset = dataset
@@ -192,12 +197,14 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         run = kind(reference, detections, _IOU_TYPES[protocol.similarity])
         if protocol.similarity == "keypoints":
             run.params.kpt_oks_sigmas = protocol.keypoints.spread
+        # Set every parameter from the protocol, also where it is the default.
         run.params.iouThrs = np.array(protocol.matching.iou_thresholds)
         run.params.recThrs = np.array(protocol.ap.recall_points)
         run.params.maxDets = list(protocol.matching.max_detections)
         run.params.areaRng = [list(pair) for pair in protocol.ignore.area_ranges.values()]
         run.params.areaRngLbl = list(protocol.ignore.area_ranges)
         run.params.useCats = int(protocol.matching.per_class)
+        # Data that pycocotools refuses is an error of the input.
         try:
             run.evaluate()
             run.accumulate()

@@ -292,6 +292,8 @@ class HeldPieces:
         *arguments: Any,
     ) -> list[list[Answer]]:
         """Bring the rows of some classes together at a time, those of a large one by ranges of its scores."""
+        # Cut the classes into runs that one process can merge; a class that is too large becomes ranges of
+        # its scores.
         submit, most = self.engine.submit, most_within(self.room)
         ranges: dict[Cut, list[Cut]] = {block: [block] for block in runs_of_classes(sizes, most)}
         large = [block for block in ranges if sizes[block.low : block.high].sum() > most]
@@ -306,10 +308,12 @@ class HeldPieces:
             counts = np.sum(
                 self.results(_counts_of, [cut for block in large for cut in ranges[block]], count), axis=0
             )
+            # The count above a range is the running sum of the ranges before it: whole numbers, exact.
             for block in large:
                 of_ranges, counts = np.split(counts, [len(ranges[block])])
                 above = np.cumsum(of_ranges, axis=0) - of_ranges
                 before |= zip(ranges[block], above, strict=True)
+        # Start every range of every class before waiting, so that workers score them side by side.
         tasks = [
             submit(
                 f"score-{name_of(piece)}",

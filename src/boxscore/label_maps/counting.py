@@ -92,12 +92,14 @@ def count_pairs(truth: LabelMap, prediction: LabelMap, *, name: str, place: str 
         sizes = [f"{array.shape[1]} x {array.shape[0]}" for array in (truth, prediction)]
         rule = f"be as large as the truth ({sizes[0]})"
         raise InputError(name, rule, got=sizes[1], place=place, cause="resize it with nearest neighbours")
+    # Both maps are shifted to start at 0, so that the table of pairs is as small as the labels allow.
     low = int(prediction.min())
     span = int(prediction.max()) - low + 1
     first = int(truth.min())
     bins = (int(truth.max()) - first + 1) * span
     if bins <= max(LEAST_BINS, BINS_PER_PIXEL * truth.size):
         # A pair of labels is one code, below ``bins``.
+        # Count with a table if it is small enough; codes of 16 bits take a quarter of the memory of 64.
         kind = np.uint16 if bins < 1 << 16 else np.int64
         codes = _from_zero(truth, first, kind)
         codes *= kind(span)

@@ -72,10 +72,12 @@ class ObjectWeights:
         self, labels: Sequence[int], predicted: Sequence[int], weights: FloatArray | None, *, by_object: bool
     ) -> float:
         """IoU of what is of some classes with what is predicted as one of some labels."""
+        # Sum pixels of pairs of labels: right ones, and false ones outside the classes.
         truth, prediction = self.labels
         pixels = self.counts.pixels * (1.0 if weights is None else weights[self.counts.image])
         inside, right = np.isin(truth, list(labels)), np.isin(prediction, list(predicted))
         false = float(pixels[self.counted & ~inside & right].sum())
+        # By object: weight the pixels of each object, found and missed, and add them up in one fixed order.
         if by_object:
             image, label, weight, of_row = self._objects
             some = np.isin(label, list(labels))

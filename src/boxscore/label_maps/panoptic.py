@@ -147,6 +147,7 @@ def segments_of_columns(
     place: str,
 ) -> Segments:
     """Check the columns of one image's table."""
+    # Check ids and sort the segments by them, so that pixels find their segment by bisection.
     numbers = checks.counts(ids, name="ids of segments")
     if len(numbers) and not 1 <= numbers.min() <= numbers.max() <= LARGEST_ID:
         bad = numbers.min() if numbers.min() < 1 else numbers.max()
@@ -157,6 +158,7 @@ def segments_of_columns(
     twice = numbers[1:][numbers[1:] == numbers[:-1]]
     if len(twice):
         raise InputError("ids of segments", "be unique", got=f"{twice[0]} twice", place=place)
+    # Classes must be categories of the truth; areas and flags are checked as numbers.
     for category in classes:
         if category not in rows:
             cause = "a class that the categories of the truth do not have"
@@ -188,6 +190,8 @@ def compared(
     conflicts: list[Conflict],
 ) -> CountedSegments:
     """Match the segments of one image; add where the truth's map and table disagree to ``conflicts``."""
+    # Count the pixels of every pair of labels in one pass over the maps; all that follows works on these few
+    # pairs.
     pairs = count_pairs(*maps, name="the prediction's map", place=places[1])
     g, g_listed = _rows_of(pairs.truth, truth.ids)
     p, p_listed = _rows_of(pairs.prediction, prediction.ids)
@@ -195,12 +199,15 @@ def compared(
     g_areas = _areas(pairs, g, g_listed, len(truth.ids))
     _check_prediction(pairs.prediction[~p_listed], prediction.ids[p_areas == 0], places[1])
     _check_truth(pairs.truth[~g_listed], truth, g_areas, rules, places[0], conflicts)
+    # Areas come from the map or from the table, as the rule says.
     if rules.truth_area == "table":
         g_areas = np.where(truth.areas < 0, g_areas, truth.areas)
+    # Pixels of a prediction on void do not count in the union.
     on_void = np.zeros(len(prediction.ids), dtype=np.int64)
     void = p_listed & (pairs.truth == 0)
     on_void[p[void]] = pairs.pixels[void]
 
+    # Pairs of one class, without crowds: union from areas and shared pixels, whole numbers.
     both = np.flatnonzero(g_listed & p_listed)
     same_class = truth.classes[g[both]] == prediction.classes[p[both]]
     both = both[same_class & ~truth.crowds[g[both]]]
@@ -214,6 +221,7 @@ def compared(
     matched = 2 * shared > unions
     gt, dt = gt[matched], dt[matched]
 
+    # What is left is missed or false; a prediction mostly on void or on crowds of its class is excused.
     missed = ~truth.crowds
     missed[gt] = False
     false = np.ones(len(prediction.ids), dtype=bool)

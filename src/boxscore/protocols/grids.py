@@ -32,6 +32,8 @@ GridRule = Literal["linspace", "float32", "hundredths", "arange", "colon"]
 
 def grid(spec: Any, *, name: str) -> tuple[float, ...]:
     """Build a grid from a list of numbers, ``{start, stop, count}`` or ``{start, stop, step, rule}``."""
+    # A list is taken as it is; a mapping says how its values are computed, since rules differ in the last
+    # bit.
     if isinstance(spec, (list, tuple)):
         values = [checks.number_between(value, 0, 1, name=name) for value in spec]
     elif isinstance(spec, Mapping):
@@ -39,9 +41,11 @@ def grid(spec: Any, *, name: str) -> tuple[float, ...]:
         for key in spec:
             if key not in known:
                 raise ProtocolError(checks.unknown_key(f"{name}.{key}", key, known))
+        # Check the ends and the rule.
         start = checks.number_between(spec.get("start", 0), 0, 1, name=f"{name}.start")
         stop = checks.number_between(spec.get("stop", 1), 0, 2, name=f"{name}.stop")
         rule = checks.one_of(str(spec.get("rule", "linspace")), get_args(GridRule), name=f"{name}.rule")
+        # Rules by count or by step; both are limited before a value is made.
         if rule in _COUNTED:
             count = checks.whole_number(spec.get("count"), 1, name=f"{name}.count")
             _check_count(count, name)
@@ -52,6 +56,7 @@ def grid(spec: Any, *, name: str) -> tuple[float, ...]:
             values = np.arange(start, stop, step).tolist() if rule == "arange" else colon(start, step, stop)
     else:
         raise ProtocolError(name, "be a list of numbers or {start, stop, count}", got=repr(spec))
+    # Values must ascend strictly, since they are searched by bisection.
     if not values:
         raise ProtocolError(name, "have at least one value", got="none")
     if any(later <= earlier for earlier, later in itertools.pairwise(values)):

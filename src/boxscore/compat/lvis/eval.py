@@ -375,13 +375,17 @@ def _pointers(outcomes: Any, params: Any) -> dict[int, dict[int, dict[str, NDArr
     for k in range(len(_core.categories_of(params))):
         pointers[k] = {a: {} for a in range(A)}
         for a in range(A):
+            # The outcomes of a category and range are one stretch of the list.
             first = (k * A + a) * I
             present = [outcome for outcome in outcomes[first : first + I] if outcome is not None]
             if not present or not any((outcome["gt_ignore"] == 0).any() for outcome in present):
                 continue
+            # Sort the detections of all images by score; mergesort keeps ties in the order of the images, as
+            # lvis-api does.
             order = np.argsort(
                 -np.concatenate([outcome["dt_scores"] for outcome in present]), kind="mergesort"
             )
+            # Flags [T, D] in that order: ignored detections are neither true nor false.
             matched, ignored = (
                 np.concatenate([outcome[key] for outcome in present], axis=1)[:, order].astype(bool)
                 for key in ("dt_matches", "dt_ignore")

@@ -34,6 +34,7 @@ BEYOND = float(2**31)
 
 def accumulate_images(eval_imgs: Any, evaluated: Any, params: Any) -> Arrays:
     """Compute the three arrays of ``COCOeval.eval``."""
+    # Allocate the arrays of the reference, where -1 is undefined.
     shape = {
         "T": len(params.iouThrs),
         "R": len(params.recThrs),
@@ -44,15 +45,19 @@ def accumulate_images(eval_imgs: Any, evaluated: Any, params: Any) -> Arrays:
     precision, recall, scores = (
         -np.ones([shape[axis] for axis in axes]) for axes in ("TRKAM", "TKAM", "TRKAM")
     )
+    # Find the chosen categories, ranges, limits and images by their position among those of ``evaluate``, as
+    # the reference does.
     image_count, area_count = len(evaluated.imgIds), len(evaluated.areaRng)
     categories = _positions(params.catIds, evaluated.catIds if evaluated.useCats else [-1])
     areas = _positions(map(tuple, params.areaRng), map(tuple, evaluated.areaRng))
     caps = [params.maxDets[m] for m in _positions(params.maxDets, evaluated.maxDets)]
     images = _positions(params.imgIds, evaluated.imgIds)
+    # Recall points may come in any order: read them sorted, and put the values back by rank.
     points = _readable(params.recThrs)
     point_rank = np.argsort(np.argsort(points, kind="stable"), kind="stable")
     for k, category in enumerate(categories):
         for a, area in enumerate(areas):
+            # The list runs over categories, area ranges and images, so this group is one stretch of it.
             first = (category * area_count + area) * image_count
             results = [result for i in images if (result := eval_imgs[first + i]) is not None]
             if not results or not caps:
@@ -82,21 +87,25 @@ def _curves(
     results: Sequence[dict[str, Any]], caps: Sequence[int], points: NDArray[np.float64]
 ) -> Iterator[Curves]:
     """Yield the curves of each cap, of one class; none without a counted ground truth."""
+    # Count the ground truths that are not ignored; without any the reference leaves -1.
     positive = int(np.count_nonzero(np.concatenate([result["gtIgnore"] for result in results]) == 0))
     if positive == 0:
         return
+    # Join the images in their order and sort by score, ties as joined: this is the reference's order.
     largest = max(caps)
     lists = [result["dtScores"][:largest] for result in results]
     score = np.concatenate(lists)
     rank = np.concatenate([np.arange(len(scores)) for scores in lists])
     order = np.argsort(-score, kind="mergesort")  # the reference's choice; ties by image, then rank
     score, rank = score[order].astype(np.float64), rank[order]
+    # Flags [T, D] in the same order. Any id but 0 is a match.
     matched, ignored = (
         np.concatenate([result[key][:, :largest] for result in results], axis=1)[:, order].astype(bool)
         for key in ("dtMatches", "dtIgnore")
     )
     if not len(matched):
         return
+    # A smaller limit keeps the ranks below it; the sorted order stays.
     for cap in caps:
         within = np.flatnonzero(rank < cap) if cap < largest else np.arange(len(score))
         outcomes = Outcomes.all_counted(

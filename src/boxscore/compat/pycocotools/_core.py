@@ -167,6 +167,7 @@ def _run(
     params: Any,
     not_exhaustive: Mapping[Any, Sequence[Any]] | None,
 ) -> CoreRun:
+    # Renumber images and classes by their position in the parameters, and take the records of these alone.
     federated = not_exhaustive is not None
     protocol = _protocol(params, federated=federated)
     images = _numbered(params.imgIds)
@@ -178,6 +179,8 @@ def _run(
         for side in (truth_columns, columns):
             side["category"] = np.zeros_like(side["category"])
 
+    # The core can take over only for ordinary data: flags of 0 and 1, crowds ignored, ids that are numbers
+    # and, for detections, positive, since the reference reads 0 as "no match".
     iscrowd = [0] * len(truth_rows) if federated else list(map(itemgetter("iscrowd"), truth_rows))
     crowd = np.array(iscrowd, dtype=bool)
     ignored = np.array([bool(truth["ignore"]) for truth in truth_rows], dtype=bool)
@@ -187,6 +190,7 @@ def _run(
     if not (_finite(_column(rows, "id", params)) > 0).all():
         raise _NotOrdinaryError
 
+    # Vocabularies without names or sizes, which nothing here reads.
     K = 1 if pooled and not federated else len(params.catIds)
     vocabularies: dict[str, Any] = {
         "images": Images(
@@ -194,6 +198,7 @@ def _run(
         ),
         "categories": Categories(np.arange(K), np.arange(K).astype(str).astype(object)),
     }
+    # Make both tables from the records as they are; nothing is sorted or rounded.
     flags = np.zeros(len(truth_rows), dtype=bool)
     truth_table = GroundTruth(
         **vocabularies,
@@ -213,6 +218,7 @@ def _run(
         **_measured(rows, params, of_truths=False),
         scores=_finite(_column(rows, "score", params)),
     )
+    # The reference reads areas of detections from the records, not from boxes.
     area = _column(rows, "area", params)
     if min(area.min(initial=0), truth_table.area.min(initial=0)) < 0 and len(params.areaRng) == 1:
         raise _NotOrdinaryError  # below a range from 0 to infinity, which takes everything here
@@ -236,6 +242,7 @@ def _labels(
 
 
 def _protocol(params: Any, *, federated: bool) -> Protocol:
+    # Refuse parameters that the reference treats in its own way, such as none at all.
     ends = [[float(end) for end in area[:2]] for area in params.areaRng]
     thresholds = np.array(params.iouThrs, dtype=np.float64)
     if not (ends and thresholds.ndim == 1 and len(params.imgIds) and len(params.catIds)):
@@ -245,6 +252,7 @@ def _protocol(params: Any, *, federated: bool) -> Protocol:
         sigmas = np.array(params.kpt_oks_sigmas, dtype=np.float64).tolist()
         if not params.useCats:  # the reference finds no similarities then
             raise _NotOrdinaryError
+    # The rest is COCO's protocol with these thresholds, ranges and limits.
     return Protocol(
         name="pycocotools",
         similarity=SIMILARITIES[params.iouType],

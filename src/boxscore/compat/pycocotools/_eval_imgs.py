@@ -15,6 +15,7 @@ Record = dict[str, Any]
 
 def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
     """List the outcome of each category, area range and image; None where there was nothing to match."""
+    # Put the detections into the order of (class, image, rank): an entry of the list is then a slice.
     categories = categories_of(params)
     I, A = len(params.imgIds), len(params.areaRng)  # noqa: E741 - the axis of images
     results: list[Record | None] = [None] * (len(categories) * A * I)
@@ -25,15 +26,18 @@ def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
     rows = matches.row[order].tolist()
     detection_ids = [run.detections[row]["id"] for row in rows]
     scores = [run.detections[row]["score"] for row in rows]
+    # Do the same for ground truths; ``position`` [P] gives each pair's detection in the new order.
     truth_group = matches.truth_category.astype(np.int64) * I + matches.truth_image
     truth_ids = [truth["id"] for truth in run.truths]
     position = inverse_order(order)[matches.pair_detection]
     cap = params.maxDets[-1]
 
+    # Only groups with a detection or a ground truth get an entry; the others stay None, as in the reference.
     groups = np.union1d(group, truth_group)
     bounds = _bounds(group, groups)
     truth_bounds = _bounds(np.sort(truth_group), groups)
     for area, area_range in enumerate(params.areaRng):
+        # In each area range ignored ground truths come last in their group.
         ignored = run.ignored_truths(area)
         truth_order = np.lexsort((ignored, truth_group))
         dense = _Dense(
@@ -41,6 +45,7 @@ def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
         )
         ignore_flags = ignored[truth_order].astype(int)
         ids = [truth_ids[row] for row in truth_order.tolist()]
+        # Cut each entry out of dense matrices [T, D] and [T, G], which are filled once per range.
         for number, (start, end), (first, last) in zip(groups.tolist(), bounds, truth_bounds, strict=True):
             k, i = divmod(number, I)
             results[(k * A + area) * I + i] = {

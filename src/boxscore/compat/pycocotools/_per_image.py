@@ -56,6 +56,7 @@ def keypoint_similarities(truths: Sequence[Record], detections: Sequence[Record]
     Without a labelled keypoint the distance is to the ground truth's box, enlarged to three times its sides
     about the centre.
     """
+    # Go pair by pair with the reference's formula, in its order of operations.
     detections = by_score(detections, params.maxDets[-1])
     if not truths or not detections:
         return []
@@ -67,11 +68,13 @@ def keypoint_similarities(truths: Sequence[Record], detections: Sequence[Record]
         labelled = points[2::3] > 0
         (x, y, w, h), scale = truth["bbox"][:4], truth["area"] + np.spacing(1)
         for row, detected in enumerate(keypoints):
+            # Without a labeled keypoint, measure how far each point is outside the enlarged box.
             if labelled.any():
                 dx, dy = detected[0::3] - points[0::3], detected[1::3] - points[1::3]
             else:
                 dx = _outside(detected[0::3], x - w, x + w * 2, len(variances))
                 dy = _outside(detected[1::3], y - h, y + h * 2, len(variances))
+            # Average over the labeled keypoints, or over all of them.
             error = (dx**2 + dy**2) / variances / scale / 2
             if labelled.any():
                 error = error[labelled]
@@ -103,17 +106,21 @@ def evaluate_image(
     """
     if len(truths) == 0 and len(detections) == 0:
         return None
+    # Flag what is ignored in this range on the records themselves, as the reference does, and put it last;
+    # both sorts are the reference's.
     low, high = where["aRng"][0], where["aRng"][1]
     for truth in truths:
         truth["_ignore"] = int(bool(truth["ignore"] or truth["area"] < low or truth["area"] > high))
     columns = np.argsort([truth["_ignore"] for truth in truths], kind="mergesort")  # ignored last
     truths = [truths[column] for column in columns]
     detections = by_score(detections, where["maxDet"])
+    # Allocate the entry: ids per threshold, 0 for no match.
     crowd = np.array([crowds and int(truth["iscrowd"]) != 0 for truth in truths], dtype=bool)
     ignored = np.array([truth["_ignore"] for truth in truths])
     matches = np.zeros((len(params.iouThrs), len(detections)))
     truth_matches = np.zeros((len(params.iouThrs), len(truths)))
     detection_ignored: NDArray[Any] = np.zeros(matches.shape)
+    # Match all thresholds together, and write ids and flags of what was chosen.
     similarity = measure()
     if len(similarity):
         chosen = _match(
@@ -123,6 +130,8 @@ def evaluate_image(
             for t in np.flatnonzero(match >= 0):
                 matches[t, row] = truths[match[t]]["id"]
                 detection_ignored[t, row] = ignored[match[t]]
+    # Unmatched detections are ignored outside the area range, and in classes that their image does not list
+    # in full.
     beyond = np.array([d["area"] < low or d["area"] > high for d in detections], dtype=bool)
     if not_exhaustive is not None:
         spared = [d["category_id"] in not_exhaustive[d["image_id"]] for d in detections]
@@ -153,23 +162,30 @@ def _match(
     marks the ground truth as taken. Comparisons are the reference's, so that NaN has the same effect: it
     matches anything, and so does whatever comes after it.
     """
+    # A match must reach the threshold, at most 1 - 1e-10: the reference's limit.
     iou_thresholds = np.array([min(threshold, 1 - 1e-10) for threshold in thresholds], dtype=np.float64)
     chosen = np.full((len(detections), len(iou_thresholds)), -1, dtype=np.intp)
     lowest = iou_thresholds.min(initial=np.inf)
     for row, overlap in enumerate(similarity):
+        # Take the detections in order. ``best`` [T] is what a ground truth has to reach at each threshold,
+        # and rises with each better one.
         best, match = iou_thresholds.copy(), chosen[row]
         holds_counted = np.zeros(len(best), dtype=bool)
         candidates = ~(overlap < lowest) | bool(np.isnan(overlap).any())
         for column in np.flatnonzero(candidates):
+            # The reference skips a ground truth if the overlap is below the best, so an equal one replaces
+            # it, and NaN passes. A taken one is skipped unless it is a crowd.
             takes = ~(overlap[column] < best)
             if not crowd[column]:
                 takes &= ~(truth_matches[:, column] > 0)
+            # After a counted match no ignored ground truth is considered at that threshold.
             if ignored[column]:
                 takes &= ~holds_counted
             else:
                 holds_counted |= takes
             best[takes] = overlap[column]
             match[takes] = column
+        # Write the ids only now: the reference takes a ground truth once its detection is decided.
         for t in np.flatnonzero(match >= 0):
             truth_matches[t, match[t]] = detections[row]["id"]
     return chosen
