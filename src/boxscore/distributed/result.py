@@ -224,7 +224,7 @@ class MergedEvaluation(Evaluation):
     @property
     def sources(self) -> tuple[str, str]:
         """Where the ground truth and the detections come from."""
-        self.source.require("the names of files")
+        self.source.require("the ground truth" if self._is_here else "the names of files")
         sources: tuple[str, str] = self.source.there.tasks[0].sources
         return sources
 
