@@ -361,8 +361,8 @@ def compare_detectors(
     first = results[0]
     rows = chosen_rows(first, metrics)
     warn_of_frames(first, group)
-    # Every result gets the same draws of images, so that differences are paired, [results, resamples, rows, K
-    # + 1].
+    # Every result gets the same draws of images, so that differences are paired,
+    # [results, resamples, rows, K + 1].
     resampled = [
         resampled_metrics(
             result, rows, resamples=resamples, seed=seed, units=units, progress=progress, workers=workers

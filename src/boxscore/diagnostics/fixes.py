@@ -81,11 +81,15 @@ def curves_of_fixes(
     evaluation: Evaluation, fixed: Fixed, options: Mapping[str, Any], rules: ApRules
 ) -> tuple[dict[str, Curves], IntArray]:
     """Return the curves of each fix, by its name, and the counts of all errors."""
+    # Each place lays out its own rows; only sums per class come back. Then the rows of each class come
+    # together where they are and are scored under every fix.
     with evaluation.source.pieces("error types", _rows, {"fixed": fixed, "options": options}) as pieces:
         names, errors_last, *columns = zip(*pieces.results(_known), strict=True)
         rows, positive, counts = (np.sum(column, axis=0) for column in columns)
         count = functools.partial(_counted, fixes=len(positive))
         blocks = pieces.by_class(rows, _numbers, count, positive, rules)
+    # The envelope of a class is the largest of those of its ranges, and counts add up: no rounding depends on
+    # how a class was cut.
     numbers = zip(*(_folded(ranges) for ranges in blocks), strict=True)
     best, true, kept = (np.concatenate(column, axis=1) for column in numbers)
     curves = {}

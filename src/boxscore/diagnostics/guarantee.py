@@ -410,9 +410,9 @@ def guaranteed_recall(sample: Sample, level: float) -> Guaranteed:
     if n < needed:
         return _none(n, needed, _too_few(n, needed, "with objects"))
     if not len(enough):
-        # Note where the largest possible recall is close to the level, in standard errors.
         most = _rounded_down(total[-1] / (n + 1)) if len(total) else 0
         return _none(n, needed, f"at most {most:g} is possible" if most else "no object is detected")
+    # Note where the largest possible recall is close to the level, in standard errors.
     most = float(total[-1] / (n + 1))
     at_lowest = np.bincount(of_image[seen], weights=share[seen], minlength=n)
     is_near = most - level < NEAR * float(at_lowest.std()) / math.sqrt(n)

@@ -152,8 +152,8 @@ def _compared(evaluation: Evaluation, place: Place) -> _Compared:
     for row, image in enumerate(truth.image.tolist()):
         of_image.setdefault(image, []).append(row)
     for d, g in analysed:
-        # Compare with the matched object, the other objects of the image, and all of them mirrored, [2 x O,
-        # J].
+        # Compare with the matched object, the other objects of the image, and all of them mirrored,
+        # [2 x O, J].
         others = [row for row in of_image[int(truth.image[g])] if row != g]
         rows = [g, *others]
         points = truth.keypoints[rows]  # [O, J, 3]

@@ -235,7 +235,7 @@ def error_types(
         return _ap(evaluation, of_fix, absent_classes) if ranked else _f1(evaluation, of_fix)
 
     # Compute the metric without a fix and with each fix, [K + 1, E]; a cost is the difference. The six kinds
-    # never cost less than 0, as in tidecv.
+    # never cost less than 0.
     value = values(NOTHING)
     without = np.stack([values(name) for name in names], axis=-1)
     cost = without - value[:, None]
