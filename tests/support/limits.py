@@ -19,6 +19,7 @@ from boxscore.distributed import (
     weighing,
 )
 from boxscore.scoring import shared, under_weights, weight_sums, weighted_curves
+from boxscore.suppression import _grid, _pairs
 
 
 def few_detections_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
@@ -138,6 +139,12 @@ def few_pairs_held(patch: pytest.MonkeyPatch, count: int) -> None:
 def wide_from(patch: pytest.MonkeyPatch, count: int) -> None:
     """Decide detections with more pairs than so many one by one."""
     patch.setattr("boxscore.matching.greedy.WIDE", count)
+
+
+def few_overlaps_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Find what boxes overlap for so many of them at a time, and by so many candidates at a time."""
+    patch.setattr(_grid, "QUERIES", count)
+    patch.setattr(_pairs, "expand", functools.partial(_grid.expand, chunk=count))
 
 
 def impatient(patch: pytest.MonkeyPatch, seconds: float) -> None:

@@ -35,6 +35,7 @@ from boxscore.suppression._pairs import share_pairs
 from boxscore.suppression._ranked import BoxOptions, prepare
 from boxscore.suppression.hard import select
 from boxscore.suppression.soft import soften
+from support import limits
 from support.examples import examples
 
 CASES = max(500, examples(1500))
@@ -406,6 +407,26 @@ def check_non_maximum_weighted(seed):
     got = average_into_survivors(boxes[0], scores[0].tolist(), groups[0].tolist(), 0.55)
     owners = [groups[0][cluster[0]] for cluster in got[2]]
     check_fused(fused, got[0], got[1], owners, got[2])
+
+
+@pytest.mark.parametrize("way", ["sweep", "grid", "crowd"])
+def test_equal_overlaps_join_the_best_survivor_however_pairs_are_cut(way, monkeypatch):
+    if way != "sweep":
+        monkeypatch.setattr(plans, "FEW", 0)
+        monkeypatch.setattr(pairs_module, "FEW", 0)
+        monkeypatch.setattr(plans, "VERY_CROWDED", -1.0 if way == "crowd" else np.inf)
+    for seed in range(2):
+        random = np.random.default_rng(seed)
+        corner = random.integers(0, 10, (60, 2)).astype(float)
+        boxes, scores = np.concatenate([corner, corner + 8], axis=1), random.random(60)
+        groups = random.integers(0, 1 + seed % 2, 60)
+        expected = average_into_survivors(boxes, scores.tolist(), groups.tolist(), 0.2)
+        names = [groups[cluster[0]] for cluster in expected[2]]
+        for count in (1, 1 << 20):
+            with monkeypatch.context() as patch:
+                limits.few_overlaps_at_a_time(patch, count)
+                fused = nmw([boxes], [scores], [groups], iou_threshold=0.2)
+            check_fused(fused, *expected[:2], names, expected[2])
 
 
 @pytest.mark.long

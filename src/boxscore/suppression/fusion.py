@@ -489,22 +489,18 @@ def _nearest_survivor(block: Block, threshold: float) -> IntArray:
     if threshold >= 1:
         return owner
     # Read the pairs with a survivor twice instead of holding them: first for the largest overlap of each box,
-    # a maximum in any order, then for the survivor that reaches exactly this overlap, the best of a chunk.
+    # a maximum in any order.
     best = np.zeros(len(block))
     pairs = pairs_with(block, threshold, suppressor < 0)
-    for walk in range(2):
-        for better, worse, iou in pairs:
-            if walk == 0:
-                np.maximum.at(best, worse, iou)
-                continue
-            # Each pass measures the same bits, so comparing floats for equality finds the pairs of the
-            # maximum.
-            most = np.flatnonzero(iou == best.take(worse))
-            worse, better = worse.take(most), better.take(most)
-            first = owner.copy()
-            first[worse] = len(block)
-            np.minimum.at(first, worse, better)
-            owner = first
+    for _, worse, iou in pairs:
+        np.maximum.at(best, worse, iou)
+    # Then for the best survivor that reaches exactly this overlap: each pass measures the same bits, so
+    # comparing floats for equality finds the pairs of the maximum. Boxes with a pair start past the end once,
+    # before the first chunk: the minimum is then over all chunks, the same however the pairs are cut.
+    owner[best > 0] = len(block)
+    for better, worse, iou in pairs:
+        most = np.flatnonzero(iou == best.take(worse))
+        np.minimum.at(owner, worse.take(most), better.take(most))
     return owner
 
 
