@@ -245,6 +245,17 @@ def test_groups_of_all_kinds(groups):
     assert batched_nms([[0, 0, 1, 1]] * 3, [1, 2, 3], groups, iou_threshold=0.5).tolist() == [2, 1]
 
 
+@pytest.mark.parametrize(
+    "ids", [(-(2**63), 0), (-(2**63), -1), (-(2**63), 2**63 - 1), (-(2**62) - 1, 2**62 - 1), (-1, 2**63 - 1)]
+)
+def test_groups_far_apart(ids):
+    groups = np.resize(ids, 700)  # more than the 512 that are sorted by comparisons
+    boxes, scores = BOX * 700, np.linspace(1, 0, 700)
+    assert batched_nms(boxes, scores, groups, iou_threshold=0.5).tolist() == [0, 1]
+    capped = batched_nms(boxes, scores, np.arange(700), 0.5, images=groups, max_per_image=1)
+    assert capped.tolist() == [0, 1]
+
+
 def test_input_is_not_changed():
     boxes, scores, groups = np.array(BOX * 3), np.array([0.5, 0.4, 0.3]), np.array([0, 0, 1])
     before = boxes.copy(), scores.copy(), groups.copy()

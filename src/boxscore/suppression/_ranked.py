@@ -281,7 +281,7 @@ def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: st
         lowest = int(array.min()) if length else 0
         if 0 <= lowest <= 1 << 20:
             return array
-        if lowest > 0 or int(array.max()) < 1 << 62:
+        if int(array.max()) - lowest < 1 << 63:  # Python's integers, which never overflow
             return array - lowest
     # Number names, and integers that would overflow, by their sorted values.
     return np.unique(array, return_inverse=True)[1].astype(np.int64)
