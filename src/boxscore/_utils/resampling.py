@@ -23,7 +23,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterator
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,22 +52,6 @@ def check_intervals(confidence: float, method: str) -> None:
     """Check what intervals are asked for."""
     checks.number_between(confidence, 0, 1, name="confidence", open_low=True)
     checks.one_of(method, get_args(Method), name="method")
-
-
-class WeightSets(Protocol):
-    """Sets of weights of images, made when they are iterated over."""
-
-    def __len__(self) -> int:
-        """Return how many sets there are."""
-        ...
-
-    def __iter__(self) -> Iterator[FloatArray]:
-        """Yield each set, [images]; the same ones every time."""
-        ...
-
-    def batches(self, size: int) -> Iterator[WeightSets]:
-        """Cut them into runs of ``size`` sets, or one more where sets are pairs; the last may be shorter."""
-        ...
 
 
 def unit_count(images: int, units: Units | None) -> int:

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
 from boxscore._utils.checks import Place
+from boxscore._utils.lazy import shortcut
 from boxscore._utils.records import record
 from boxscore._utils.text import counted, html_lines, printable, short_list
 from boxscore.data.base import BaseTable
@@ -51,6 +52,10 @@ if TYPE_CHECKING:
     from boxscore.data.image_labels import ImageLabels
     from boxscore.data.masks import MaskLike
     from boxscore.data.naming import ClassNames
+
+
+OBJECTS = "boxscore.data.samples"
+"""The extension that makes tables of what detectors and data loaders return, image by image."""
 
 
 @record(frozen=True, eq=False, kw_only=True, init=False, repr=False)
@@ -337,9 +342,7 @@ class GroundTruth(BoxTable):
         >>> len(GroundTruth.from_targets(targets))
         1
         """
-        from boxscore.data.samples import table_of_objects
-
-        columns = table_of_objects(
+        columns = shortcut(OBJECTS, "table_of_objects")(
             cls.schema,
             targets,
             image_ids=image_ids,
@@ -531,9 +534,7 @@ class Detections(BoxTable):
         >>> len(table), table.images.ids.tolist(), table.categories.names.tolist()
         (1, ['a.jpg', 'b.jpg'], ['cat'])
         """
-        from boxscore.data.samples import table_of_objects
-
-        columns = table_of_objects(
+        columns = shortcut(OBJECTS, "table_of_objects")(
             cls.schema,
             predictions,
             image_ids=image_ids,

@@ -48,11 +48,12 @@ import numpy as np
 from boxscore._utils.array_types import FloatArray, IntArray, Positions
 from boxscore._utils.exact_sums import added, digits_of, rounded
 from boxscore._utils.ordering import stable_order
-from boxscore._utils.resampling import Units, WeightSets, unit_count
+from boxscore._utils.resampling import Units, unit_count
 from boxscore.diagnostics._result import mean_over_classes
 from boxscore.diagnostics._score_bins import CellSums, ScoredRows, cells_of, numbered
 from boxscore.evaluation.source import Pieces
 from boxscore.matching.extra import narrowed
+from boxscore.scoring.summary import WeightSets
 
 DIGITS = 2
 """Of the residual of a unit: whole multiples of 2**-62."""

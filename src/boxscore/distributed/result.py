@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from boxscore._utils.processes import Workers
 from boxscore._utils.read_only import read_only
-from boxscore._utils.resampling import WeightSets
 from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.alignment import warn_left_out
@@ -46,8 +45,7 @@ from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.class_weights import differing_weights
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.score_counts import ScoreCounts
-from boxscore.scoring.summary import Key
-from boxscore.scoring.under_weights import WeightedMetrics
+from boxscore.scoring.summary import Key, WeightedMetrics, WeightSets
 
 FETCHED = 1 << 24
 """Detections whose parts are brought here, 20 to 30 bytes each, and several hundred while they are used."""

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import IntArray
 from boxscore._utils.progress import progress as shown
-from boxscore._utils.resampling import WeightSets
 from boxscore.data.vocabulary import Categories, Images, rows_among_all, rows_where
 from boxscore.distributed.engine import Engine
 from boxscore.distributed.headers import PartHeader
@@ -45,9 +44,9 @@ from boxscore.scoring.blocks import MOST_VALUES
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import JOINED, State, folded
 from boxscore.scoring.kinds import folds_of, kind_of
-from boxscore.scoring.summary import Key, summary_keys, summary_table
+from boxscore.scoring.summary import Key, WeightedMetrics, WeightSets, summary_keys, summary_table
 from boxscore.scoring.totals import Before, Totals
-from boxscore.scoring.under_weights import WeightedMetrics, weighted_metrics
+from boxscore.scoring.under_weights import weighted_metrics
 from boxscore.scoring.weighted import ImageWeights
 
 Metrics = Mapping[Key, Sequence[str]]

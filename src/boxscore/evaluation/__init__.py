@@ -31,8 +31,8 @@ from boxscore.evaluation.result_warnings import (
     warn_of_annotators,
     warn_of_even_sigmas,
     warn_of_id_zero,
+    warn_of_metrics,
     warn_of_numbering,
-    warn_of_phrases,
 )
 from boxscore.formats import reading
 from boxscore.formats._format import SIDES, Side
@@ -180,7 +180,7 @@ def evaluate(
         warn_of_id_zero(result)
         warn_of_even_sigmas(result)
         warn_of_annotators(ground_truth, chosen)
-        warn_of_phrases(result)
+        warn_of_metrics(result)
         warn_of_numbering(result, shares)
         fallbacks = matcher.similarity.fallbacks(ground_truth, detections)
         both_rotated = ground_truth.rotated is not None and detections.rotated is not None

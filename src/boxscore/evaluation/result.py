@@ -41,20 +41,21 @@ from boxscore.scoring.summary import CurvesOf, summary_total, summary_values
 if TYPE_CHECKING:
     import pandas as pd
 
-    from boxscore._utils.resampling import WeightSets
     from boxscore.evaluation.source import Source
     from boxscore.matching.outcomes import Outcomes
     from boxscore.scoring.score_counts import ScoreCounts
-    from boxscore.scoring.under_weights import WeightedMetrics
+    from boxscore.scoring.summary import WeightedMetrics, WeightSets
 
 EXTENSIONS = {
     "as_json": "boxscore.reports",
     "as_latex": "boxscore.reports.text",
     "compare_detectors": "boxscore.diagnostics",
+    "error_of_mean": "boxscore.scoring.orderless",
     "part_of": "boxscore.distributed.parts",
     "plan_comparison": "boxscore.diagnostics",
     "plot_of": "boxscore.reports.plots",
     "warn_of_findings": "boxscore.validation.digest",
+    "weighted_metrics_shared": "boxscore.scoring.shared",
     "write_report": "boxscore.reports",
 }
 """Functions of the packages above, by name, and their modules, which load when one is called.
@@ -325,9 +326,11 @@ class Evaluation(PicklesFields):
         rows = [row for row in self.protocol.rows if row.metric == "AP_expected"]
         if not rows:
             return 0.0
-        from boxscore.scoring.orderless import error_of_mean
-
-        return self.once("expected error", lambda: error_of_mean(rows[0], self.protocol, self.curves_of))
+        error_of_mean = extension("error_of_mean")
+        error: float = self.once(
+            "expected error", lambda: error_of_mean(rows[0], self.protocol, self.curves_of)
+        )
+        return error
 
     @property
     def class_values(self) -> dict[str, NDArray[np.float64]]:
@@ -722,9 +725,7 @@ class Evaluation(PicklesFields):
         InputError
             When ground truths have weights.
         """
-        from boxscore.scoring.shared import weighted_metrics_shared
-
-        return weighted_metrics_shared(
+        metrics: WeightedMetrics = extension("weighted_metrics_shared")(
             self.matched,
             self.protocol,
             rows,
@@ -732,6 +733,7 @@ class Evaluation(PicklesFields):
             progress="bootstrap" if progress else "",
             workers=workers,
         )
+        return metrics
 
     def weighed(self, rows: Sequence[SummaryRow], weights: WeightSets) -> WeightedMetrics:
         """Compute metrics under image weights, by the former name of the method.

@@ -30,6 +30,7 @@ from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.preparing import prepared
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.labels import ANNOTATOR, ANNOTATORS, EXHAUSTIVE
+from boxscore.scoring.kinds import kinds_of
 from boxscore.scoring.summary import summary_total
 
 if TYPE_CHECKING:
@@ -148,28 +149,11 @@ def warn_of_annotators(ground_truth: GroundTruth, protocol: Protocol) -> None:
         )
 
 
-def warn_of_phrases(result: Evaluation) -> None:
-    """Warn where cgF1 is 0 whatever the boxes are, or falls as they get better."""
-    protocol = result.protocol
-    rows = [row for row in protocol.rows if row.metric == "cgF1"]
-    if not rows:
-        return
-    from boxscore.scoring.phrase_counts import PhraseRates
-
-    rates = PhraseRates.of(result.curves_of(*protocol.position_of(rows[0])))
-    correlation = float(rates.image_correlation.min(initial=0.0))
-    names, last = ", ".join(row.key for row in rows), "pmF1 (positive_micro_F1) is of the boxes alone."
-    if not rates.negatives.any():
-        warn_user(
-            f"{result.ground_truth.source}: every image has an object, so no phrase is negative: IL_MCC is "
-            f"0, and {names} {verb(len(rows), 'are')} 0 whatever the boxes are. {last}"
-        )
-    elif correlation < 0:
-        warn_user(
-            f"{result.detections.source}: IL_MCC is {correlation:.4f}: negative phrases have detections "
-            f"more often than positive ones, and {names} {verb(len(rows), 'fall')} as boxes get better. "
-            f"{last}"
-        )
+def warn_of_metrics(result: Evaluation) -> None:
+    """Let each kind of metric warn of what makes its numbers wrong."""
+    for kind in kinds_of(result.protocol):
+        if kind.warn is not None:
+            kind.warn(result)
 
 
 def warn_of_id_zero(result: Evaluation) -> None:

@@ -70,7 +70,7 @@ from boxscore.data.tensors import as_array
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation, check_class_labels
-from boxscore.evaluation.result_warnings import warn_of_annotators, warn_of_id_zero, warn_of_phrases
+from boxscore.evaluation.result_warnings import warn_of_annotators, warn_of_id_zero, warn_of_metrics
 from boxscore.evaluator.arrival_warnings import (
     SIDES,
     warn_numbered_from_zero,
@@ -584,7 +584,7 @@ class Evaluator:
         result = Evaluation(truth, detections, self.protocol, part.matches)
         warn_of_id_zero(result)
         warn_of_annotators(truth, self.protocol)
-        warn_of_phrases(result)
+        warn_of_metrics(result)
         return result
 
 

@@ -13,7 +13,7 @@ Conventions
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import cast
+from typing import Any, cast
 
 from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
@@ -49,6 +49,8 @@ class Kind:
     """Whether a class has its value whatever images there are without it."""
     count: Callable[[Matches, Protocol], Matches] | None = None
     """Counts what it needs of overlaps, once, and stores it with the matches."""
+    warn: Callable[[Any], None] | None = None
+    """Warns of what makes its number wrong, given the ``Evaluation``."""
 
     def state(self, curves: Curves, protocol: Protocol) -> State:
         """Return the fields of curves that this kind computes."""

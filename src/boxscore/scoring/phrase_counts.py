@@ -21,11 +21,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from boxscore._utils.array_types import FloatArray
+from boxscore._utils.text import verb
+from boxscore._utils.user_warnings import warn_user
 from boxscore.matching.annotators import SmoothedRates
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.blocks import HeldValues, Values
@@ -96,14 +98,39 @@ class PhraseRates(NamedTuple):
 
 
 def _kind(
-    name: str, title: str, figure: Callable[[PhraseRates], FloatArray], *, lower_is_better: bool = False
+    name: str,
+    title: str,
+    figure: Callable[[PhraseRates], FloatArray],
+    *,
+    lower_is_better: bool = False,
+    warn: Callable[[Any], None] | None = None,
 ) -> Kind:
     """Make a kind of a figure of the rates of phrases."""
 
     def values(curves: Curves, protocol: Protocol) -> Values:
         return HeldValues(figure(PhraseRates.of(curves))[:, None])
 
-    return Kind(name, title, values, lower_is_better=lower_is_better)
+    return Kind(name, title, values, lower_is_better=lower_is_better, warn=warn)
+
+
+def _warn_of_phrases(result: Any) -> None:
+    """Warn where cgF1 is 0 whatever the boxes are, or falls as they get better."""
+    protocol = result.protocol
+    rows = [row for row in protocol.rows if row.metric == "cgF1"]
+    rates = PhraseRates.of(result.curves_of(*protocol.position_of(rows[0])))
+    correlation = float(rates.image_correlation.min(initial=0.0))
+    names, last = ", ".join(row.key for row in rows), "pmF1 (positive_micro_F1) is of the boxes alone."
+    if not rates.negatives.any():
+        warn_user(
+            f"{result.ground_truth.source}: every image has an object, so no phrase is negative: IL_MCC is "
+            f"0, and {names} {verb(len(rows), 'are')} 0 whatever the boxes are. {last}"
+        )
+    elif correlation < 0:
+        warn_user(
+            f"{result.detections.source}: IL_MCC is {correlation:.4f}: negative phrases have detections "
+            f"more often than positive ones, and {names} {verb(len(rows), 'fall')} as boxes get better. "
+            f"{last}"
+        )
 
 
 KINDS = (
@@ -112,6 +139,7 @@ KINDS = (
         "cgF1",
         "Classification-gated F1 (cgF1)",
         lambda rates: rates.positive.f1 * rates.image_correlation,
+        warn=_warn_of_phrases,
     ),
     # Rates of all boxes.
     _kind("smoothed_precision", "Precision, as SAM 3 divides", lambda rates: rates.all_boxes.precision),

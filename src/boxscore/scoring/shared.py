@@ -11,11 +11,11 @@ import numpy as np
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.processes import Forked, Workers, worker_count
 from boxscore._utils.progress import progress as shown
-from boxscore._utils.resampling import WeightSets
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.summary import SummaryRow
-from boxscore.scoring.under_weights import WeightedMetrics, weighted_metrics
+from boxscore.scoring.summary import WeightedMetrics, WeightSets
+from boxscore.scoring.under_weights import weighted_metrics
 
 WORTH_FORKING = 1 << 22
 """Detections and ground truths of all sets together, a second or two."""

@@ -9,7 +9,8 @@ and classes. NaN is left out; the mean of none is NaN.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 from typing import Protocol as Protocol_
 
 import numpy as np
@@ -41,6 +42,33 @@ class CurvesOf(Protocol_):
 
     def __call__(self, area: int, cap: int, pooled: str | None = None, /) -> Curves:
         """Return the curves."""
+
+
+class WeightedMetrics(NamedTuple):
+    """What W sets of image weights give."""
+
+    values: FloatArray
+    """Each metric of each class and, last, over all, [W, rows, K + 1]."""
+    ground_truths: IntArray
+    """Those that the first area range counts, each by its image's multiplicity, [W]."""
+    detections: IntArray
+    """The matched ones, [W]."""
+
+
+class WeightSets(Protocol_):
+    """Sets of weights of images, made when they are iterated over."""
+
+    def __len__(self) -> int:
+        """Return how many sets there are."""
+        ...
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        """Yield each set, [images]; the same ones every time."""
+        ...
+
+    def batches(self, size: int) -> Iterator[WeightSets]:
+        """Cut them into runs of ``size`` sets, or one more where sets are pairs; the last may be shorter."""
+        ...
 
 
 def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import FloatArray, IntArray
+from boxscore._utils.array_types import FloatArray
 from boxscore._utils.records import NamedTuple
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
@@ -24,21 +24,16 @@ from boxscore.protocols.summary import SummaryRow
 from boxscore.scoring.blocks import HeldValues
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import counted_for, kind_of
-from boxscore.scoring.summary import images_of_class, summary_keys, summary_tables, summary_total
+from boxscore.scoring.summary import (
+    WeightedMetrics,
+    images_of_class,
+    summary_keys,
+    summary_tables,
+    summary_total,
+)
 from boxscore.scoring.totals import Totals
 from boxscore.scoring.weighted import ImageWeights
 from boxscore.scoring.weighted_curves import CurvesUnderWeights
-
-
-class WeightedMetrics(NamedTuple):
-    """What W sets of image weights give."""
-
-    values: FloatArray
-    """Each metric of each class and, last, over all, [W, rows, K + 1]."""
-    ground_truths: IntArray
-    """Those that the first area range counts, each by its image's multiplicity, [W]."""
-    detections: IntArray
-    """The matched ones, [W]."""
 
 
 class ClassValues(NamedTuple):
